@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { passwordFault } from './password-rules.ts'
+import { createPasswords, PasswordsBusy } from './passwords.ts'
+
+// The cheapest that argon2 takes: these tests are about the wiring, not about the cost.
+const cheap = { memory_kib: 8, passes: 1, lanes: 1 }
+const good = 'seven grey herons'
+
+test('a password is right against its own hash only', async () => {
+  const passwords = createPasswords(cheap)
+  const stored = await passwords.hash(good)
+  assert.match(stored, /^\$argon2id\$v=19\$m=8,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+  assert.deepEqual(await passwords.check(good, stored), { correct: true, outdated: false })
+  assert.deepEqual(await passwords.check('seven grey heron', stored), { correct: false, outdated: false })
+  assert.notEqual(await passwords.hash(good), stored, 'each hash has a salt of its own')
+})
+
+test('a hash of the reference implementation is understood', async () => {
+  const reference = '$argon2id$v=19$m=65536,t=2,p=1$c29tc2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHApl8ArZWb2GRPPc'
+  assert.deepEqual(await createPasswords(cheap).check('password', reference), { correct: true, outdated: true })
+})
+
+test('an unknown account costs a hash too, and is never right', async () => {
+  const passwords = createPasswords(cheap)
+  for (const stored of [undefined, null, '']) {
+    assert.deepEqual(await passwords.check(good, stored), { correct: false, outdated: false })
+  }
+})
+
+test('a hash of another cost is right and marked for renewal', async () => {
+  const stored = await createPasswords(cheap).hash(good)
+  const dearer = createPasswords({ ...cheap, passes: 2 })
+  assert.deepEqual(await dearer.check(good, stored), { correct: true, outdated: true })
+})
+
+test('the same text in another normal form is the same password', async () => {
+  const passwords = createPasswords(cheap)
+  const stored = await passwords.hash('zwölf graue Möwen')
+  assert.equal((await passwords.check('zwölf graue Möwen'.normalize('NFD'), stored)).correct, true)
+})
+
+test('a stored hash that cannot be read is an error, not a wrong password', async () => {
+  await assert.rejects(createPasswords(cheap).check(good, '$2b$10$abcdefghijklmnopqrstuv'), /PHC/)
+})
+
+test('at most four hashes run at once, and one that waits two seconds is turned away', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const passwords = createPasswords({ memory_kib: 19_456, passes: 2, lanes: 1 })
+  const five = Array.from({ length: 5 }, () => passwords.hash(good))
+  const fifth = assert.rejects(five[4]!, PasswordsBusy)
+  t.mock.timers.tick(2000)
+  await fifth
+  await Promise.all(five.slice(0, 4))
+  await passwords.hash(good)
+})
+
+test('whoever waits is served in turn', async () => {
+  const passwords = createPasswords(cheap)
+  const hashes = await Promise.all(Array.from({ length: 20 }, () => passwords.hash(good)))
+  assert.equal(new Set(hashes).size, 20)
+})
+
+test('new passwords: length in code points, not common, not the address, no repetition, no run', () => {
+  const faults = (password: string) => passwordFault(password, 'ada.lovelace@example.com')
+  assert.equal(faults('short'), 'too_short')
+  assert.equal(faults('🦀'.repeat(11)), 'too_short')
+  assert.equal(faults('x9 '.repeat(43)), 'too_long')
+  assert.equal(faults('ada.lovelace@example.com'), 'email')
+  assert.equal(faults('Ada.Lovelace'), 'email')
+  assert.equal(faults('1q2w3e4r5t6y'), 'common')
+  assert.equal(faults('Password1234'), 'common')
+  assert.equal(faults('abcabcabcabc'), 'repeated')
+  assert.equal(faults('aaaaaaaaaaaaaaaa'), 'repeated')
+  assert.equal(faults('passwordpassword'), 'common')
+  assert.equal(faults('123456789012'), 'sequence')
+  assert.equal(faults('qwertyuiopasdf'), 'sequence')
+  assert.equal(faults('nul\u0000nul nul nul'), 'unreadable')
+  assert.equal(faults('lone \ud800 surrogate'), 'unreadable')
+  for (const fine of ['seven grey herons', 'tT9#kQ2!mZ7$', 'correct battery horse', 'пятнадцать слов', '🦀🐙🦑🐠🐡🦈🐬🐳🐋🦭🦞🦐']) {
+    assert.equal(faults(fine), undefined, fine)
+  }
+})
