@@ -95,7 +95,7 @@ function formatHash({ cost, salt, tag }: PhcHash): string {
   return `$argon2id$v=19$m=${cost.memory_kib},t=${cost.passes},p=${cost.lanes}$${text(salt)}$${text(tag)}`
 }
 
-const phc = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=(\d{1,3})\$([A-Za-z0-9+/]{10,64})\$([A-Za-z0-9+/]{22,86})$/
+const phc = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/
 
 /** Throws for a text that is no argon2id hash: a stored one that cannot be read is a fault of ours, not a wrong password. */
 function parseHash(text: string): PhcHash {
