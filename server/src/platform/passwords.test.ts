@@ -17,7 +17,7 @@ test('a password is right against its own hash only', async () => {
 })
 
 test('a hash of the reference implementation is understood', async () => {
-  const reference = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHApl8ArZWb2GRPPc'
+  const reference = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
   assert.deepEqual(await createPasswords(cheap).check('password', reference), { correct: true, outdated: true })
 })
 
