@@ -1,0 +1,13 @@
+/** A piece of the OpenAPI document, as JSON. */
+export type Json = Record<string, unknown>
+
+/** The document, as far as those who read it need to know it. */
+export interface OpenApiDocument {
+  openapi: '3.0.3'
+  info: Json
+  servers: { url: string; description: string }[]
+  tags: { name: string; description: string }[]
+  security: Json[]
+  paths: Record<string, Record<string, Json>>
+  components: Record<string, Json>
+}
