@@ -1,0 +1,148 @@
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+
+/** How the text of a setting is understood. */
+export interface Kind<T> {
+  /** What is allowed, to finish the sentence "allowed: …". */
+  allowed: string
+  /** The value, or undefined when the text is not allowed. */
+  parse: (text: string) => T | undefined
+  /** The part of a refused text to complain about; the whole where this is missing. */
+  culprit?: (text: string) => string
+}
+
+/** A whole number within bounds, both of them allowed. */
+export function wholeNumber(min: number, max: number): Kind<number> {
+  const parse = (text: string): number | undefined => {
+    const value = Number(text)
+    return /^\d{1,15}$/.test(text) && value >= min && value <= max ? value : undefined
+  }
+  return { allowed: `a whole number from ${min} to ${max}`, parse }
+}
+
+/** A number above zero, with or without decimals. */
+export const positiveNumber: Kind<number> = {
+  allowed: 'a number above 0, such as 2 or 0.5',
+  parse: (text) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
+}
+
+/** One of a few words. */
+export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
+  return { allowed: words.join(', '), parse: (text) => words.find((word) => word === text) }
+}
+
+/** `on` or `off`. */
+export const onOff: Kind<boolean> = {
+  allowed: 'on, off',
+  parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
+}
+
+/** Text of a form that a regular expression describes. */
+export function pattern(expression: RegExp, allowed: string): Kind<string> {
+  return { allowed, parse: (text) => (expression.test(text) ? text : undefined) }
+}
+
+/** Text with a number of characters (code points) within bounds, both of them allowed. */
+export function characters(min: number, max: number): Kind<string> {
+  const parse = (text: string): string | undefined => {
+    const length = [...text].length
+    return length >= min && length <= max ? text : undefined
+  }
+  return { allowed: `${min} to ${max} characters`, parse }
+}
+
+/** A folder, made absolute against the current one. */
+export const folder: Kind<string> = {
+  allowed: 'the path of a folder',
+  parse: (text) => (text.includes('\0') ? undefined : resolve(text)),
+}
+
+/** An address to listen on. */
+export const listeningHost: Kind<string> = {
+  allowed: 'an IP address or a host name, such as 127.0.0.1, :: or localhost',
+  parse: (text) => (isIP(text) !== 0 || isHostName(text) ? text : undefined),
+}
+
+/** Scheme, host and port, exactly as a browser sends them in `Origin`. */
+export const origin: Kind<string> = {
+  allowed: 'an origin without a path, such as https://cadre.example.com',
+  parse: (text) => {
+    const url = httpUrl(text)
+    return url && url.origin === text.replace(/\/$/, '') ? url.origin : undefined
+  },
+}
+
+/** Where an HTTP interface begins. User info is refused: keys have settings of their own. */
+export const baseUrl: Kind<string> = {
+  allowed: 'an http or https URL without user name, query and fragment, such as https://models.example.com/v1',
+  parse: (text) => {
+    const url = httpUrl(text)
+    return url && url.search === '' && url.hash === '' ? text.replace(/\/+$/, '') : undefined
+  },
+}
+
+/** Where an OAuth client may be sent back to: https, or http on a loopback address (decision D77). */
+export const redirectUri: Kind<string> = {
+  allowed: 'an https URL (http for loopback addresses only) without fragment and wildcard',
+  parse: (text) => {
+    const url = httpUrl(text)
+    if (!url || url.hash !== '' || text.includes('#') || text.includes('*')) return undefined
+    return url.protocol === 'https:' || isLoopback(url.hostname) ? text : undefined
+  },
+}
+
+/** A PostgreSQL URL. */
+export const databaseUrl: Kind<string> = {
+  allowed: 'a URL such as postgres://user:password@host:5432/cadre',
+  parse: (text) => (/^postgres(ql)?:$/.test(URL.parse(text)?.protocol ?? '') ? text : undefined),
+}
+
+/** An address or a network (`10.0.0.0/8`). */
+export const network: Kind<string> = {
+  allowed: 'an address or network, such as 10.1.2.3 or 10.0.0.0/8',
+  parse: (text) => (isNetwork(text) ? text : undefined),
+}
+
+/** What webhooks and tools may reach beyond public addresses (decision D104, point 7). */
+export const egressRule: Kind<string> = {
+  allowed: 'loopback, private, a network (10.1.0.0/16), an address, a host name, *.suffix or host:port',
+  parse: (text) => {
+    const [, host = text, port] = /^(.+|\[.+\]):(\d{1,5})$/.exec(isNetwork(text) ? '' : text) ?? []
+    if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return undefined
+    const bare = host.replace(/^\[(.*)\]$/, '$1')
+    return isNetwork(host) || isIP(bare) !== 0 || isHostName(host.replace(/^\*\./, '')) ? text : undefined
+  },
+}
+
+/** Several of a kind between commas; empty entries are left out. */
+export function listOf<T>(kind: Kind<T>): Kind<T[]> {
+  const entries = (text: string): string[] => text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')
+  return {
+    allowed: `a list with commas between, of: ${kind.allowed}`,
+    parse: (text) => {
+      const values = entries(text).map(kind.parse)
+      return values.every((value) => value !== undefined) ? values : undefined
+    },
+    culprit: (text) => entries(text).find((entry) => kind.parse(entry) === undefined) ?? text,
+  }
+}
+
+function httpUrl(text: string): URL | undefined {
+  const url = /\s/.test(text) ? null : URL.parse(text)
+  return url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined
+}
+
+function isHostName(text: string): boolean {
+  return text.length <= 253 && /^[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?$/i.test(text) && !/^[\d.]+$/.test(text)
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127\./.test(host)
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || address.includes('%') || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}

@@ -1,0 +1,172 @@
+import {
+  baseUrl, characters, databaseUrl, egressRule, folder, type Kind, listeningHost, listOf, network, onOff, oneOf, origin,
+  pattern, positiveNumber, redirectUri, wholeNumber,
+} from './config-kinds.ts'
+
+/** A variable of the environment: how it is read, and what is told about it. */
+export interface Setting<T> {
+  name: string
+  /** Its value is never shown, and it may come from a file named by `<name>_FILE`. */
+  secret: boolean
+  kind: Kind<T>
+  /** The value where the variable is unset, as text of the same kind; without one the value is undefined. */
+  default?: string
+  description: string
+  example?: string
+}
+
+interface About {
+  description: string
+  example?: string
+}
+
+function setting<T>(name: string, kind: Kind<T>, fallback: string, about: About): Setting<T> {
+  return { name, secret: false, kind, default: fallback, ...about }
+}
+
+function optional<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+  return { name, secret: false, kind, ...about }
+}
+
+function secret<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+  return { name, secret: true, kind, ...about }
+}
+
+const visible = (min: number, max: number): Kind<string> =>
+  pattern(new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`), `${min} to ${max} visible ASCII characters`)
+
+/**
+ * Every setting, once, by section: the start-up errors, `.env.example` and the reference are made from this. The key is
+ * the member of `Config` that holds the value.
+ */
+export const sections = {
+  'Where it listens': {
+    port: setting('PORT', wholeNumber(0, 65_535), '8080', { description: 'TCP port; 0 takes any free one.' }),
+    host: setting('HOST', listeningHost, '127.0.0.1', {
+      description: 'Address to listen on; 0.0.0.0 or :: to be reached from other machines.',
+      example: '0.0.0.0',
+    }),
+    public_url: optional('CADRE_PUBLIC_URL', origin, {
+      description: 'How users and OAuth clients reach the service. Unset: http://HOST:PORT.',
+      example: 'https://cadre.example.com',
+    }),
+    trusted_proxies: setting('CADRE_TRUSTED_PROXIES', listOf(network), '', {
+      description: "Reverse proxies whose X-Forwarded-* headers are believed. Unset: nobody's.",
+      example: '10.0.0.0/8',
+    }),
+    cors_origins: setting('CADRE_CORS_ORIGINS', listOf(origin), '', {
+      description: 'Origins of web pages that may call the API from a browser. Unset: none.',
+      example: 'https://app.example.com',
+    }),
+  },
+  'Data': {
+    database_url: secret('DATABASE_URL', databaseUrl, {
+      description: 'PostgreSQL 15 or later. Unset: an embedded server in the data folder.',
+      example: 'postgres://cadre:password@localhost:5432/cadre',
+    }),
+    data_dir: setting('CADRE_DATA_DIR', folder, '.cadre', {
+      description: 'Folder for the embedded database and generated secrets.',
+      example: '/var/lib/cadre',
+    }),
+    secret_key: secret('CADRE_SECRET_KEY', characters(32, 1024), {
+      description: 'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
+        'Unset: made at the first start and kept in the data folder.',
+      example: '`openssl rand -base64 32` prints a good one',
+    }),
+    log_retention_days: setting('CADRE_LOG_RETENTION_DAYS', wholeNumber(1, 3650), '30', {
+      description: "Days that agents' logs are kept.",
+    }),
+  },
+  'First start (an empty database)': {
+    admin_email: optional('CADRE_ADMIN_EMAIL', pattern(/^[^\s@<>]{1,64}@[^\s@<>]{1,189}$/, 'an e-mail address'), {
+      description: 'E-mail address of the first owner.',
+      example: 'admin@example.com',
+    }),
+    admin_password: secret('CADRE_ADMIN_PASSWORD', characters(12, 128), {
+      description: 'Password of the first owner. Unset: generated and shown once.',
+    }),
+    admin_api_key: secret('CADRE_ADMIN_API_KEY', pattern(/^cadre_[0-9a-f]{32}$/, 'cadre_ and 32 lowercase hexadecimal digits'), {
+      description: 'First API key, with scope admin. Unset: generated and shown once.',
+      example: '`echo cadre_$(openssl rand -hex 16)` prints one',
+    }),
+    oauth_client_id: optional('CADRE_OAUTH_CLIENT_ID', pattern(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 letters, digits, ".", "_", "-"'), {
+      description: 'Identifier of the first OAuth client. Unset: generated.',
+      example: 'my-app',
+    }),
+    oauth_client_secret: secret('CADRE_OAUTH_CLIENT_SECRET', visible(16, 256), {
+      description: 'Secret of the first OAuth client. Unset: generated and shown once.',
+      example: '`openssl rand -base64 32` prints a good one',
+    }),
+    oauth_redirect_uri: optional('CADRE_OAUTH_REDIRECT_URI', redirectUri, {
+      description: 'Where the first OAuth client may be sent back to.',
+      example: 'https://app.example.com/callback',
+    }),
+  },
+  'Rules': {
+    signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
+      description: 'Who may make an account: people who were invited, or everybody.',
+    }),
+    oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
+      description: 'Seconds that a spent refresh token still works, for clients that lose answers.',
+    }),
+    rate_limits: setting('CADRE_RATE_LIMITS', onOff, 'on', { description: 'Rate limits.' }),
+    rate_limits_scale: setting('CADRE_RATE_LIMITS_SCALE', positiveNumber, '1', {
+      description: 'Factor on all rate limits; 2 doubles them.',
+    }),
+    tokens_per_hour: setting('CADRE_TOKENS_PER_HOUR', wholeNumber(1, 1_000_000_000_000), '1000000', {
+      description: "Language-model tokens an hour that agents may use on a credential's behalf.",
+    }),
+    egress_allow: setting('CADRE_EGRESS_ALLOW', listOf(egressRule), '', {
+      description: 'What webhooks and tools may reach besides public addresses. Unset: nothing.',
+      example: 'private,*.internal.example.com',
+    }),
+  },
+  'Models': {
+    default_model: setting('CADRE_DEFAULT_MODEL', pattern(/^\S{1,200}$/, 'provider/model without spaces'), 'builtin/echo', {
+      description: 'Model of agents that name none.',
+      example: 'openai/gpt-5-mini',
+    }),
+    openai_api_key: secret('OPENAI_API_KEY', visible(1, 1024), { description: 'Key for openai/… models.', example: 'sk-…' }),
+    openai_base_url: optional('OPENAI_BASE_URL', baseUrl, {
+      description: 'Another address for openai/… models.',
+      example: 'https://api.openai.com/v1',
+    }),
+    anthropic_api_key: secret('ANTHROPIC_API_KEY', visible(1, 1024), { description: 'Key for anthropic/… models.', example: 'sk-ant-…' }),
+    anthropic_base_url: optional('ANTHROPIC_BASE_URL', baseUrl, {
+      description: 'Another address for anthropic/… models.',
+      example: 'https://api.anthropic.com/v1',
+    }),
+  },
+  'Operation': {
+    log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
+      description: "Least serious entry in the service's own log.",
+    }),
+    worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
+      description: 'Tasks that one process runs at once.',
+    }),
+  },
+}
+
+/**
+ * Further model servers that speak the OpenAI protocol, as many as wanted: `CADRE_PROVIDER_OLLAMA_BASE_URL` makes the
+ * models `ollama/…`. `<NAME>` is letters, digits and `_`, which is `-` in the name of the provider.
+ */
+export const providerSettings = {
+  base_url: optional('CADRE_PROVIDER_<NAME>_BASE_URL', baseUrl, {
+    description: 'Any server that speaks the OpenAI protocol, for <name>/… models.',
+    example: 'http://127.0.0.1:11434/v1',
+  }),
+  api_key: secret('CADRE_PROVIDER_<NAME>_API_KEY', visible(1, 1024), {
+    description: 'Its key, if it wants one.',
+    example: 'sk-…',
+  }),
+}
+
+/** Names that are no providers of an operator's. */
+export const takenProviders: readonly string[] = ['builtin', 'openai', 'anthropic']
+
+type Section = (typeof sections)[keyof typeof sections]
+type Union<T> = (T extends unknown ? (part: T) => void : never) extends (part: infer Whole) => void ? Whole : never
+
+/** All settings by member of `Config`. */
+export type Settings = { [Key in keyof Union<Section>]: Union<Section>[Key] }

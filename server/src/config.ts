@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
+import { providerSettings, sections, type Setting, type Settings, takenProviders } from './config-settings.ts'
+
+/** A model server that speaks the OpenAI protocol, by the name before the slash in `name/model`. */
+export interface ProviderConfig {
+  name: string
+  base_url: string
+  api_key?: string
+}
+
+/**
+ * The environment as one typed value: lists are empty and optional texts undefined where nothing was set, folders are
+ * absolute, URLs have no slash at their end.
+ */
+export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never } & {
+  providers: ProviderConfig[]
+  /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
+  warnings: string[]
+}
+
+/** What is wrong with one variable. Values of secrets are never part of it. */
+export interface ConfigFault {
+  name: string
+  problem: string
+  allowed: string
+}
+
+/** The environment cannot be used. The message has a line for every fault, so that one look mends them all. */
+export class ConfigError extends Error {
+  readonly faults: readonly ConfigFault[]
+  constructor(faults: readonly ConfigFault[]) {
+    const lines = faults.map(({ name, problem, allowed }) => `  ${name}: ${problem}. Allowed: ${allowed}.`)
+    super(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${lines.join('\n')}`)
+    this.name = 'ConfigError'
+    this.faults = faults
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Reads the configuration; an empty value counts as unset. Throws `ConfigError` with every fault at once. */
+export function readConfig(env: Environment = process.env): Config {
+  const reader = new Reader(env)
+  const values = Object.values(sections).flatMap((section) => Object.entries<Setting<unknown>>(section))
+    .map(([key, setting]) => [key, reader.read(setting)])
+  const providers = readProviders(reader)
+  const warnings = reader.unknownNames()
+    .map((name) => `${name} is not a setting and is ignored; .env.example lists those that there are.`)
+  if (reader.faults.length > 0) throw new ConfigError(reader.faults)
+  return { ...Object.fromEntries(values), providers, warnings } as Config
+}
+
+/** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
+export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: number): string {
+  if (config.public_url) return config.public_url
+  const host = ['0.0.0.0', '::'].includes(config.host) ? 'localhost' : isIPv6(config.host) ? `[${config.host}]` : config.host
+  return `http://${host}:${port}`
+}
+
+/** Reads settings one by one; remembers which names it knows and what was wrong. */
+class Reader {
+  readonly env: Environment
+  readonly faults: ConfigFault[] = []
+  readonly #known = new Set<string>()
+
+  constructor(env: Environment) {
+    this.env = env
+  }
+
+  read<T>(setting: Setting<T>): T | undefined {
+    const given = this.#text(setting)
+    if (given === undefined) return setting.default === undefined ? undefined : setting.kind.parse(setting.default)
+    const value = setting.kind.parse(given)
+    if (value !== undefined) return value
+    const shown = setting.secret ? 'the value' : show(setting.kind.culprit?.(given) ?? given)
+    return this.fault(setting.name, `${shown} is not allowed`, setting.kind.allowed)
+  }
+
+  fault(name: string, problem: string, allowed: string): undefined {
+    this.faults.push({ name, problem, allowed })
+    return undefined
+  }
+
+  /** Names of ours that are set and belong to nothing that was read. */
+  unknownNames(): string[] {
+    return Object.keys(this.env).filter((name) => name.startsWith('CADRE_') && !this.#known.has(name)).sort()
+  }
+
+  #text({ name, secret }: Setting<unknown>): string | undefined {
+    this.#known.add(name)
+    const value = this.env[name] || undefined
+    if (!secret) return value
+    this.#known.add(`${name}_FILE`)
+    const file = this.env[`${name}_FILE`] || undefined
+    if (file === undefined) return value
+    if (value !== undefined) return this.fault(name, `${name}_FILE is set too`, 'only one of the two')
+    return this.#contents(`${name}_FILE`, file)
+  }
+
+  #contents(name: string, file: string): string | undefined {
+    const allowed = 'a readable file with nothing but the value in it'
+    try {
+      const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+      return text === '' ? this.fault(name, `${show(file)} is empty`, allowed) : text
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+      return this.fault(name, `${show(file)} cannot be read (${code})`, allowed)
+    }
+  }
+}
+
+/** Providers are named by their variables, so a key without an address would silently do nothing: it is a fault. */
+function readProviders(reader: Reader): ProviderConfig[] {
+  const middles = Object.keys(reader.env).flatMap((name) => {
+    const [, middle] = /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE)$/.exec(name) ?? []
+    return middle !== undefined && reader.env[name] ? [middle] : []
+  })
+  return [...new Set(middles)].sort().flatMap((middle) => {
+    const called = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, name: setting.name.replace('<NAME>', middle) })
+    const faultsBefore = reader.faults.length
+    const base_url = reader.read(called(providerSettings.base_url))
+    const api_key = reader.read(called(providerSettings.api_key))
+    const name = middle.toLowerCase().replaceAll('_', '-')
+    if (takenProviders.includes(name)) {
+      reader.fault(called(providerSettings.base_url).name, `"${name}" is built in`, 'any name but ' + takenProviders.join(', '))
+    } else if (base_url === undefined && reader.faults.length === faultsBefore) {
+      reader.fault(called(providerSettings.base_url).name, 'it is unset, but the key is set', providerSettings.base_url.kind.allowed)
+    }
+    return base_url === undefined ? [] : [{ name, base_url, ...(api_key === undefined ? {} : { api_key }) }]
+  })
+}
+
+const shownMax = 80
+
+/** A value as part of a message: one line, not long, without a password that slipped into a URL. */
+function show(value: string): string {
+  const text = JSON.stringify(value.replace(/\/\/[^/@]*@/g, '//…@'))
+  return text.length > shownMax ? `${text.slice(0, shownMax)}…"` : text
+}
