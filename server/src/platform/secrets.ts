@@ -1,0 +1,90 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+
+/** The shortest secret key, in characters. */
+export const secretKeyLengthMin = 32
+
+/** Encrypts what must be read back, and signs. One label per use gives each use a key of its own. */
+export interface Secrets {
+  /** Tells keys apart without telling anything about them: 8 hexadecimal digits, to be compared at the start. */
+  key_id: string
+  /**
+   * Encrypts `text` (AES-256-GCM). `aad` is the id of the row that will hold it: the same bytes in another row, or under
+   * another label, cannot be decrypted. Twice the same text gives different bytes.
+   */
+  encrypt(label: string, text: string, aad: string): Buffer
+  /** The text again. Throws `WrongSecretKey` or `DamagedSecret`. */
+  decrypt(label: string, encrypted: Uint8Array, aad: string): string
+  /** HMAC-SHA256 of `text`, 32 bytes. Compare with `timingSafeEqual`. */
+  hmac(label: string, text: string): Buffer
+  /** A key for a library that signs by itself (cookies): 43 base64url characters, the newest first. */
+  signingKeys(label: string): string[]
+}
+
+/** The value was encrypted under another `CADRE_SECRET_KEY`. */
+export class WrongSecretKey extends Error {
+  constructor(written: string, ours: string) {
+    super(
+      `A stored secret was encrypted with another CADRE_SECRET_KEY (key ${written}; this one is ${ours}). ` +
+        'Start with the key that this database was made with.',
+    )
+    this.name = 'WrongSecretKey'
+  }
+}
+
+/** The bytes are not what was written under this label and row: cut, changed or moved. */
+export class DamagedSecret extends Error {
+  constructor(label: string) {
+    super(`A stored secret (${label}) was changed, or belongs to another row.`)
+    this.name = 'DamagedSecret'
+  }
+}
+
+/** Layout of an encrypted value: format (1 byte), key id (4), nonce (12), tag (16), cipher text. */
+const format = 1
+const nonceAt = 5
+const tagAt = 17
+const textAt = 33
+
+/**
+ * Derives every key from `secretKey` (HKDF-SHA256). It is taken as it is, text of at least 32 characters, and should
+ * be random: derivation does not slow down guessing. Throws a `RangeError` for a shorter one.
+ */
+export function makeSecrets(secretKey: string): Secrets {
+  if ([...secretKey].length < secretKeyLengthMin) {
+    throw new RangeError(`The secret key must have at least ${secretKeyLengthMin} characters.`)
+  }
+  const keys = new Map<string, Buffer>()
+  const derive = (use: string, label: string): Buffer => {
+    const info = `${use} ${label}`
+    const key = keys.get(info) ?? Buffer.from(hkdfSync('sha256', secretKey, 'cadre', info, 32))
+    keys.set(info, key)
+    return key
+  }
+  const key_id = derive('identify', 'key').subarray(0, 4)
+
+  return {
+    key_id: key_id.toString('hex'),
+    encrypt(label, text, aad) {
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', derive('encrypt', label), nonce).setAAD(Buffer.from(aad))
+      const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return Buffer.concat([Buffer.of(format), key_id, nonce, cipher.getAuthTag(), encrypted])
+    },
+    decrypt(label, encrypted, aad) {
+      const bytes = Buffer.from(encrypted.buffer, encrypted.byteOffset, encrypted.byteLength)
+      if (bytes.length < textAt || bytes[0] !== format) throw new DamagedSecret(label)
+      const written = bytes.subarray(1, nonceAt)
+      if (!written.equals(key_id)) throw new WrongSecretKey(written.toString('hex'), key_id.toString('hex'))
+      const decipher = createDecipheriv('aes-256-gcm', derive('encrypt', label), bytes.subarray(nonceAt, tagAt), { authTagLength: 16 })
+        .setAAD(Buffer.from(aad))
+        .setAuthTag(bytes.subarray(tagAt, textAt))
+      try {
+        return Buffer.concat([decipher.update(bytes.subarray(textAt)), decipher.final()]).toString('utf8')
+      } catch {
+        throw new DamagedSecret(label)
+      }
+    },
+    hmac: (label, text) => createHmac('sha256', derive('hmac', label)).update(text).digest(),
+    signingKeys: (label) => [derive('sign', label).toString('base64url')],
+  }
+}
