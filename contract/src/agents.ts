@@ -1,0 +1,279 @@
+import Type from 'typebox'
+import { agentStates } from './agent-lifecycle.ts'
+import { bounds } from './limits.ts'
+import { anyCredential, defineOperation, type Operation } from './operation.ts'
+import {
+  agentParameter, boundedJson, Choice, Confirmation, FreeObject, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery,
+  projectParameter, Timestamp,
+} from './schemas.ts'
+
+const tag = 'Agents'
+const base = '/api/v1/projects/{project_id}/agents'
+
+const toolName = Type.String({ minLength: 1, maxLength: bounds.config_tool, pattern: '^[A-Za-z0-9][A-Za-z0-9_.:/-]*$', description: 'A tool name: letters, digits and _ . : / -' })
+const model = Type.String({ minLength: 1, maxLength: bounds.config_model, pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$', description: '`provider/model`, or a bare name for the default provider.' })
+
+const budget = Type.Object({
+  max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000 }))),
+  max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
+  max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
+  max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 10_000 }))),
+}, { additionalProperties: true })
+
+const configMembers = {
+  model: Type.Optional(model),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
+  max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens })),
+  tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
+  system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
+  fallback_models: Type.Optional(Type.Array(model, { maxItems: 8, description: 'Models that take over when `model` fails for good.' })),
+  max_steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Steps of one task at most.' })),
+  timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400, description: 'Seconds that one task may take.' })),
+  max_concurrent_tasks: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  budget: Type.Optional(budget),
+}
+
+const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
+const environmentValue = { type: 'string', maxLength: bounds.config_environment_value, 'x-secret': true }
+const environment = (value: object) => Type.Unsafe<Record<string, string | null>>({
+  type: 'object',
+  additionalProperties: value,
+  maxProperties: bounds.config_environment_variables,
+  propertyNames: { pattern: environmentKey },
+  description: 'Kept encrypted. Names: letters, digits and _.',
+})
+
+const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_bytes }
+
+/** An agent's configuration as it is given; members that the service does not know are kept and returned (D14). */
+export const AgentConfigInput = Named('AgentConfigInput', Type.Object({ ...configMembers, environment_variables: Type.Optional(environment(environmentValue)) }, bounded))
+
+const nullableMembers = Object.fromEntries(Object.entries(configMembers).map(([name, schema]) => [name, Type.Optional(Nullable(schema))])) as unknown as typeof configMembers
+
+/** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
+export const AgentConfigPatch = Named('AgentConfigPatch', Type.Object(
+  { ...nullableMembers, environment_variables: Type.Optional(Nullable(environment({ ...environmentValue, nullable: true }))) },
+  bounded,
+))
+
+const AgentConfig = Named('AgentConfig', Type.Object({
+  ...configMembers,
+  model: Type.String({ description: '`provider/model`, or a bare name for the default provider.' }),
+  environment_variables: Type.Optional(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
+}, { additionalProperties: true }))
+
+const metadataSchema = {
+  type: 'object',
+  additionalProperties: true,
+  maxProperties: bounds.metadata_keys,
+  propertyNames: { maxLength: bounds.metadata_key },
+  description: 'Free-form members. `created_by` and `version` are set by the service.',
+}
+/** Free-form members of the caller's own. */
+export const MetadataInput = Type.Unsafe<Record<string, unknown>>(boundedJson(metadataSchema as never, bounds.metadata_bytes))
+
+const members = {
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  project_id: Type.String({ description: '`proj_` and the project\'s number.' }),
+  status: Choice(agentStates),
+  config: AgentConfig,
+  metadata: FreeObject,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  last_activity: Nullable(Timestamp),
+}
+
+/** An agent (spec 2.2). */
+export const Agent = Named('Agent', Type.Object(members))
+
+/** What get-agent adds (spec 2.2, decision D42). */
+export const AgentStats = Named('AgentStats', Type.Object({
+  total_tasks: Type.Integer({ minimum: 0 }),
+  completed_tasks: Type.Integer({ minimum: 0 }),
+  failed_tasks: Type.Integer({ minimum: 0 }),
+  success_rate: Type.Number({ minimum: 0, maximum: 1 }),
+  avg_response_time: Type.Number({ minimum: 0, description: 'Seconds.' }),
+}))
+
+const AgentWithStats = Named('AgentWithStats', Type.Object({ ...members, stats: AgentStats }))
+
+const agentExample = {
+  id: agentParameter.example,
+  name: 'support',
+  description: 'Answers questions of customers.',
+  project_id: 'proj_42',
+  status: 'creating',
+  config: { model: 'openai/gpt-4o-mini', temperature: 0.2, max_tokens: 800, tools: [], system_prompt: 'Answer in one sentence.' },
+  metadata: { team: 'support', created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4', version: '1.0.0' },
+  created_at: '2026-11-20T09:30:00.000Z',
+  updated_at: '2026-11-20T09:30:00.000Z',
+  last_activity: null,
+}
+const { system_prompt: _prompt, ...listedConfig } = agentExample.config
+const listedExample = { ...agentExample, status: 'running', config: listedConfig }
+
+const common = { family: 'A', tag, credentials: anyCredential } as const
+const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
+const ofAgent = { ...common, path: `${base}/{agent_id}`, params: { project_id: projectParameter, agent_id: agentParameter } } as const
+const revision = { ETag: 'The revision, for `If-Match`.' }
+
+export const listAgents = defineOperation({
+  ...ofProject,
+  id: 'listAgents',
+  method: 'GET',
+  summary: 'List agents',
+  description: 'Agents of a project, newest first unless sorted otherwise. `config` comes without `system_prompt` and `environment_variables`.',
+  scope: 'agents:read',
+  bucket: 'agents.list',
+  query: offsetQuery({
+    status: Type.Optional(Choice(agentStates, { description: 'Only agents in this state.' })),
+    sort: Type.Optional(Choice(['created_at', '-created_at', 'name', '-name'], { default: '-created_at', description: 'A minus sorts downwards.' })),
+  }),
+  responses: [{
+    status: 200,
+    description: 'A page of agents.',
+    schema: Named('AgentList', Type.Object({ agents: Type.Array(Agent), pagination: OffsetPagination })),
+    example: { agents: [listedExample], pagination: offsetPaginationExample },
+  }],
+  problems: ['project_not_found'],
+})
+
+export const createAgent = defineOperation({
+  ...ofProject,
+  id: 'createAgent',
+  method: 'POST',
+  summary: 'Create an agent',
+  description: 'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
+  scope: 'agents:write',
+  bucket: 'agents.create',
+  revisioned: true,
+  body: Type.Object({
+    name: NameText(bounds.agent_name, 'Unique in the project.'),
+    description: Type.Optional(Type.String({ maxLength: bounds.agent_description })),
+    config: Type.Optional(AgentConfigInput),
+    metadata: Type.Optional(MetadataInput),
+  }),
+  body_example: { name: 'support', description: agentExample.description, config: agentExample.config, metadata: { team: 'support' } },
+  responses: [{ status: 201, description: 'The agent.', schema: Agent, example: agentExample, headers: revision }],
+  problems: ['project_not_found', 'agent_conflict'],
+})
+
+export const getAgent = defineOperation({
+  ...ofAgent,
+  id: 'getAgent',
+  method: 'GET',
+  summary: 'Read an agent',
+  description: 'The agent with its statistics over all its tasks.',
+  scope: 'agents:read',
+  bucket: 'agents.get',
+  revisioned: true,
+  responses: [{
+    status: 200,
+    description: 'The agent.',
+    schema: AgentWithStats,
+    example: { ...agentExample, status: 'running', stats: { total_tasks: 12, completed_tasks: 11, failed_tasks: 1, success_rate: 0.9166666666666666, avg_response_time: 1.84 } },
+    headers: revision,
+  }],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const updateAgent = defineOperation({
+  ...ofAgent,
+  id: 'updateAgent',
+  method: 'PUT',
+  summary: 'Update an agent',
+  description: '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
+  scope: 'agents:write',
+  bucket: 'agents.update',
+  revisioned: true,
+  body: Type.Object({
+    name: Type.Optional(NameText(bounds.agent_name, 'Unique in the project.')),
+    description: Type.Optional(Nullable(Type.String({ maxLength: bounds.agent_description }))),
+    config: Type.Optional(AgentConfigPatch),
+    metadata: Type.Optional(MetadataInput),
+  }),
+  body_example: { name: 'support', config: { temperature: 0.7 } },
+  responses: [{ status: 200, description: 'The agent.', schema: Agent, example: { ...agentExample, status: 'updating' }, headers: revision }],
+  problems: ['project_not_found', 'agent_not_found', 'agent_conflict'],
+})
+
+export const deleteAgent = defineOperation({
+  ...ofAgent,
+  id: 'deleteAgent',
+  method: 'DELETE',
+  summary: 'Delete an agent',
+  description: 'Cancels its tasks, then removes the agent with its tasks, logs and metrics. Its name is free at once.',
+  scope: 'agents:write',
+  bucket: 'agents.delete',
+  revisioned: true,
+  responses: [{
+    status: 200,
+    description: 'The agent is gone.',
+    schema: Confirmation({ agent_id: Type.String() }),
+    example: { message: 'Agent deleted', agent_id: agentExample.id },
+  }],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+const actionTexts = {
+  start: 'Lets a paused or stopped agent run; its parked and queued tasks go on.',
+  pause: 'The step in flight ends and no further one begins. New tasks are accepted and queue.',
+  stop: 'The step in flight is aborted and its task parked at its last finished step. New tasks are refused.',
+  restart: 'Stops the agent, then starts it; from any state.',
+} as const
+
+function action(verb: keyof typeof actionTexts, status: string, done: string) {
+  return defineOperation({
+    ...ofAgent,
+    path: `${base}/{agent_id}/${verb}`,
+    id: `${verb}Agent`,
+    method: 'POST',
+    summary: `${verb[0]!.toUpperCase()}${verb.slice(1)} an agent`,
+    description: `${actionTexts[verb]} An agent that is already there answers the same and does not change.`,
+    scope: 'agents:write',
+    bucket: 'agents.action',
+    revisioned: true,
+    responses: [{
+      status: 200,
+      description: 'The state that the agent is in now.',
+      schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
+      example: { message: done, agent_id: agentExample.id, status },
+      headers: revision,
+    }],
+    problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],
+  })
+}
+
+export const startAgent = action('start', 'running', 'Agent started')
+export const pauseAgent = action('pause', 'paused', 'Agent paused')
+export const stopAgent = action('stop', 'stopped', 'Agent stopped')
+export const restartAgent = action('restart', 'running', 'Agent restarted')
+
+export const launchAgent = defineOperation({
+  id: 'launchAgent',
+  method: 'POST',
+  path: '/api/v1/agents',
+  family: 'B',
+  tag,
+  summary: 'Launch an agent by name',
+  description: 'Creates an agent of this name with defaults and lets it run; one that exists is started or restarted; one that runs is confirmed.',
+  credentials: anyCredential,
+  scope: 'agents:write',
+  bucket: 'general',
+  body: Type.Object({
+    name: NameText(bounds.agent_name, 'Name of the agent in the project.'),
+    project_id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Number of the project.' }),
+  }),
+  body_example: { name: 'support', project_id: 42 },
+  responses: [
+    { status: 201, description: 'Created and launched.', schema: Confirmation({}), example: { message: "Agent 'support' launched in project 42" } },
+    { status: 200, description: 'It existed; it runs.', schema: Confirmation({}), example: { message: "Agent 'support' launched in project 42" } },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const agentOperations: Operation[] = [
+  listAgents, createAgent, getAgent, updateAgent, deleteAgent, startAgent, pauseAgent, stopAgent, restartAgent, launchAgent,
+] as Operation[]

@@ -1,0 +1,145 @@
+import Type from 'typebox'
+import { bounds } from './limits.ts'
+import { anyCredential, defineOperation, type Operation } from './operation.ts'
+import { Choice, Confirmation, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp, TimestampInput } from './schemas.ts'
+import { scopes } from './scopes.ts'
+
+const common = { family: 'A', tag: 'API keys', credentials: anyCredential } as const
+const one = {
+  ...common,
+  path: '/api/v1/auth/api-keys/{key_id}',
+  params: { key_id: { description: 'The key, by its identifier.', example: 'key_01jcm3x5v8f9a2b4c6d8e0g2h4' } },
+} as const
+
+const shared = {
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  scopes: Type.Array(Choice(scopes)),
+  created_at: Timestamp,
+  expires_at: Nullable(Timestamp),
+  last_used: Nullable(Timestamp),
+}
+const preview = { key_preview: Type.String({ description: 'The leading part of the key and `***`.' }), updated_at: Type.Optional(Timestamp) }
+
+const CreatedKey = Named('CreatedApiKey', Type.Object({ ...shared, key: Type.String({ description: 'The secret. It is never shown again.' }) }))
+const ApiKey = Named('ApiKey', Type.Object({ ...shared, ...preview }))
+const ApiKeyWithUsage = Named('ApiKeyWithUsage', Type.Object({
+  ...shared,
+  ...preview,
+  usage_stats: Named('ApiKeyUsage', Type.Object({
+    total_requests: Type.Integer({ minimum: 0 }),
+    requests_last_24h: Type.Integer({ minimum: 0 }),
+    requests_last_7d: Type.Integer({ minimum: 0 }),
+    requests_last_30d: Type.Integer({ minimum: 0 }),
+  })),
+}))
+
+const created = {
+  id: one.params.key_id.example,
+  name: 'ci',
+  description: 'Deploys from the pipeline.',
+  scopes: ['agents:read', 'agents:write'],
+  created_at: '2026-11-20T09:30:00.000Z',
+  expires_at: null,
+  last_used: null,
+}
+const shown = { ...created, key_preview: 'cadre_1a2b3c4d***' }
+
+const scopeList = Type.Array(Choice(scopes), { minItems: 1, maxItems: bounds.api_key_scopes, description: 'Only scopes that the caller holds itself.' })
+const keyName = NameText(bounds.api_key_name, 'What the key is for.')
+const description = Type.String({ maxLength: bounds.api_key_description })
+
+export const createApiKey = defineOperation({
+  ...common,
+  id: 'createApiKey',
+  method: 'POST',
+  path: '/api/v1/auth/api-keys',
+  summary: 'Create an API key',
+  description: 'The secret is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.create',
+  idempotent: false,
+  body: Type.Object({
+    name: keyName,
+    description: Type.Optional(description),
+    scopes: scopeList,
+    expires_at: Type.Optional(TimestampInput),
+  }),
+  body_example: { name: created.name, description: created.description, scopes: created.scopes },
+  responses: [{ status: 201, description: 'The key with its secret.', schema: CreatedKey, example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' } }],
+  problems: ['insufficient_scope'],
+})
+
+export const listApiKeys = defineOperation({
+  ...common,
+  id: 'listApiKeys',
+  method: 'GET',
+  path: '/api/v1/auth/api-keys',
+  summary: 'List API keys',
+  description: 'The caller\'s own keys in the current organization, newest first.',
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  query: offsetQuery({ active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })) }),
+  responses: [{
+    status: 200,
+    description: 'A page of keys.',
+    schema: Named('ApiKeyList', Type.Object({ api_keys: Type.Array(ApiKey), pagination: OffsetPagination })),
+    example: { api_keys: [shown], pagination: offsetPaginationExample },
+  }],
+  problems: [],
+})
+
+export const getApiKey = defineOperation({
+  ...one,
+  id: 'getApiKey',
+  method: 'GET',
+  summary: 'Read an API key',
+  description: 'A key with its usage. Requests are counted by the hour.',
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  responses: [{
+    status: 200,
+    description: 'The key.',
+    schema: ApiKeyWithUsage,
+    example: { ...shown, last_used: '2026-11-20T09:31:00.000Z', usage_stats: { total_requests: 12, requests_last_24h: 2, requests_last_7d: 9, requests_last_30d: 12 } },
+  }],
+  problems: ['api_key_not_found'],
+})
+
+export const updateApiKey = defineOperation({
+  ...one,
+  id: 'updateApiKey',
+  method: 'PUT',
+  summary: 'Update an API key',
+  description: 'Changes name, description or scopes. The secret stays.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  body: Type.Object({
+    name: Type.Optional(keyName),
+    description: Type.Optional(Nullable(description)),
+    scopes: Type.Optional(scopeList),
+  }),
+  body_example: { name: 'ci-eu', scopes: ['agents:read'] },
+  responses: [{ status: 200, description: 'The key.', schema: ApiKey, example: { ...shown, name: 'ci-eu', scopes: ['agents:read'], updated_at: '2026-11-20T10:00:00.000Z' } }],
+  problems: ['api_key_not_found', 'insufficient_scope'],
+})
+
+export const deleteApiKey = defineOperation({
+  ...one,
+  id: 'deleteApiKey',
+  method: 'DELETE',
+  summary: 'Revoke an API key',
+  description: 'Takes effect with the next request, everywhere.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  responses: [{
+    status: 200,
+    description: 'The key is revoked.',
+    schema: Confirmation({ key_id: Type.String(), revoked_at: Timestamp }),
+    example: { message: 'API key revoked', key_id: created.id, revoked_at: '2026-11-20T10:00:00.000Z' },
+  }],
+  problems: ['api_key_not_found'],
+})
+
+export const apiKeyOperations: Operation[] = [createApiKey, listApiKeys, getApiKey, updateApiKey, deleteApiKey] as Operation[]

@@ -1,0 +1,11 @@
+/** Events that webhooks may subscribe to (spec 6). */
+export const eventNames = [
+  'project.created', 'project.updated', 'project.deleted', 'agent.launched', 'agent.completed', 'agent.failed', 'agent.stopped',
+  'error.occurred',
+] as const
+
+export type EventName = (typeof eventNames)[number]
+
+/** How bad an `error.occurred` is (decision D94). */
+export const severities = ['low', 'medium', 'high', 'critical'] as const
+export type Severity = (typeof severities)[number]

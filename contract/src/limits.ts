@@ -1,0 +1,78 @@
+/** A bucket of requests: how many an hour, a minute, or both (spec 8.1, decisions 2.1 and D85–D87). */
+export interface Bucket {
+  hour?: number
+  minute?: number
+  /** Whose requests are counted together. */
+  per: 'credential' | 'address' | 'client_and_address'
+}
+
+/** Every rate limit of the service. An operation names one; `general` is shared by those without one of their own. */
+export const buckets = {
+  general: { hour: 1000, minute: 100, per: 'credential' },
+  'api_keys.create': { hour: 10, per: 'credential' },
+  'api_keys.read': { minute: 100, per: 'credential' },
+  'api_keys.write': { minute: 20, per: 'credential' },
+  user: { minute: 100, per: 'credential' },
+  sessions: { minute: 50, per: 'credential' },
+  'agents.list': { minute: 100, per: 'credential' },
+  'agents.create': { minute: 10, per: 'credential' },
+  'agents.get': { minute: 200, per: 'credential' },
+  'agents.update': { minute: 20, per: 'credential' },
+  'agents.delete': { minute: 10, per: 'credential' },
+  'agents.action': { minute: 50, per: 'credential' },
+  'agents.logs': { minute: 100, per: 'credential' },
+  'agents.metrics': { minute: 50, per: 'credential' },
+  'tasks.create': { minute: 300, per: 'credential' },
+  'tasks.read': { minute: 600, per: 'credential' },
+  'tasks.action': { minute: 100, per: 'credential' },
+  'tasks.stream': { minute: 60, per: 'credential' },
+  docs: { minute: 60, per: 'address' },
+  login: { hour: 600, minute: 60, per: 'address' },
+  'oauth.authorize': { minute: 20, per: 'address' },
+  'oauth.token': { minute: 30, per: 'client_and_address' },
+  'oauth.revoke': { minute: 30, per: 'client_and_address' },
+} as const satisfies Record<string, Bucket>
+
+export type BucketName = keyof typeof buckets
+
+/** Cookies have ten times the general limits, because a console polls (decision D86). */
+export const sessionGeneralFactor = 10
+
+/** Bounds of decision D50; lengths count code points, sizes bytes. */
+export const bounds = {
+  body_bytes: 1_048_576,
+  nesting: 32,
+  agent_name: 100,
+  agent_description: 2000,
+  config_model: 128,
+  config_system_prompt: 100_000,
+  config_tools: 128,
+  config_tool: 128,
+  config_temperature: 2,
+  config_max_tokens: 2_147_483_647,
+  config_environment_variables: 100,
+  config_environment_value: 32_768,
+  config_bytes: 262_144,
+  metadata_keys: 64,
+  metadata_key: 64,
+  metadata_bytes: 16_384,
+  api_key_name: 100,
+  api_key_description: 500,
+  api_key_scopes: 32,
+  user_name: 100,
+  avatar_url: 2048,
+  project_name_min: 3,
+  project_name_max: 50,
+  hello_name: 100,
+  webhook_url: 2048,
+  webhook_events: 16,
+  webhook_secret: 256,
+  webhook_filters_bytes: 4096,
+  page_limit: 100,
+  page_limit_default: 20,
+  log_limit: 1000,
+  log_limit_default: 100,
+  offset: 2_147_483_647,
+  search: 100,
+  idempotency_key: 255,
+} as const

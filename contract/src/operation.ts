@@ -1,0 +1,108 @@
+import type { Static, TObject, TSchema } from 'typebox'
+import type { BucketName } from './limits.ts'
+import type { ProblemKind } from './problems.ts'
+import type { Requirement } from './scopes.ts'
+
+/**
+ * Which conventions an operation speaks (decision D2): A has string ids, offset paging and lowercase codes; B integer
+ * project ids, page paging and uppercase codes; O is OAuth's own form; P a page or probe for people and machines.
+ */
+export type Family = 'A' | 'B' | 'O' | 'P'
+
+export type CredentialKind = 'api_key' | 'token' | 'session'
+
+/** Every kind of credential: what most operations accept (decision table 2.1). */
+export const anyCredential: readonly CredentialKind[] = ['api_key', 'token', 'session']
+
+/** An answer that an operation gives when it succeeds. */
+export interface OperationResponse {
+  status: number
+  description: string
+  /** Undefined for answers that are not JSON; then `media_type` says what they are. */
+  schema?: TSchema
+  example?: unknown
+  media_type?: string
+  /** Headers beyond those of every answer, with their meaning. */
+  headers?: Record<string, string>
+}
+
+/** What a path parameter names; the loop tests know from it how to make one. */
+export interface PathParameter {
+  description: string
+  example: string
+}
+
+/** One operation of the API as data: routing, validation, access, limits, document and tests are made from it. */
+export interface Operation<Query extends TObject = TObject, Body extends TObject = TObject> {
+  /** `verbNoun`, the OpenAPI operationId. */
+  id: string
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** The whole path with `{parameters}`: `/api/v1/projects/{project_id}/agents`. */
+  path: string
+  family: Family
+  tag: string
+  summary: string
+  description: string
+  /** Empty: public. */
+  credentials: readonly CredentialKind[]
+  /** What is asked of the credential's scopes; null for any valid credential. */
+  scope: Requirement | null
+  /** Where requests are counted; null where they are not. */
+  bucket: BucketName | null
+  params?: Record<string, PathParameter>
+  query?: Query
+  body?: Body
+  /** A body that works as it stands. */
+  body_example?: unknown
+  /** Where true, a request without a body is as good as `{}`. */
+  body_optional?: boolean
+  /** The first is the usual one. */
+  responses: readonly OperationResponse[]
+  /** What can go wrong beyond what every operation of its kind shares (see `problemsOf`). */
+  problems: readonly ProblemKind[]
+  /** False for POSTs that ignore Idempotency-Key (decision D98). */
+  idempotent?: boolean
+  /** Whether `If-Match` is honoured and `ETag` given (decision D99). */
+  revisioned?: boolean
+  /** Not part of the specification: an extension that callers may use. */
+  extension?: boolean
+}
+
+/** Keeps the types of query and body for the handler. */
+export function defineOperation<Query extends TObject = TObject, Body extends TObject = TObject>(
+  operation: Operation<Query, Body>,
+): Operation<Query, Body> {
+  return operation
+}
+
+export type QueryOf<O> = O extends Operation<infer Query, TObject> ? Static<Query> : never
+export type BodyOf<O> = O extends Operation<TObject, infer Body> ? Static<Body> : never
+
+/** Whether a POST honours `Idempotency-Key`. */
+export function isIdempotent(operation: Operation): boolean {
+  return operation.method === 'POST' && operation.idempotent !== false && operation.credentials.length > 0
+}
+
+/** Everything that can go wrong with an operation: what its kind shares, and what it adds. */
+export function problemsOf(operation: Operation): ProblemKind[] {
+  const kinds = new Set<ProblemKind>(operation.problems)
+  if (operation.credentials.length > 0) {
+    kinds.add('unauthorized')
+    if (operation.path.startsWith('/api/v1/auth/')) {
+      if (operation.credentials.includes('api_key')) kinds.add('invalid_api_key')
+      kinds.add('invalid_token').add('expired_token')
+    }
+    kinds.add('insufficient_permissions')
+  }
+  if (operation.scope) kinds.add('insufficient_scope')
+  if (operation.bucket) kinds.add('rate_limit_exceeded')
+  // A path, a query or a body can be malformed; so can the header of an organization or an idempotency key.
+  if (operation.query || operation.body || operation.credentials.length > 0) kinds.add('validation_error')
+  if (operation.body) kinds.add('invalid_json')
+  if (isIdempotent(operation)) kinds.add('idempotency_key_reused').add('request_in_progress')
+  if (operation.revisioned && operation.method !== 'GET') kinds.add('precondition_failed')
+  // A body too large, or a cookie's X-Organization-ID that names nothing.
+  if (operation.credentials.includes('session')) kinds.add('organization_not_found')
+  kinds.add('internal_error').add('service_unavailable')
+  return [...kinds]
+}

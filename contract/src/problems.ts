@@ -1,0 +1,120 @@
+/** One thing that can go wrong: its status, its code in either family, and what it says when nothing better is known. */
+export interface ProblemDefinition {
+  status: number
+  /** Code of family A (spec 7.3). */
+  a: string
+  /** Code of family B (spec 7.4). */
+  b: string
+  message: string
+}
+
+const define = (status: number, a: string, b: string, message: string): ProblemDefinition => ({ status, a, b, message })
+
+/** Everything that can go wrong, once (spec 7, decisions D21–D29, tasks 9). */
+export const problems = {
+  validation_error: define(400, 'validation_error', 'INVALID_REQUEST', 'The request is not valid.'),
+  invalid_json: define(400, 'invalid_json', 'INVALID_REQUEST', 'The body is not valid JSON.'),
+  invalid_query: define(400, 'validation_error', 'VALIDATION_ERROR', 'The query is not valid.'),
+  invalid_project_name: define(400, 'validation_error', 'INVALID_PROJECT_NAME', 'The project name breaks the naming rules.'),
+  project_name_taken: define(400, 'resource_conflict', 'PROJECT_NAME_TAKEN', 'A project of this name exists in the organization.'),
+  project_not_empty: define(400, 'validation_error', 'INVALID_REQUEST', 'The project still has agents. Delete them first.'),
+
+  unauthorized: define(401, 'unauthorized', 'UNAUTHORIZED', 'Credentials are missing or not valid.'),
+  invalid_api_key: define(401, 'invalid_api_key', 'UNAUTHORIZED', 'The API key is malformed, unknown, revoked or expired.'),
+  invalid_token: define(401, 'invalid_token', 'UNAUTHORIZED', 'The access token is not valid.'),
+  expired_token: define(401, 'expired_token', 'UNAUTHORIZED', 'The access token has expired.'),
+
+  insufficient_scope: define(403, 'insufficient_scope', 'FORBIDDEN', 'The credential lacks a required scope.'),
+  insufficient_permissions: define(403, 'insufficient_permissions', 'FORBIDDEN', 'You may not do this.'),
+
+  path_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is nothing at this path.'),
+  project_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such project.'),
+  api_key_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such API key.'),
+  session_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such session.'),
+  organization_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such organization.'),
+  oauth_client_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such OAuth client.'),
+  webhook_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such webhook.'),
+  agent_not_found: define(404, 'agent_not_found', 'RESOURCE_NOT_FOUND', 'There is no such agent.'),
+  task_not_found: define(404, 'task_not_found', 'RESOURCE_NOT_FOUND', 'There is no such task.'),
+  thread_not_found: define(404, 'thread_not_found', 'RESOURCE_NOT_FOUND', 'There is no such thread.'),
+
+  method_not_allowed: define(405, 'method_not_allowed', 'METHOD_NOT_ALLOWED', 'This path does not know that method.'),
+
+  resource_conflict: define(409, 'resource_conflict', 'RESOURCE_CONFLICT', 'The resource is not in a state that allows this.'),
+  agent_conflict: define(409, 'agent_conflict', 'RESOURCE_CONFLICT', 'An agent of this name exists in the project.'),
+  agent_not_running: define(409, 'agent_not_running', 'RESOURCE_CONFLICT', 'The agent does not accept tasks in its current state.'),
+  task_already_finished: define(409, 'task_already_finished', 'RESOURCE_CONFLICT', 'The task has already finished.'),
+  request_in_progress: define(409, 'resource_conflict', 'RESOURCE_CONFLICT', 'A request with this Idempotency-Key is still running.'),
+
+  precondition_failed: define(412, 'precondition_failed', 'PRECONDITION_FAILED', 'The resource has changed since it was read.'),
+  idempotency_key_reused: define(422, 'idempotency_key_reused', 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another request.'),
+
+  rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),
+  queue_full: define(429, 'queue_full', 'QUEUE_FULL', 'The agent has too many queued tasks.'),
+
+  internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'Something went wrong on our side.'),
+  bad_gateway: define(502, 'bad_gateway', 'BAD_GATEWAY', 'Another system gave an answer that makes no sense.'),
+  service_unavailable: define(503, 'service_unavailable', 'SERVICE_UNAVAILABLE', 'The service is temporarily unavailable.'),
+  gateway_timeout: define(504, 'gateway_timeout', 'GATEWAY_TIMEOUT', 'Another system did not answer in time.'),
+} as const satisfies Record<string, ProblemDefinition>
+
+export type ProblemKind = keyof typeof problems
+
+/** Codes of a complaint about one field (spec 7.3). */
+export type IssueCode = 'required' | 'too_short' | 'too_long' | 'out_of_range' | 'invalid_format' | 'invalid_choice'
+
+/** A complaint about one field; `field` is a dotted path such as `config.temperature` or `scopes[1]`. */
+export interface Issue {
+  field: string
+  message: string
+  code: IssueCode
+  min?: number
+  max?: number
+  /** What was sent, cut at 100 characters; left out for secrets. */
+  provided?: unknown
+}
+
+/** Facts about a problem that go to the caller as `error.details`, and headers of the answer. */
+export interface ProblemOptions {
+  message?: string | undefined
+  /** Members of `error` itself, beside code and message: `required_scopes`, `retry_after`. */
+  members?: Record<string, unknown>
+  headers?: Record<string, string>
+  /** For the log only. */
+  cause?: unknown
+}
+
+/** Thrown wherever a request cannot be served; rendered for its family in one place, `http/errors.ts`. */
+export class Problem extends Error {
+  readonly kind: ProblemKind
+  readonly details: unknown
+  readonly members: Record<string, unknown>
+  readonly headers: Record<string, string>
+
+  constructor(kind: ProblemKind, details?: unknown, options: ProblemOptions = {}) {
+    super(options.message ?? problems[kind].message, { cause: options.cause })
+    this.name = 'Problem'
+    this.kind = kind
+    this.details = details
+    this.members = options.members ?? {}
+    this.headers = options.headers ?? {}
+  }
+
+  get status(): number {
+    return problems[this.kind].status
+  }
+}
+
+/** A request whose fields are not valid: all faults together (decision D26). */
+export function invalid(...issues: [Issue, ...Issue[]]): Problem {
+  return new Problem('validation_error', issues)
+}
+
+/** Something that does not exist, or must not be known to exist (decisions D24, D74). */
+export function notFound(
+  kind: Extract<ProblemKind, `${string}_not_found`>,
+  resource_type: string,
+  resource_id: string,
+): Problem {
+  return new Problem(kind, { resource_type, resource_id })
+}

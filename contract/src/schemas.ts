@@ -1,0 +1,86 @@
+import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
+import { bounds } from './limits.ts'
+
+/** A schema that also takes `null`, in the form of OpenAPI 3.0. */
+export function Nullable<T extends TSchema>(schema: T) {
+  return Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })
+}
+
+/** A string that is one of `values`. */
+export function Choice<const T extends readonly string[]>(values: T, options: object = {}) {
+  return Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
+}
+
+/** A schema with a name in the OpenAPI document: `#/components/schemas/<name>`. */
+export function Named<T extends TSchema>(name: string, schema: T): T {
+  return Object.assign(schema, { 'x-name': name })
+}
+
+/** A moment as the service writes it: ISO 8601, UTC, milliseconds (decision D6). */
+export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601 in UTC with milliseconds.' })
+
+/** A moment as callers may write it: RFC 3339, a date alone, or without seconds; UTC where no offset is given (D6). */
+export const TimestampInput = Type.String({
+  format: 'timestamp',
+  description: 'ISO 8601. A date alone means midnight; without an offset it is UTC.',
+})
+
+/** Free-form members. */
+export const FreeObject = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true })
+
+/** Where a list of family A stands (spec 2.10). */
+export const OffsetPagination = Named('OffsetPagination', Type.Object({
+  total: Type.Integer({ minimum: 0, description: 'All matches.' }),
+  limit: Type.Integer({ minimum: 1 }),
+  offset: Type.Integer({ minimum: 0 }),
+  has_more: Type.Boolean(),
+}))
+
+/** Where a list of family B stands (spec 2.10). */
+export const PagePagination = Named('PagePagination', Type.Object({
+  page: Type.Integer({ minimum: 1 }),
+  limit: Type.Integer({ minimum: 1 }),
+  total: Type.Integer({ minimum: 0 }),
+  pages: Type.Integer({ minimum: 0 }),
+  has_next: Type.Boolean(),
+  has_prev: Type.Boolean(),
+}))
+
+export const offsetPaginationExample = { total: 1, limit: 20, offset: 0, has_more: false }
+
+/** `limit` and `offset` of a list of family A. */
+export function offsetQuery<P extends TProperties>(more: P, limitMax: number = bounds.page_limit, limitDefault: number = bounds.page_limit_default) {
+  return Type.Object({
+    ...more,
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'How many at most.' })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'How many to leave out at the start.' })),
+  })
+}
+
+/** `page` and `limit` of a list of family B. */
+export function pageQuery<P extends TProperties>(more: P) {
+  return Type.Object({
+    ...more,
+    page: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Which page, from 1.' })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.page_limit, default: bounds.page_limit_default, description: 'How many a page.' })),
+  })
+}
+
+/** A confirmation in words, with further members. */
+export function Confirmation<P extends TProperties>(more: P): TObject {
+  return Type.Object({ message: Type.String(), ...more })
+}
+
+/** A name of 1 to `max` code points with something to see in it and no control characters (decision D44). */
+export function NameText(max: number, description: string) {
+  return Type.String({ minLength: 1, maxLength: max, pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$', description })
+}
+
+/** An object bounded in bytes as JSON: keyword `x-max-json-bytes`. */
+export function boundedJson(schema: TSchema, bytes: number): object {
+  return { ...schema, 'x-max-json-bytes': bytes }
+}
+
+/** In paths: `proj_42` or `42` (decision D30). */
+export const projectParameter = { description: 'The project: `proj_42` or `42`.', example: 'proj_42' }
+export const agentParameter = { description: 'The agent.', example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4' }

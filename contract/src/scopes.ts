@@ -1,0 +1,126 @@
+/** Permission scopes of API keys and tokens (spec 5.5). */
+export const fineScopes = [
+  'projects:read', 'projects:write', 'agents:read', 'agents:write', 'organizations:read', 'organizations:write',
+  'api_keys:read', 'api_keys:write', 'tasks:write',
+] as const
+
+/** The specification's nine, `read` and `write` (decisions D53, D71), and `tasks:write` (tasks 2). */
+export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
+
+export type FineScope = (typeof fineScopes)[number]
+export type Scope = (typeof scopes)[number]
+
+/** What each scope means, in words for a consent page and the reference. */
+export const scopeDescriptions: Record<Scope, string> = {
+  'projects:read': 'See projects',
+  'projects:write': 'Create, change and delete projects and their webhooks',
+  'agents:read': 'See agents, their tasks, logs and metrics',
+  'agents:write': 'Create, change, start, stop and delete agents, and give them tasks',
+  'organizations:read': 'See organizations and their members',
+  'organizations:write': 'Manage organizations and their members',
+  'api_keys:read': 'See API keys (never their secrets)',
+  'api_keys:write': 'Create, change and revoke API keys',
+  'tasks:write': 'Give agents tasks, watch and cancel them, without changing the agents',
+  read: 'See projects, agents and organizations',
+  write: 'Create, change and delete projects and agents',
+  admin: 'Do everything that you may do',
+}
+
+/** Coarse scopes and what they stand for; neither implies the other (decision D71). */
+const implied: Partial<Record<Scope, readonly FineScope[]>> = {
+  read: ['projects:read', 'agents:read', 'organizations:read'],
+  write: ['projects:write', 'agents:write', 'tasks:write'],
+  admin: fineScopes,
+  // A key that may change agents may give them tasks; not the other way round.
+  'agents:write': ['agents:write', 'tasks:write'],
+}
+
+export const roles = ['owner', 'admin', 'member', 'viewer'] as const
+export type Role = (typeof roles)[number]
+
+/** What a role allows in its organization (decision D70). */
+const roleScopes: Record<Role, readonly FineScope[]> = {
+  owner: fineScopes,
+  admin: fineScopes,
+  member: [
+    'projects:read', 'projects:write', 'agents:read', 'agents:write', 'tasks:write', 'organizations:read',
+    'api_keys:read', 'api_keys:write',
+  ],
+  viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
+}
+
+/** The fine scopes that a list of scopes, as written on a credential, stands for. */
+export function expandScopes(written: readonly string[]): Set<FineScope> {
+  const all = new Set<FineScope>()
+  for (const scope of written) {
+    for (const fine of implied[scope as Scope] ?? []) all.add(fine)
+    if ((fineScopes as readonly string[]).includes(scope)) all.add(scope as FineScope)
+  }
+  return all
+}
+
+/** The fine scopes that a role allows. */
+export function scopesOfRole(role: Role): ReadonlySet<FineScope> {
+  return new Set(roleScopes[role])
+}
+
+/** The scopes of a cookie session: all that the role allows, `admin` among them where it does (decision D63). */
+export function sessionScopes(role: Role): Scope[] {
+  const allowed = [...roleScopes[role]]
+  return isAdministrator(role) ? [...allowed, 'admin'] : allowed
+}
+
+/** Owners and administrators manage the organization. */
+export function isAdministrator(role: Role): boolean {
+  return role === 'owner' || role === 'admin'
+}
+
+/**
+ * What an operation asks of a credential: a scope; `any_write` for decision D72; `watch_tasks` for reading tasks, which
+ * `agents:read` and `tasks:write` both allow (tasks 2).
+ */
+export type Requirement = Scope | 'any_write' | 'watch_tasks'
+
+/** How a requirement is written in `required_scopes`: one entry where any of several would do (decision D22). */
+export function requiredScope(required: Requirement): Scope {
+  if (required === 'any_write') return 'write'
+  return required === 'watch_tasks' ? 'agents:read' : required
+}
+
+/** Whether a credential with these scopes may do what is required. */
+export function hasScope(written: readonly string[], required: Requirement): boolean {
+  if (required === 'any_write') return written.some((scope) => scope.endsWith(':write') || scope === 'write' || scope === 'admin')
+  if (required === 'admin') return written.includes('admin')
+  return meets(expandScopes(written), required)
+}
+
+/** Whether a role is enough for what is required. */
+export function roleAllows(role: Role, required: Requirement | null): boolean {
+  if (required === null || required === 'any_write') return true
+  if (required === 'admin') return isAdministrator(role)
+  return meets(scopesOfRole(role), required)
+}
+
+function meets(held: ReadonlySet<FineScope>, required: Exclude<Requirement, 'any_write' | 'admin'>): boolean {
+  if (required === 'watch_tasks') return held.has('agents:read') || held.has('tasks:write')
+  if (required === 'read' || required === 'write') return [...expandScopes([required])].every((fine) => held.has(fine))
+  return held.has(required)
+}
+
+/** The permissions object of spec 2.9: scopes of the credential and what the role allows, taken together (D70, D75). */
+export function permissionsOf(written: readonly string[], role: Role): Permissions {
+  const may = (scope: FineScope): boolean => hasScope(written, scope) && roleAllows(role, scope)
+  return {
+    projects: { read: may('projects:read'), write: may('projects:write'), delete: may('projects:write') && isAdministrator(role) },
+    agents: { read: may('agents:read'), write: may('agents:write'), delete: may('agents:write') },
+    organizations: { read: may('organizations:read'), write: may('organizations:write') },
+    api_keys: { read: may('api_keys:read'), write: may('api_keys:write') },
+  }
+}
+
+export interface Permissions {
+  projects: { read: boolean; write: boolean; delete: boolean }
+  agents: { read: boolean; write: boolean; delete: boolean }
+  organizations: { read: boolean; write: boolean }
+  api_keys: { read: boolean; write: boolean }
+}

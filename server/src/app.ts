@@ -1,0 +1,147 @@
+import fastifyCookie from '@fastify/cookie'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { bounds } from '#contract/limits.ts'
+import { invalid } from '#contract/problems.ts'
+import type { Context } from './context.ts'
+import { registerCors } from './http/cors.ts'
+import { answerProblem } from './http/handle.ts'
+import { familyOf } from './http/errors.ts'
+import type { HttpContext } from './http/http-context.ts'
+import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
+import { probeRoutes } from './http/probes.ts'
+import { newRequestId } from './platform/ids.ts'
+import { agentRoutes } from './resources/agents/agents.routes.ts'
+import type { Settler } from './resources/agents/settler.ts'
+import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
+import { projectRoutes } from './resources/projects/projects.routes.ts'
+import { utilityRoutes } from './resources/utility/utility.routes.ts'
+import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
+
+/** Bounds of connections: a slow or idle client is closed, never waited for (reliability, lesson 7). */
+const headersTimeout_ms = 10_000
+const requestTimeout_ms = 15_000
+const connectionsCheckingInterval_ms = 2000
+const keepAliveTimeout_ms = 72_000
+const connectionsMax = 5000
+
+/** Builds the HTTP server: what happens to every request, then each slice by name. It does not listen yet. */
+export async function buildApp(context: Context, settler: Settler): Promise<FastifyInstance> {
+  const { config } = context
+  const app = Fastify({
+    loggerInstance: context.log as never,
+    disableRequestLogging: true,
+    genReqId: newRequestId,
+    requestIdHeader: false,
+    bodyLimit: bounds.body_bytes,
+    trustProxy: config.trusted_proxies.length > 0 ? config.trusted_proxies : false,
+    requestTimeout: requestTimeout_ms,
+    keepAliveTimeout: keepAliveTimeout_ms,
+    http: { headersTimeout: headersTimeout_ms, connectionsCheckingInterval: connectionsCheckingInterval_ms },
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    frameworkErrors: (error, request, reply) => answerProblem(http, error, request, reply, familyOf(request)),
+  } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
+  app.server.maxConnections = connectionsMax
+  const routes = collectRoutes(app)
+
+  await app.register(fastifyCookie, { secret: context.cookie_secrets })
+  const http = httpContext(context, app)
+  decorateEveryAnswer(app, context)
+  registerCors(app, config.cors_origins)
+  app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
+  app.setErrorHandler((error, request, reply) => answerProblem(http, asProblem(error), request, reply, familyOf(request)))
+
+  probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping })
+  await app.register(async (api) => {
+    readBodiesWhole(api)
+    utilityRoutes(api, http, context)
+    projectRoutes(api, http, context)
+    agentRoutes(api, http, context, settler)
+    apiKeyRoutes(api, http)
+    webhookRoutes(api, http, context)
+  })
+  return app
+}
+
+function httpContext(context: Context, app: FastifyInstance): HttpContext {
+  return {
+    sql: context.sql,
+    public_origin: () => new URL(context.public_url()).origin,
+    authentication: {
+      sql: context.auth_sql,
+      rates: { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale },
+      tokens_per_hour: context.config.tokens_per_hour,
+      cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
+      unsignCookie: (signed) => {
+        const { valid, value } = app.unsignCookie(signed)
+        return valid && value !== null ? value : undefined
+      },
+    },
+    onInternalError: context.onInternalError,
+  }
+}
+
+/** What every answer carries, whatever became of its request (decisions D4, D5; reliability 6, headers). */
+function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
+  const strictTransport = context.config.public_url?.startsWith('https:') ?? false
+  app.decorateRequest('started_at', 0)
+  app.decorateRequest('content_type', undefined)
+  app.decorateRequest('principal', undefined)
+  app.addHook('onRequest', async (request, reply) => {
+    request.started_at = performance.now()
+    reply.headers({
+      'x-request-id': request.id,
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      ...(strictTransport ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+    })
+  })
+  app.addHook('onSend', async (request, reply) => {
+    reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const client_request_id = clientRequestId(request.headers['x-request-id'])
+    request.log.info({
+      request_id: request.id,
+      ...(client_request_id ? { client_request_id } : {}),
+      method: request.method,
+      path: request.routeOptions.url ?? request.url.split('?', 1)[0],
+      status: reply.statusCode,
+      duration_ms: Math.round(reply.elapsedTime),
+      ip: request.ip,
+      ...(request.principal ? { credential_id: request.principal.credential_id, org_id: request.principal.org_id } : {}),
+    }, 'request')
+  })
+}
+
+/** A caller's own request id is never echoed, only logged, and only where it cannot forge a log line (decision D4). */
+function clientRequestId(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(header) ? header : undefined
+}
+
+/**
+ * Bodies are read whole, as bytes, within the bound, and understood later: authentication comes first, and one check of
+ * the content type in one place leaves nothing to the framework's own (decision D8, 1.5).
+ */
+function readBodiesWhole(api: FastifyInstance): void {
+  api.removeAllContentTypeParsers()
+  api.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  api.addHook('onRequest', async (request) => {
+    request.content_type = request.headers['content-type']
+    delete request.headers['content-type']
+  })
+}
+
+/** What the framework throws before a handler is reached, as problems of ours (decisions D9, D13). */
+function asProblem(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return invalid({ field: 'body', message: `must have at most ${bounds.body_bytes} bytes`, code: 'too_long', max: bounds.body_bytes })
+  }
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
+  if (status >= 400 && status < 500 && typeof code === 'string' && code.startsWith('FST_')) {
+    return invalid({ field: 'body', message: 'could not be read', code: 'invalid_format' })
+  }
+  return error
+}

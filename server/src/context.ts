@@ -1,0 +1,31 @@
+import type { FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import type { Problem } from '#contract/problems.ts'
+import type { Config } from './config.ts'
+import type { Engine } from './engine/engine.ts'
+import type { Database, Sql } from './platform/database.ts'
+import type { Egress } from './platform/safe-fetch.ts'
+import type { Secrets } from './platform/secrets.ts'
+
+/** What every part of the service is handed. Made once, in `main.ts`; nothing else is global. */
+export interface Context {
+  config: Config
+  log: Logger
+  database: Database
+  /** The pool for everything that a caller is told: commits wait for the disk. */
+  sql: Sql
+  /** The small pool that authenticates and counts: commits do not wait (decisions 1.6). */
+  auth_sql: Sql
+  secrets: Secrets
+  /** The first signs cookies, all verify them, so that a secret can be replaced. */
+  cookie_secrets: string[]
+  egress: Egress
+  engine: Engine
+  /** True from the moment in which the service begins to stop. */
+  stopping?: boolean
+  /** `CADRE_PUBLIC_URL`, or the address that the service listens on; known once it listens. */
+  public_url: () => string
+  started_at: Date
+  version: string
+  onInternalError?: (problem: Problem, request: FastifyRequest) => void
+}

@@ -1,0 +1,62 @@
+import { jsonb, type Sql } from '../platform/database.ts'
+import { newId } from '../platform/ids.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** An entry of an agent's log (spec 2.7). */
+export interface AgentLogEntry {
+  agent_id: string
+  task_id?: string | undefined
+  level: LogLevel
+  message: string
+  context?: Record<string, unknown>
+}
+
+/** Bounds of decision D48, in bytes of UTF-8. */
+const message_bytes = 8192
+const context_bytes = 16_384
+/** Shorter values are ordinary words; replacing them would garble every entry. */
+const secretLengthMin = 4
+
+/** What must never be read in a log, whoever wrote it there (decision D105). */
+const secretPatterns = /cadre_[0-9a-f]{32}|Bearer \S+|\bsk-[A-Za-z0-9_-]{8,}/g
+
+/** Replaces secrets in a text: the given values, and whatever looks like a key. */
+export function redact(text: string, secrets: readonly string[] = []): string {
+  let clean = text.replaceAll(secretPatterns, '[redacted]')
+  for (const secret of secrets) if (secret.length >= secretLengthMin) clean = clean.replaceAll(secret, '[redacted]')
+  return clean
+}
+
+/**
+ * Writes entries into an agent's log, in the caller's transaction. Messages and contexts are redacted, then cut to
+ * their bounds (decision D48); `secrets` are the values of the agent's environment variables.
+ */
+export async function writeAgentLog(sql: Sql, entries: readonly AgentLogEntry[], secrets: readonly string[] = []): Promise<void> {
+  if (entries.length === 0) return
+  const rows = entries.map(({ agent_id, task_id, level, message, context }) => ({
+    id: newId('log'),
+    agent_id,
+    task_id: task_id ?? null,
+    level,
+    message: cutBytes(redact(message, secrets), message_bytes),
+    context: boundedContext(context ?? {}, secrets),
+  }))
+  await sql`
+    insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
+    select id, agent_id, task_id, clock_timestamp(), level, message, context
+    from jsonb_to_recordset(${jsonb(rows)}::jsonb) as entry(id text, agent_id text, task_id text, level text, message text, context jsonb)`
+}
+
+function boundedContext(context: Record<string, unknown>, secrets: readonly string[]): Record<string, unknown> {
+  const text = redact(JSON.stringify(context), secrets.map((secret) => JSON.stringify(secret).slice(1, -1)))
+  if (Buffer.byteLength(text) <= context_bytes) return JSON.parse(text)
+  return { truncated: true, text: cutBytes(text, context_bytes / 2) }
+}
+
+function cutBytes(text: string, bytes: number): string {
+  const buffer = Buffer.from(text.toWellFormed().replaceAll('\u0000', ''))
+  if (buffer.length <= bytes) return buffer.toString()
+  // A character cut in two would decode to U+FFFD: leave it out.
+  return buffer.subarray(0, bytes).toString().replace(/\uFFFD+$/, '')
+}

@@ -1,0 +1,109 @@
+import type { FastifyRequest } from 'fastify'
+import type { Family } from '#contract/operation.ts'
+import { Problem, problems, type Issue } from '#contract/problems.ts'
+import { sqlState } from '../platform/database.ts'
+
+/** Seconds after which a caller may try again when the service is unavailable. */
+const unavailableRetry_seconds = 1
+
+/** An answer to a request that could not be served. */
+export interface ErrorAnswer {
+  status: number
+  headers: Record<string, string>
+  body: unknown
+}
+
+/**
+ * Whatever was thrown, as a `Problem`: the database being out of reach, exhausted or too slow is 503, everything
+ * unknown is 500 with its cause for the log alone.
+ */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (isUnavailable(error)) {
+    return new Problem('service_unavailable', { retry_after: unavailableRetry_seconds }, {
+      cause: error,
+      members: { retry_after: unavailableRetry_seconds },
+      headers: { 'retry-after': String(unavailableRetry_seconds) },
+    })
+  }
+  return new Problem('internal_error', undefined, { cause: error })
+}
+
+/** Connection errors, shutdowns, timeouts and exhaustion of PostgreSQL and of the pool in front of it (decision D13). */
+function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== undefined && /^(08|57P|53|58)/.test(state)) return true
+  // Statement and lock timeouts; deadlocks and serialization failures that survived their retries.
+  if (state !== undefined && ['57014', '55P03', '40P01', '40001', '25P03', '25P04'].includes(state)) return true
+  if (state !== undefined && /^E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|AI_AGAIN)$/.test(state)) return true
+  return error instanceof Error && /timeout|terminated|not queryable|Query read timeout|Cannot use a pool after/i.test(error.message) && !('kind' in error)
+}
+
+/** The family of a request: of its operation, or of its path where no operation matched (decision D2). */
+export function familyOf(request: FastifyRequest): Family {
+  return request.routeOptions?.config?.operation?.family ?? familyOfPath(request.url)
+}
+
+export function familyOfPath(url: string): Family {
+  const path = url.split('?', 1)[0] ?? '/'
+  if (path.startsWith('/oauth2/') || path.startsWith('/.well-known/')) return 'O'
+  if (path === '/api/v1/auth' || path.startsWith('/api/v1/auth/')) return 'A'
+  if (/^\/api\/v1\/projects\/[^/]+\/(agents|tasks|events|threads|approvals|schedules|tools|credentials|budgets|usage)(\/|$)/.test(path)) return 'A'
+  return 'B'
+}
+
+/** Renders a problem for its family: the only place where the families differ. */
+export function renderProblem(problem: Problem, family: Family, request_id: string, agentEndpoint = false): ErrorAnswer {
+  const headers = { ...problem.headers }
+  if (problem.status === 401) {
+    const tokenSent = problem.kind === 'invalid_token' || problem.kind === 'expired_token'
+    headers['www-authenticate'] ??= `Bearer realm="cadre"${tokenSent ? ', error="invalid_token"' : ''}`
+  }
+  return { status: problem.status, headers, body: envelopes[family](problem, request_id, agentEndpoint) }
+}
+
+type Envelope = (problem: Problem, request_id: string, agentEndpoint: boolean) => unknown
+
+const envelopeA: Envelope = (problem, request_id, agentEndpoint) => {
+  // Agent endpoints know one code for 401 (spec 7.3, decision D23).
+  const code = problem.status === 401 && agentEndpoint ? problems.unauthorized.a : problems[problem.kind].a
+  return envelope(problem, code, problem.details, request_id)
+}
+
+const envelopeB: Envelope = (problem, request_id) => {
+  // Family B tells the first fault only, as `{field, issue}` (decision D27).
+  const first = issuesOf(problem)?.[0]
+  const details = first ? { field: first.field, issue: first.message } : problem.details
+  return envelope(problem, problems[problem.kind].b, details, request_id)
+}
+
+const envelopeO: Envelope = (problem) => {
+  const retry_after = problem.members.retry_after
+  return {
+    error: oauthCodes[problem.status] ?? 'invalid_request',
+    error_description: problem.message,
+    ...(problem.status === 429 ? { retry_after } : {}),
+  }
+}
+
+const envelopes: Record<Family, Envelope> = { A: envelopeA, B: envelopeB, O: envelopeO, P: envelopeB }
+
+const oauthCodes: Record<number, string> = { 429: 'rate_limit_exceeded', 500: 'server_error', 503: 'temporarily_unavailable' }
+
+function envelope(problem: Problem, code: string, details: unknown, request_id: string): unknown {
+  return {
+    error: {
+      code,
+      message: problem.message,
+      ...(details === undefined ? {} : { details }),
+      ...problem.members,
+      request_id,
+      timestamp: new Date().toISOString(),
+    },
+  }
+}
+
+function issuesOf(problem: Problem): Issue[] | undefined {
+  const carries = problem.kind === 'validation_error' || problem.kind === 'invalid_query' || problem.kind === 'invalid_json'
+  return carries && Array.isArray(problem.details) ? (problem.details as Issue[]) : undefined
+}

@@ -1,0 +1,17 @@
+import { parseTimestamp } from '#contract/timestamps.ts'
+
+/** Where a list of family A stands (spec 2.10, decision D51). */
+export function offsetPagination(total: number, limit: number, offset: number, returned: number) {
+  return { total, limit, offset, has_more: offset + returned < total }
+}
+
+/** Where a list of family B stands (spec 2.10, decision D32). */
+export function pagePagination(total: number, page: number, limit: number) {
+  const pages = Math.ceil(total / limit)
+  return { page, limit, total, pages, has_next: page < pages, has_prev: page > 1 && total > 0 }
+}
+
+/** A moment that validation has accepted, in the service's form. */
+export function moment(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : parseTimestamp(text)
+}

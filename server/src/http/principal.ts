@@ -1,0 +1,16 @@
+import type { CredentialKind } from '#contract/operation.ts'
+import type { Role } from '#contract/scopes.ts'
+
+/** Who makes a request: a credential, the user it acts for and the organization it acts in. */
+export interface Principal {
+  kind: CredentialKind
+  /** The API key (`key_…`), the grant (`sess_…`) or the cookie session (`sess_…`). */
+  credential_id: string
+  /** What requests and tokens are counted for: the key, the grant, or for cookies the user (decision D86). */
+  subject: string
+  user_id: string
+  org_id: string
+  role: Role
+  /** As written on the credential; of a cookie, what the role allows. */
+  scopes: string[]
+}

@@ -1,0 +1,107 @@
+import type { Context } from './context.ts'
+import { sweepIdempotency } from './http/idempotency.ts'
+import type { Sql } from './platform/database.ts'
+
+/** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
+const partitionsAhead_days = 45
+const interval_ms = 10 * 60_000
+/** Rows that one statement removes, so that nobody waits behind a sweep. */
+const batch = 1000
+
+/** Work that keeps the database small: partitions ahead, and what has outlived its retention. */
+export interface Maintenance {
+  stop(): Promise<void>
+}
+
+/** Something to be done every ten minutes; gives how many rows went, and is called again while that is a full batch. */
+export type Sweep = (sql: Sql, context: Context) => Promise<number>
+
+/** Runs every sweep soon after the start, then every ten minutes. A sweep that fails is logged and tried again later. */
+export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
+  let stopped = false
+  let running: Promise<void> = Promise.resolve()
+  const sweeps: Sweep[] = [makePartitions, dropOldLogs, sweepWindows, sweepLogins, sweepKeys, foldKeyUsage, sweepUsage, sweepIdempotency, ...more]
+
+  const pass = async (): Promise<void> => {
+    for (const sweep of sweeps) {
+      try {
+        while (!stopped && (await sweep(context.sql, context)) >= batch) continue
+      } catch (error) {
+        if (!stopped) context.log.warn({ err: error, sweep: sweep.name }, 'a sweep failed; it will be tried again')
+      }
+    }
+  }
+  const timer = setInterval(() => void (running = pass()), interval_ms)
+  timer.unref()
+  running = pass()
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+async function makePartitions(sql: Sql): Promise<number> {
+  await sql`select ensure_partitions(${partitionsAhead_days})`
+  return 0
+}
+
+/** Drops the days of the agents' logs that have outlived their retention (decision D48). */
+async function dropOldLogs(sql: Sql, { config }: Context): Promise<number> {
+  const old = await sql<{ name: string }>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'agent_log'::regclass
+      and c.relname < 'agent_log_' || to_char(now() - make_interval(days => ${config.log_retention_days} + 1), 'YYYYMMDD')`
+  for (const { name } of old) if (/^agent_log_\d{8}$/.test(name)) await sql.script(`drop table ${name}`)
+  return 0
+}
+
+async function sweepWindows(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from rate_window where (subject, bucket) in (
+      select subject, bucket from rate_window where hour_start < now() - interval '2 hours' limit ${batch}) returning bucket`
+  await sql`delete from token_usage where hour < now() - interval '2 days'`
+  return gone.length
+}
+
+async function sweepLogins(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from login_attempt where id in (select id from login_attempt where at < now() - interval '1 day' limit ${batch}) returning id`
+  const ended = await sql`
+    delete from session where id in (
+      select id from session where expires_at < now() or idle_expires_at < now() limit ${batch}) returning id`
+  return Math.max(gone.length, ended.length)
+}
+
+/** Revoked keys are kept 90 days for the audit log (decision D56). */
+async function sweepKeys(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from api_key where id in (select id from api_key where revoked_at < now() - interval '90 days' limit ${batch}) returning id`
+  return gone.length
+}
+
+/** Folds hours that no statistic asks for by themselves into one row a key, so that totals stay right. */
+async function foldKeyUsage(sql: Sql): Promise<number> {
+  const [folded] = await sql<{ hours: number }>`
+    with old as (
+      delete from api_key_usage where (key_id, hour) in (
+        select key_id, hour from api_key_usage where hour > '-infinity' and hour < now() - interval '32 days' limit ${batch})
+      returning key_id, requests, last_at
+    ), kept as (
+      insert into api_key_usage as u (key_id, hour, requests, last_at)
+      select key_id, '-infinity', sum(requests), max(last_at) from old group by key_id
+      on conflict (key_id, hour) do update set requests = u.requests + excluded.requests, last_at = greatest(u.last_at, excluded.last_at)
+    )
+    select count(*) as hours from old`
+  return folded?.hours ?? 0
+}
+
+/** Metrics are kept 90 days (decision D49). */
+async function sweepUsage(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from agent_usage where (agent_id, minute) in (
+      select agent_id, minute from agent_usage where minute < now() - interval '90 days' limit ${batch}) returning minute`
+  return gone.length
+}

@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import sqlTemplate, { Sql as SqlText, join, empty, raw } from 'sql-template-tag'
+
+/** A piece of SQL with its values, to be put inside another statement: `sql.fragment\`…\``. */
+export type Fragment = SqlText
+
+/**
+ * A connection, or a transaction, as a template tag: `await sql<Row>\`select …\`` gives the rows.
+ *
+ * Every statement is named after its text, so PostgreSQL prepares it once a connection. Timestamps come as ISO 8601
+ * strings with milliseconds in UTC, `bigint` and `numeric` as numbers.
+ */
+export interface Sql {
+  <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
+  /** Runs a statement that was built from fragments. */
+  run<Row extends object = Record<string, unknown>>(statement: Fragment): Promise<Row[]>
+  /**
+   * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it
+   * makes a savepoint, so that a caught failure undoes only its own part.
+   */
+  begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+  /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
+  afterCommit(work: () => void): void
+  /** Text with values of its own, for `run` or as a value inside another statement. */
+  fragment: typeof sqlTemplate
+  /** Plain text of many statements, for migrations only: it cannot take values. */
+  script(text: string): Promise<void>
+  /** For libraries that speak `pg` (pg-boss): text with `$1` placeholders. */
+  query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
+}
+
+/** The pool, and its end. */
+export interface Database {
+  sql: Sql
+  pool: pg.Pool
+  /** Connection settings, for the few who need a connection of their own (LISTEN, advisory locks). */
+  settings: pg.ClientConfig
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
+  connection: string | pg.ClientConfig
+  /** Connections of the pool. */
+  connectionsMax?: number
+  application_name?: string
+  /**
+   * `off` for the statement that authenticates and counts: a crash of PostgreSQL may lose the last moments of usage
+   * counts, nothing that a caller was told. Everything else is `on`.
+   */
+  synchronous_commit?: 'on' | 'off'
+  /** Told about idle connections that died; without a listener they would end the process. */
+  onError?: (error: Error) => void
+}
+
+/** Bounds of every connection (reliability: a silent network must not hang a query for ever). */
+const connectionTimeout_ms = 2000
+const queryTimeout_ms = 5000
+const statementTimeout_ms = 4000
+const lockTimeout_ms = 3000
+const idleInTransactionTimeout_ms = 10_000
+
+const types = new pg.TypeOverrides()
+types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).toISOString())
+types.setTypeParser(pg.types.builtins.INT8, Number)
+types.setTypeParser(pg.types.builtins.NUMERIC, Number)
+
+/** Wraps a value for a `jsonb` column: handed to the driver once as JSON text, never stringified twice. */
+export function jsonb(value: unknown): string {
+  return JSON.stringify(value)
+}
+
+/** Opens a pool. Nothing is connected until the first statement. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const base = typeof options.connection === 'string' ? { connectionString: options.connection } : options.connection
+  const settings: pg.ClientConfig = {
+    ...base,
+    application_name: options.application_name ?? 'cadre',
+    connectionTimeoutMillis: connectionTimeout_ms,
+    query_timeout: queryTimeout_ms,
+    keepAlive: true,
+    types,
+    options: [
+      `-c statement_timeout=${statementTimeout_ms}`,
+      `-c lock_timeout=${lockTimeout_ms}`,
+      `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms}`,
+      `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
+      '-c timezone=UTC',
+      '-c datestyle=ISO',
+    ].join(' '),
+  }
+  const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: 60_000 })
+  pool.on('error', (error) => options.onError?.(error))
+  return { sql: poolSql(pool), pool, settings, close: () => pool.end() }
+}
+
+interface Queryable {
+  query(config: pg.QueryConfig): Promise<pg.QueryResult>
+  query(text: string, values?: unknown[]): Promise<pg.QueryResult>
+}
+
+interface Transaction {
+  client: pg.PoolClient
+  depth: number
+  commits: (() => void)[]
+}
+
+function poolSql(pool: pg.Pool): Sql {
+  return makeSql(pool, async (work) => {
+    const client = await pool.connect()
+    const onError = (): void => {}
+    // A connection that dies between two statements emits `error`; the next statement reports it.
+    client.on('error', onError)
+    const transaction: Transaction = { client, depth: 0, commits: [] }
+    try {
+      await client.query('begin')
+      const result = await work(transactionSql(transaction))
+      await client.query('commit')
+      client.off('error', onError)
+      client.release()
+      for (const commit of transaction.commits) commit()
+      return result
+    } catch (error) {
+      await client.query('rollback').then(
+        () => client.release(),
+        (broken: Error) => client.release(broken),
+      )
+      client.off('error', onError)
+      throw error
+    }
+  })
+}
+
+function transactionSql(transaction: Transaction): Sql {
+  const { client } = transaction
+  return makeSql(
+    client,
+    async (work) => {
+      transaction.depth += 1
+      const name = `level_${transaction.depth}`
+      const commitsBefore = transaction.commits.length
+      await client.query(`savepoint ${name}`)
+      try {
+        const result = await work(transactionSql(transaction))
+        await client.query(`release savepoint ${name}`)
+        return result
+      } catch (error) {
+        transaction.commits.length = commitsBefore
+        await client.query(`rollback to savepoint ${name}`)
+        throw error
+      } finally {
+        transaction.depth -= 1
+      }
+    },
+    transaction,
+  )
+}
+
+function makeSql(
+  connection: Queryable,
+  begin: (work: (tx: Sql) => Promise<unknown>) => Promise<unknown>,
+  transaction?: Transaction,
+): Sql {
+  const run = async (statement: Fragment): Promise<any[]> => {
+    const text = statement.text
+    const result = await connection.query({ name: statementName(text), text, values: statement.values })
+    return result.rows
+  }
+  const tag = (strings: TemplateStringsArray, ...values: unknown[]) => run(sqlTemplate(strings, ...values))
+  return Object.assign(tag, {
+    run,
+    begin,
+    afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
+    fragment: sqlTemplate,
+    script: async (text: string) => void (await connection.query(text)),
+    query: (text: string, values?: unknown[]) => connection.query(text, values),
+  }) as Sql
+}
+
+const names = new Map<string, string>()
+/** Texts come from source code, so there are as many names as statements; the bound guards against a mistake. */
+const namesMax = 5000
+
+function statementName(text: string): string | undefined {
+  const known = names.get(text)
+  if (known) return known
+  if (names.size >= namesMax) return undefined
+  const name = `s_${createHash('sha1').update(text).digest('base64url').slice(0, 20)}`
+  names.set(text, name)
+  return name
+}
+
+export { join, empty, raw }
+
+/** PostgreSQL's SQLSTATE of an error, where it has one: `23505` is a broken unique constraint. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** The constraint that a statement broke, by name. */
+export function brokenConstraint(error: unknown): string | undefined {
+  if (!sqlState(error)?.startsWith('23')) return undefined
+  return error instanceof Error && 'constraint' in error ? String(error.constraint) : undefined
+}

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+
+/** Prefixes of identifiers, one a kind of thing (decision D7). */
+export type IdPrefix =
+  | 'agent' | 'key' | 'user' | 'org' | 'sess' | 'wh' | 'evt' | 'log' | 'task' | 'step' | 'msg' | 'thread' | 'aud' | 'req' | 'client'
+
+const digits = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/** 130 bits as 26 characters of lowercase Crockford base32; `bytes` are 16, most significant first. */
+function base32(bytes: Buffer): string {
+  let value = BigInt(`0x${bytes.toString('hex')}`)
+  let text = ''
+  for (let i = 0; i < 26; i++) {
+    text = digits[Number(value & 31n)] + text
+    value >>= 5n
+  }
+  return text
+}
+
+let last_ms = 0
+let lastRandom = 0n
+
+/**
+ * A new identifier: `prefix_` and 26 characters, 48 bits of time and 80 random ones, so that later ones sort after
+ * earlier ones. Within one process and millisecond the random part only grows, so the order of creation is kept.
+ */
+export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
+  if (now_ms > last_ms) {
+    last_ms = now_ms
+    // The top bit stays clear, so that counting on within the millisecond cannot overflow.
+    lastRandom = BigInt(`0x${randomBytes(10).toString('hex')}`) >> 1n
+  } else {
+    lastRandom += 1n + BigInt(randomBytes(4).readUInt32BE())
+  }
+  const bytes = Buffer.alloc(16)
+  bytes.writeUIntBE(last_ms, 0, 6)
+  Buffer.from(lastRandom.toString(16).padStart(20, '0'), 'hex').copy(bytes, 6)
+  return `${prefix}_${base32(bytes)}`
+}
+
+/** A request's identifier: `req_` and 24 characters, all of it chance (decision D4). */
+export function newRequestId(): string {
+  return `req_${base32(randomBytes(16)).slice(2)}`
+}
+
+/** Whether `id` has the form of an identifier of this kind; anything else names nothing (decision D7). */
+export function isId(prefix: IdPrefix, id: string): boolean {
+  return id.length === prefix.length + 27 && id.startsWith(`${prefix}_`) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length + 1))
+}

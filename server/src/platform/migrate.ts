@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import type { Sql } from './database.ts'
+
+const folder = new URL('../../migrations/', import.meta.url)
+
+/** A migration as it stands in `server/migrations`: `0001_control_plane.sql` is version 1. */
+interface Migration {
+  version: number
+  name: string
+  text: string
+  hash: string
+}
+
+/** Migrations that this build knows, in their order. */
+export async function listMigrations(): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_.+\.sql$/.test(name)).sort()
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(name, folder), 'utf8')
+      return { version: Number(name.slice(0, 4)), name, text, hash: createHash('sha256').update(text).digest('hex') }
+    }),
+  )
+}
+
+/**
+ * Brings the database to this build's schema: each missing migration in a transaction of its own, forward only, one
+ * process at a time (advisory lock). A database that is ahead of this build, or a migration that was changed after it
+ * ran, is refused: both would mean guessing.
+ */
+export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
+  const migrations = await listMigrations()
+  const [{ known } = { known: null }] = await sql<{ known: string | null }>`select to_regclass('schema_migration')::text as known`
+  if (known && (await pending(sql, migrations)).length === 0) return { applied: [] }
+
+  return sql.begin(async (tx) => {
+    await tx.script(`set local lock_timeout = 0; set local statement_timeout = 0`)
+    await tx`select pg_advisory_xact_lock(hashtext('cadre migrations'))`
+    await tx.script(`create table if not exists schema_migration (
+      version int primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
+    const applied: string[] = []
+    for (const migration of await pending(tx, migrations)) {
+      await tx.script(migration.text)
+      await tx`insert into schema_migration (version, name, hash) values (${migration.version}, ${migration.name}, ${migration.hash})`
+      applied.push(migration.name)
+    }
+    return { applied }
+  })
+}
+
+async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> {
+  const done = await sql<{ version: number; name: string; hash: string }>`select version, name, hash from schema_migration order by version`
+  for (const { version, name, hash } of done) {
+    const ours = migrations.find((migration) => migration.version === version)
+    if (!ours) throw new Error(`The database is ahead of this build: it has migration ${name}, which this build does not know.`)
+    if (ours.hash !== hash) throw new Error(`Migration ${name} differs from the one that this database ran. Migrations are never edited.`)
+  }
+  return migrations.filter((migration) => !done.some(({ version }) => version === migration.version))
+}

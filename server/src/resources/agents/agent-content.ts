@@ -1,0 +1,83 @@
+import Type from 'typebox'
+import { AgentConfigInput, MetadataInput } from '#contract/agents.ts'
+import { isObject, mergePatch } from '#contract/merge-patch.ts'
+import { Problem } from '#contract/problems.ts'
+import { check } from '../../http/validation.ts'
+import type { Secrets } from '../../platform/secrets.ts'
+import { projectId } from '../projects/projects.queries.ts'
+import type { AgentContent, AgentRow } from './agents.queries.ts'
+
+/** Label of the key that encrypts environment variables; the agent's id is the associated data. */
+const environmentLabel = 'agent-environment'
+
+/** The body of a creation or an update, as the contract allows it. */
+export interface AgentBody {
+  name?: string | undefined
+  description?: string | null | undefined
+  config?: object | undefined
+  metadata?: Record<string, unknown> | undefined
+}
+
+const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
+
+/**
+ * What an agent consists of after `body` is applied to what it was, by JSON Merge Patch (decision D37). Creation is
+ * the same, applied to the defaults (D39). What is merged must keep the bounds of D50 as a whole.
+ */
+export function applyBody(
+  body: AgentBody,
+  before: { id: string; name: string; description: string; config: Record<string, unknown>; environment: Record<string, string>; metadata: Record<string, unknown> },
+  default_model: string,
+  secrets: Secrets,
+): AgentContent {
+  const merged = mergePatch({ ...before.config, environment_variables: before.environment }, body.config ?? {}) as Record<string, unknown>
+  const metadata = mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>
+  // The service's own members are never the caller's to set or remove (decision D38).
+  delete metadata.created_by
+  delete metadata.version
+  merged.model ??= default_model
+  const issues = check(whole, { config: merged, metadata })
+  if (issues[0]) throw new Problem('validation_error', issues)
+
+  const { environment_variables, ...config } = merged
+  const environment = isObject(environment_variables) ? environment_variables : {}
+  return {
+    name: (body.name ?? before.name).normalize('NFC'),
+    description: body.description === undefined ? before.description : (body.description ?? ''),
+    config,
+    environment: Object.keys(environment).length === 0 ? null : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id),
+    metadata,
+  }
+}
+
+/** What an agent starts from. */
+export function emptyContent(id: string, default_model: string) {
+  return { id, name: '', description: '', config: { model: default_model, tools: [] }, environment: {}, metadata: {} }
+}
+
+/** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
+export function readEnvironment(secrets: Secrets, agent_id: string, environment: Buffer | null): Record<string, string> {
+  return environment === null ? {} : JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id))
+}
+
+/** An agent as family A answers it; with its prompt and environment variables everywhere but in lists (decision D41). */
+export function agentView(row: AgentRow, environment?: Record<string, string>) {
+  const { system_prompt, ...listed } = row.config
+  const detailed = {
+    ...listed,
+    ...(system_prompt === undefined ? {} : { system_prompt }),
+    ...(environment && Object.keys(environment).length > 0 ? { environment_variables: environment } : {}),
+  }
+  return {
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    project_id: projectId(row.project_id),
+    status: row.status,
+    config: environment ? detailed : listed,
+    metadata: { ...row.metadata, created_by: row.created_by, version: `1.0.${row.version}` },
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    last_activity: row.last_activity,
+  }
+}

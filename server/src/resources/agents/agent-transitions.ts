@@ -1,0 +1,90 @@
+import { agentActions, allowedActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
+import { Problem } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import { writeAgentLog } from '../../events/agent-log.ts'
+import { emit } from '../../events/outbox.ts'
+import type { Sql } from '../../platform/database.ts'
+import { projectId } from '../projects/projects.queries.ts'
+import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
+
+/** Who makes a transition, for its log entry and its events. */
+export interface Actor {
+  user_id: string
+  org_id: string
+  subject: string
+  request_id: string
+}
+
+/**
+ * Does an action to an agent in the caller's transaction: settles it first, moves it if its state allows, and makes
+ * what follows true in the same transaction: log, events, and what becomes of its tasks (decisions D33, D45). An agent
+ * that is already there is returned as it is.
+ */
+export async function transition(context: Context, tx: Sql, row: AgentRow, action: AgentAction, actor: Actor): Promise<AgentRow> {
+  const settled = await settle(context, tx, row, actor)
+  const { to } = agentActions[action]
+  const starts = to === 'running'
+  const moved = await moveAgent(tx, row.id, action, starts ? actor.subject : null)
+  if (!moved) {
+    if (settled.status === to) return settled
+    throw new Problem('resource_conflict', {
+      resource_type: 'agent',
+      resource_id: row.id,
+      conflicting_field: 'status',
+      conflicting_value: settled.status,
+      allowed: allowedActions(settled.status),
+    }, { message: `An agent that is ${settled.status} cannot ${action}.` })
+  }
+  await logMove(tx, moved, settled.status, actor, action)
+
+  const restarts = action === 'restart' && settled.status === 'running'
+  if (action === 'stop' || restarts) {
+    await emit(tx, 'agent.stopped', scope(moved, actor), { agent: eventAgent({ ...moved, status: 'stopped' }), reason: restarts ? 'restart' : 'requested', user_id: actor.user_id })
+  }
+  if (starts) await emit(tx, 'agent.launched', scope(moved, actor), { agent: eventAgent(moved), trigger: action, user_id: actor.user_id })
+
+  if (action === 'pause') await context.engine.parkTasks(tx, row.id, 'agent_paused')
+  if (action === 'stop' || action === 'restart') await context.engine.parkTasks(tx, row.id, 'agent_stopped')
+  if (starts) await context.engine.dispatchParked(tx, row.id)
+  return moved
+}
+
+/** Ends `creating` or `updating` of a locked agent, with the log entry and event of a launch; otherwise leaves it. */
+export async function settle(context: Context, tx: Sql, row: AgentRow, actor: Pick<Actor, 'user_id' | 'org_id'>): Promise<AgentRow> {
+  if (row.status !== 'creating' && row.status !== 'updating') return row
+  const settled = await settleAgent(tx, row.id, row.revision)
+  if (!settled) return lockAgent(tx, row)
+  await logMove(tx, settled, row.status, actor, row.status === 'creating' ? 'create' : 'update')
+  if (settled.status === 'running') {
+    if (row.launch_trigger) {
+      await emit(tx, 'agent.launched', scope(settled, actor), { agent: eventAgent(settled), trigger: row.launch_trigger, user_id: row.created_by })
+    }
+    await context.engine.dispatchParked(tx, row.id)
+  }
+  return settled
+}
+
+/** An `info` entry for a change of state (decision D48). */
+export async function logMove(tx: Sql, row: AgentRow, from: AgentState | null, actor: Partial<Actor>, trigger: string): Promise<void> {
+  await writeAgentLog(tx, [{
+    agent_id: row.id,
+    level: 'info',
+    message: from === null ? `Agent ${row.status}` : `Agent ${from} → ${row.status}`,
+    context: {
+      from,
+      to: row.status,
+      trigger,
+      ...(actor.user_id ? { user_id: actor.user_id } : {}),
+      ...(actor.request_id ? { request_id: actor.request_id } : {}),
+    },
+  }])
+}
+
+/** An agent as events carry it (decision D93). */
+export function eventAgent(row: AgentRow) {
+  return { id: row.id, name: row.name, project_id: projectId(row.project_id), status: row.status }
+}
+
+export function scope(row: AgentKey, actor: Pick<Actor, 'org_id'>) {
+  return { org_id: actor.org_id, project_id: row.project_id, agent_id: row.id }
+}

@@ -1,0 +1,90 @@
+import type { Context } from '../../context.ts'
+import { writeAgentLog } from '../../events/agent-log.ts'
+import { emit } from '../../events/outbox.ts'
+import { readEnvironment } from './agent-content.ts'
+import { eventAgent, scope, settle } from './agent-transitions.ts'
+import { failToSettle, listUnsettled, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
+import { Problem } from '#contract/problems.ts'
+
+/** Agents looked after in one pass. */
+const batch = 100
+/** How often agents are looked for whose own process did not settle them. */
+const sweepInterval_ms = 1000
+
+/** Ends `creating` and `updating` by itself (decisions D34, D35). */
+export interface Settler {
+  /** Settles one agent now; called after the commit of its creation or update. */
+  settle(key: AgentKey): void
+  /** Resolves when everything that was asked for is done, and stops. */
+  stop(): Promise<void>
+}
+
+/**
+ * Provisioning asks nothing of a model provider: it makes sure that a worker can read the stored configuration, which
+ * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
+ * found by a sweep, so none stays in `creating`.
+ */
+export function startSettler(context: Context): Settler {
+  const { sql, log } = context
+  const running = new Set<Promise<unknown>>()
+  let stopped = false
+
+  const track = (work: Promise<unknown>): void => {
+    const tracked = work
+      .catch((error: unknown) => {
+        if (!(error instanceof Problem)) log.warn({ err: error }, 'an agent could not be settled; it will be tried again')
+      })
+      .finally(() => running.delete(tracked))
+    running.add(tracked)
+  }
+  const sweep = async (): Promise<void> => {
+    for (const key of await listUnsettled(sql, batch)) await settleOne(context, key)
+  }
+  const timer = setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
+  timer.unref()
+
+  return {
+    settle: (key) => void (stopped || track(settleOne(context, key))),
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await Promise.all(running)
+    },
+  }
+}
+
+async function settleOne(context: Context, key: AgentKey): Promise<void> {
+  await context.sql.begin(async (tx) => {
+    const row = await lockAgent(tx, key)
+    if (row.status !== 'creating' && row.status !== 'updating') return
+    const [project] = await tx<{ org_id: string }>`select org_id from project where id = ${row.project_id}`
+    const org_id = project!.org_id
+    if (isProvisioned(context, row)) await settle(context, tx, row, { user_id: row.created_by, org_id })
+    else await fail(context, row, org_id, tx)
+  })
+}
+
+function isProvisioned({ secrets }: Context, row: AgentRow): boolean {
+  try {
+    readEnvironment(secrets, row.id, row.environment)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function fail(context: Context, row: AgentRow, org_id: string, tx: Context['sql']): Promise<void> {
+  const message = 'The stored environment variables cannot be read: they were encrypted with another CADRE_SECRET_KEY.'
+  const status = await failToSettle(tx, row.id, row.revision)
+  await writeAgentLog(tx, [{ agent_id: row.id, level: 'error', message, context: { from: row.status, to: status } }])
+  if (status !== 'error') return
+  const failed = { ...row, status }
+  const error = { code: 'provisioning_failed', message }
+  await emit(tx, 'agent.failed', scope(row, { org_id }), { agent: eventAgent(failed), task: null, error })
+  await emit(tx, 'error.occurred', scope(row, { org_id }), {
+    error: { ...error, severity: 'high', affected_resources: [row.id] },
+    user_id: row.created_by,
+    request_id: null,
+  })
+  context.log.error({ agent_id: row.id }, message)
+}

@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** A key as it is answered, without its secret (spec 2.3). */
+export interface ApiKeyRow {
+  id: string
+  name: string
+  description: string
+  key_preview: string
+  scopes: string[]
+  created_at: string
+  updated_at?: string | undefined
+  expires_at: string | null
+  last_used: string | null
+}
+
+/** Whose keys: a user's, in one organization (decision D59). */
+export interface KeyOwner {
+  user_id: string
+  org_id: string
+}
+
+/** A new secret: `cadre_` and 128 random bits as lowercase hexadecimal (decision D54). */
+export function newApiKey(): string {
+  return `cadre_${randomBytes(16).toString('hex')}`
+}
+
+/** Keeps a key by its SHA-256; a slow hash would protect nothing that 128 random bits do not (decision D54). */
+export async function insertApiKey(
+  sql: Sql,
+  owner: KeyOwner,
+  key: string,
+  { name, description, scopes, expires_at }: { name: string; description: string; scopes: string[]; expires_at: string | null },
+): Promise<ApiKeyRow> {
+  const hash = createHash('sha256').update(key).digest()
+  const [row] = await sql<ApiKeyRow>`
+    insert into api_key (id, hash, preview, org_id, user_id, name, description, scopes, expires_at)
+    values (${newId('key')}, ${hash}, ${`${key.slice(0, 14)}***`}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
+    returning id, name, description, preview as key_preview, scopes, created_at, expires_at, null as last_used`
+  return row!
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  k.id, k.name, k.description, k.preview as key_preview, k.scopes, k.created_at, k.updated_at, k.expires_at,
+  (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used`
+
+/** The owner's keys, newest first; those that have expired only where asked for (decision D56). */
+export async function listApiKeys(
+  sql: Sql,
+  owner: KeyOwner,
+  { active_only, limit, offset }: { active_only: boolean; limit: number; offset: number },
+): Promise<{ api_keys: ApiKeyRow[]; total: number }> {
+  const where = sql.fragment`
+    k.user_id = ${owner.user_id} and k.org_id = ${owner.org_id} and k.revoked_at is null
+    and (not ${active_only} or k.expires_at is null or k.expires_at > now())`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from api_key k where ${where}`)
+  const rows = await sql.run<ApiKeyRow>(sql.fragment`
+    select ${columns(sql)} from api_key k where ${where} order by k.id desc limit ${limit} offset ${offset}`)
+  return { api_keys: rows.map(withoutNullUpdate), total: count?.total ?? 0 }
+}
+
+/** One of the owner's keys; undefined where it is not, or revoked. */
+export async function findApiKey(sql: Sql, owner: KeyOwner, id: string): Promise<ApiKeyRow | undefined> {
+  const [row] = await sql.run<ApiKeyRow>(sql.fragment`
+    select ${columns(sql)} from api_key k
+    where k.id = ${id} and k.user_id = ${owner.user_id} and k.org_id = ${owner.org_id} and k.revoked_at is null`)
+  return row && withoutNullUpdate(row)
+}
+
+/** Sums over hour rows, so up to one hour coarse at the old end (decision D58). */
+export async function findUsage(sql: Sql, key_id: string) {
+  const [row] = await sql<{ total_requests: number; requests_last_24h: number; requests_last_7d: number; requests_last_30d: number }>`
+    select coalesce(sum(requests), 0)::bigint as total_requests,
+      coalesce(sum(requests) filter (where hour > now() - interval '25 hours'), 0)::bigint as requests_last_24h,
+      coalesce(sum(requests) filter (where hour > now() - interval '169 hours'), 0)::bigint as requests_last_7d,
+      coalesce(sum(requests) filter (where hour > now() - interval '721 hours'), 0)::bigint as requests_last_30d
+    from api_key_usage where key_id = ${key_id}`
+  return row!
+}
+
+/** Changes what is given; undefined where the key is gone. */
+export async function updateApiKey(
+  sql: Sql,
+  owner: KeyOwner,
+  id: string,
+  { name, description, scopes }: { name?: string | undefined; description?: string | undefined; scopes?: string[] | undefined },
+): Promise<ApiKeyRow | undefined> {
+  const [row] = await sql.run<ApiKeyRow>(sql.fragment`
+    update api_key k set name = coalesce(${name ?? null}, name), description = coalesce(${description ?? null}, description),
+      scopes = coalesce(${scopes ?? null}::text[], scopes),
+      updated_at = greatest(now(), coalesce(updated_at, created_at) + interval '1 millisecond')
+    where id = ${id} and user_id = ${owner.user_id} and org_id = ${owner.org_id} and revoked_at is null
+    returning ${columns(sql)}`)
+  return row && withoutNullUpdate(row)
+}
+
+/** Revokes a key for good; undefined where it already was (decision D57). */
+export async function revokeApiKey(sql: Sql, owner: KeyOwner, id: string): Promise<{ revoked_at: string } | undefined> {
+  const [row] = await sql<{ revoked_at: string }>`
+    update api_key set revoked_at = now()
+    where id = ${id} and user_id = ${owner.user_id} and org_id = ${owner.org_id} and revoked_at is null
+    returning revoked_at`
+  return row
+}
+
+/** `updated_at` is present only after an update (decision D55). */
+function withoutNullUpdate({ updated_at, ...row }: ApiKeyRow): ApiKeyRow {
+  return updated_at ? { ...row, updated_at } : row
+}

@@ -1,0 +1,89 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/api-keys.ts'
+import { invalid, notFound } from '#contract/problems.ts'
+import { expandScopes, hasScope, roleAllows, scopesOfRole, type Scope } from '#contract/scopes.ts'
+import { insufficientScope } from '../../http/authorize.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { moment, offsetPagination } from '../../http/pagination.ts'
+import type { Principal } from '../../http/principal.ts'
+import type { Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+import { findApiKey, findUsage, insertApiKey, listApiKeys, newApiKey, revokeApiKey, updateApiKey } from './api-keys.queries.ts'
+
+/** API keys (spec 4.1, decisions D52–D60). */
+export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, operations.createApiKey, {
+    run: async ({ sql, principal, body }) => {
+      const scopes = grantableScopes(principal, body.scopes)
+      const expires_at = moment(body.expires_at) ?? null
+      if (expires_at !== null && Date.parse(expires_at) <= Date.now()) {
+        throw invalid({ field: 'expires_at', message: 'must be in the future', code: 'out_of_range', provided: body.expires_at })
+      }
+      const key = newApiKey()
+      const row = await insertApiKey(sql, principal, key, { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at })
+      const { key_preview: _, ...shown } = row
+      return { ...shown, key }
+    },
+  })
+
+  handle(app, http, operations.listApiKeys, {
+    run: async ({ sql, principal, query }) => {
+      const { limit = 20, offset = 0, active_only = true } = query
+      const { api_keys, total } = await listApiKeys(sql, principal, { active_only, limit, offset })
+      return { api_keys, pagination: offsetPagination(total, limit, offset, api_keys.length) }
+    },
+  })
+
+  handle(app, http, operations.getApiKey, {
+    load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
+    run: async ({ sql, loaded }) => ({ ...loaded, usage_stats: await findUsage(sql, loaded.id) }),
+  })
+
+  handle(app, http, operations.updateApiKey, {
+    load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
+    run: async ({ sql, principal, body, loaded }) => {
+      if (body.name === undefined && body.description === undefined && body.scopes === undefined) {
+        throw invalid({ field: 'body', message: 'name, description or scopes is required', code: 'required' })
+      }
+      const scopes = body.scopes && grantableScopes(principal, body.scopes)
+      const description = body.description === null ? '' : body.description
+      const row = await updateApiKey(sql, principal, loaded.id, { name: body.name?.normalize('NFC'), description, scopes })
+      if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
+      return row
+    },
+  })
+
+  handle(app, http, operations.deleteApiKey, {
+    load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
+    run: async ({ sql, principal, loaded }) => {
+      const revoked = await revokeApiKey(sql, principal, loaded.id)
+      if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
+      return { message: 'API key revoked', key_id: loaded.id, revoked_at: revoked.revoked_at }
+    },
+  })
+}
+
+async function requireApiKey(sql: Sql, principal: Principal, id: string) {
+  const row = isId('key', id) ? await findApiKey(sql, principal, id) : undefined
+  if (!row) throw notFound('api_key_not_found', 'api_key', id.slice(0, 100))
+  return row
+}
+
+/**
+ * The scopes without duplicates, if the caller holds them all: by its own scopes and by its role, so that no key can do
+ * more than whoever made it (decisions D53, D70).
+ */
+function grantableScopes(principal: Principal, wanted: readonly Scope[]): Scope[] {
+  const scopes = [...new Set(wanted)]
+  const lacking = scopes.filter((scope) => !holds(principal, scope))
+  if (lacking.length > 0) throw insufficientScope(lacking, principal.scopes)
+  return scopes
+}
+
+function holds(principal: Principal, scope: Scope): boolean {
+  if (scope === 'admin') return hasScope(principal.scopes, 'admin') && roleAllows(principal.role, 'admin')
+  const held = expandScopes(principal.scopes)
+  const allowed = scopesOfRole(principal.role)
+  return [...expandScopes([scope])].every((fine) => held.has(fine) && allowed.has(fine))
+}

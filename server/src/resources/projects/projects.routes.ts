@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify'
+import { notFound, Problem } from '#contract/problems.ts'
+import { createProject, deleteProject, getProject, listProjects as listProjectsOperation, updateProject } from '#contract/projects.ts'
+import { isAdministrator } from '#contract/scopes.ts'
+import type { Context } from '../../context.ts'
+import { emit } from '../../events/outbox.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { moment, pagePagination } from '../../http/pagination.ts'
+import { deleteEmptyProject, insertProject, listProjects, renameProject, requireProject } from './projects.queries.ts'
+
+/** Projects (spec 4.5, decisions D30–D32 and D100). */
+export function projectRoutes(app: FastifyInstance, http: HttpContext, _context: Context): void {
+  handle(app, http, createProject, {
+    run: ({ sql, principal, body }) =>
+      sql.begin(async (tx) => {
+        const project = await insertProject(tx, principal.org_id, body.name)
+        await emit(tx, 'project.created', { org_id: principal.org_id, project_id: project.id }, { project, user_id: principal.user_id })
+        return project
+      }),
+  })
+
+  handle(app, http, listProjectsOperation, {
+    run: async ({ sql, principal, query }) => {
+      const { page = 1, limit = 20, sort = 'created_at', order = 'desc', search } = query
+      const { projects, total } = await listProjects(sql, {
+        org_id: principal.org_id,
+        search,
+        sort,
+        order,
+        limit,
+        offset: (page - 1) * limit,
+        created_after: moment(query.created_after),
+        created_before: moment(query.created_before),
+        updated_after: moment(query.updated_after),
+        updated_before: moment(query.updated_before),
+      })
+      return { projects, pagination: pagePagination(total, page, limit) }
+    },
+  })
+
+  handle(app, http, getProject, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: async ({ loaded }) => loaded,
+  })
+
+  handle(app, http, updateProject, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: ({ sql, principal, body, loaded }) =>
+      sql.begin(async (tx) => {
+        const project = await renameProject(tx, loaded.id, body.name)
+        if (!project) throw notFound('project_not_found', 'project', String(loaded.id))
+        const changed = project.name === loaded.name ? [] : ['name']
+        await emit(tx, 'project.updated', { org_id: principal.org_id, project_id: project.id }, { project, changed, user_id: principal.user_id })
+        return project
+      }),
+  })
+
+  handle(app, http, deleteProject, {
+    load: async ({ sql, params, principal }) => {
+      const project = await requireProject(sql, params.project_id!, principal)
+      if (!isAdministrator(principal.role)) {
+        throw new Problem('insufficient_permissions', undefined, { message: 'Only administrators of the organization delete projects.' })
+      }
+      return project
+    },
+    run: ({ sql, principal, loaded: { id, name } }) =>
+      sql.begin(async (tx) => {
+        const result = await deleteEmptyProject(tx, id)
+        if (result === 'gone') throw notFound('project_not_found', 'project', String(id))
+        if (result === 'not_empty') throw new Problem('project_not_empty', { field: 'project_id', issue: 'the project still has agents' })
+        await emit(tx, 'project.deleted', { org_id: principal.org_id, project_id: id }, { project: { id, name }, user_id: principal.user_id })
+        return { message: 'Project deleted', project_id: id }
+      }),
+  })
+}

@@ -1,0 +1,27 @@
+import type { FastifyInstance } from 'fastify'
+import { getDocs, getStatus, hello } from '#contract/utility.ts'
+import type { Context } from '../../context.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { publishedDocument } from './docs.ts'
+
+/** Greeting, status and document (spec 4.5, decisions D101–D103). */
+export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  handle(app, http, hello, { run: async ({ query }) => ({ message: `Hello, ${query.name ?? 'World'}!` }) })
+
+  handle(app, http, getStatus, {
+    run: async ({ sql }) => {
+      await sql`select 1`
+      const workers = context.engine.isSilent() ? 'silent' : 'ok'
+      return {
+        status: workers === 'ok' ? 'operational' : 'degraded',
+        version: context.version,
+        timestamp: new Date().toISOString(),
+        uptime_seconds: Math.floor((Date.now() - context.started_at.getTime()) / 1000),
+        checks: { database: 'ok', workers },
+      }
+    },
+  })
+
+  handle(app, http, getDocs, { run: async () => publishedDocument(context.public_url()) })
+}

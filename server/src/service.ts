@@ -1,0 +1,112 @@
+import type { FastifyInstance } from 'fastify'
+import type { AddressInfo } from 'node:net'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { buildApp } from './app.ts'
+import { publicUrl, type Config } from './config.ts'
+import type { Context } from './context.ts'
+import { startEngine } from './engine/start.ts'
+import { makeModels } from './engine/models/models.ts'
+import { createFirstOwner, type FirstOwner } from './first-start.ts'
+import { startMaintenance } from './maintenance.ts'
+import { openDatabase } from './platform/database.ts'
+import { migrate } from './platform/migrate.ts'
+import { makeEgress } from './platform/safe-fetch.ts'
+import { makeSecrets } from './platform/secrets.ts'
+import { startSettler } from './resources/agents/settler.ts'
+import { reportInternalErrors } from './resources/audit/internal-errors.ts'
+import { version } from './version.ts'
+
+/** Connections of the pool that authenticates and counts. */
+const authConnectionsMax = 6
+
+/** What a service is made from. */
+export interface ServiceOptions {
+  config: Config
+  /** Encrypts what must be read back and signs cookies. */
+  secret_key: string
+  /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
+  connection: string | pg.ClientConfig
+  log: Logger
+}
+
+/** A service that listens. */
+export interface Service {
+  context: Context
+  app: FastifyInstance
+  /** Where it listens, as users reach it. */
+  url: string
+  /** What the first start made; undefined where the database had an owner (decision D69). */
+  first_owner: FirstOwner | undefined
+  /** Readiness goes first, then requests in flight finish, then tasks are handed back, then connections close. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts everything that one process does: migrates, makes the first owner, serves the API and works on tasks. `stop`
+ * undoes it in the opposite order.
+ */
+export async function startService({ config, secret_key, connection, log }: ServiceOptions): Promise<Service> {
+  const onError = (error: Error): void => log.warn({ err: error }, 'a database connection was lost')
+  const database = openDatabase({ connection, onError })
+  const authentication = openDatabase({ connection, onError, connectionsMax: authConnectionsMax, synchronous_commit: 'off', application_name: 'cadre authentication' })
+  const { sql } = database
+  const { applied } = await migrate(sql)
+  if (applied.length > 0) log.info({ applied }, 'the database was migrated')
+
+  const secrets = makeSecrets(secret_key)
+  const first_owner = await createFirstOwner({ sql, config })
+  let port = config.port
+  const egress = makeEgress({
+    allow: config.egress_allow,
+    ownPorts: () => [port],
+    database: databaseAddress(config.database_url),
+    listensOnLoopback: ['127.0.0.1', '::1', 'localhost'].includes(config.host),
+  })
+  const models = makeModels({
+    openai: { api_key: config.openai_api_key, base_url: config.openai_base_url },
+    anthropic: { api_key: config.anthropic_api_key, base_url: config.anthropic_base_url },
+    providers: config.providers,
+    default_model: config.default_model,
+  })
+  const engine = await startEngine({ database, log, models, secrets, config })
+  const context: Context = {
+    config,
+    log,
+    database,
+    sql,
+    auth_sql: authentication.sql,
+    secrets,
+    cookie_secrets: secrets.signingKeys('cookie'),
+    egress,
+    engine,
+    public_url: () => publicUrl(config, port),
+    started_at: new Date(),
+    version,
+  }
+  context.onInternalError = reportInternalErrors(context)
+  const settler = startSettler(context)
+  const maintenance = startMaintenance(context)
+  const app = await buildApp(context, settler)
+  await app.listen({ host: config.host, port: config.port })
+  port = (app.server.address() as AddressInfo).port
+
+  return {
+    context,
+    app,
+    url: context.public_url(),
+    first_owner,
+    async stop() {
+      context.stopping = true
+      await app.close()
+      await Promise.all([settler.stop(), maintenance.stop()])
+      await engine.stop()
+      await Promise.all([database.close(), authentication.close()])
+    },
+  }
+}
+
+function databaseAddress(url: string | undefined): { host: string; port: number } | undefined {
+  const parsed = url === undefined ? null : URL.parse(url)
+  return parsed ? { host: parsed.hostname, port: Number(parsed.port || 5432) } : undefined
+}
