@@ -40,7 +40,11 @@ export function headersOf(operation: Operation, status: number, added: Record<st
   if (isIdempotent(operation) && status < 300) names.push('Idempotency-Replayed')
   return {
     ...Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
-    ...Object.fromEntries(Object.entries(added).filter(([name]) => !names.includes(name)).map(addedHeader)),
+    ...Object.fromEntries(
+      Object.entries(added)
+        .filter(([name]) => !names.includes(name))
+        .map(addedHeader),
+    ),
   }
 }
 

@@ -34,7 +34,11 @@ export const parameterComponents: Record<string, Json> = {
 
 /** Describes one operation: what it takes, everything that it may answer, who may call it and how often. */
 export function describeOperation(operation: Operation, schemas: SchemaWriter, shared: Record<string, Json>): Json {
-  const parameters = [...pathParameters(operation), ...queryParameters(operation, schemas), ...headerParameters(operation)]
+  const parameters = [
+    ...pathParameters(operation),
+    ...queryParameters(operation, schemas),
+    ...headerParameters(operation),
+  ]
   return {
     operationId: operation.id,
     tags: [operation.tag],
@@ -103,7 +107,10 @@ function successes(operation: Operation, schemas: SchemaWriter): Json {
 
 function contentOf({ schema, example, media_type }: OperationResponse, schemas: SchemaWriter): Json {
   if (!schema && !media_type) return {}
-  const body = { schema: schema ? schemas.write(schema) : { type: 'string' }, ...(example === undefined ? {} : { example }) }
+  const body = {
+    schema: schema ? schemas.write(schema) : { type: 'string' },
+    ...(example === undefined ? {} : { example }),
+  }
   return { [media_type ?? 'application/json']: body }
 }
 
@@ -140,11 +147,18 @@ function failure(operation: Operation, status: number, kinds: ProblemKind[]): Js
 }
 
 /** Puts an answer among the components; its name tells its family, its status, its codes and what its example shows. */
-function share(shared: Record<string, Json>, operation: Operation, status: number, kinds: ProblemKind[], response: Json): string {
+function share(
+  shared: Record<string, Json>,
+  operation: Operation,
+  status: number,
+  kinds: ProblemKind[],
+  response: Json,
+): string {
   const shows = status === 403 ? requiredScopes(operation) : status === 429 ? [operation.bucket] : []
   const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
   const name = [errorSchemaOf[operation.family], status, ...kinds, ...shows, ...audience].join('.').replaceAll(':', '_')
-  if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) throw new Error(`Two answers are named ${name}.`)
+  if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response))
+    throw new Error(`Two answers are named ${name}.`)
   shared[name] = response
   return name
 }

@@ -34,7 +34,8 @@ export class SchemaWriter {
   #convert(source: Json): Json {
     const target: Json = {}
     for (const [keyword, value] of Object.entries(source)) Object.assign(target, this.#keyword(keyword, value))
-    if (target.nullable === true && Array.isArray(target.enum) && !target.enum.includes(null)) target.enum = [...target.enum, null]
+    if (target.nullable === true && Array.isArray(target.enum) && !target.enum.includes(null))
+      target.enum = [...target.enum, null]
     return withoutNullAlternative(target)
   }
 
@@ -46,7 +47,8 @@ export class SchemaWriter {
     if (keyword === 'patternProperties') return this.#anyKey(Object.values(asJson(value)))
     if (keyword === 'properties') return { properties: this.#members(asJson(value)) }
     if (nestedKeywords.has(keyword) && isObject(value)) return { [keyword]: this.write(value) }
-    if (listKeywords.has(keyword) && Array.isArray(value)) return { [keyword]: value.map((one) => this.#alternative(one)) }
+    if (listKeywords.has(keyword) && Array.isArray(value))
+      return { [keyword]: value.map((one) => this.#alternative(one)) }
     return { [keyword]: value }
   }
 
@@ -72,7 +74,8 @@ function withoutNullAlternative(schema: Json): Json {
   const { anyOf, ...rest } = schema
   if (!Array.isArray(anyOf) || !anyOf.includes(nullAlternative)) return schema
   const [only, ...more] = anyOf.filter((one) => one !== nullAlternative)
-  if (more.length > 0 || !isObject(only) || '$ref' in only) throw new Error('Use Nullable() for schemas that take null.')
+  if (more.length > 0 || !isObject(only) || '$ref' in only)
+    throw new Error('Use Nullable() for schemas that take null.')
   return { ...only, ...rest, nullable: true }
 }
 

@@ -51,7 +51,10 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
     paths,
     components: {
       securitySchemes,
-      schemas: sorted({ ...usedOnly(errorSchemas, 'schemas', { paths, responses, errorSchemas }), ...schemas.components }),
+      schemas: sorted({
+        ...usedOnly(errorSchemas, 'schemas', { paths, responses, errorSchemas }),
+        ...schemas.components,
+      }),
       parameters: usedOnly(parameterComponents, 'parameters', paths),
       headers: usedOnly(headerComponents, 'headers', { paths, responses }),
       responses: sorted(responses),
@@ -96,7 +99,9 @@ function tagsOf(operations: readonly Operation[]): OpenApiDocument['tags'] {
 /** Components that nothing refers to would be noise. */
 function usedOnly(components: Record<string, Json>, kind: string, users: unknown): Record<string, Json> {
   const text = JSON.stringify(users)
-  return Object.fromEntries(Object.entries(components).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)))
+  return Object.fromEntries(
+    Object.entries(components).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)),
+  )
 }
 
 function sorted(members: Record<string, Json>): Record<string, Json> {

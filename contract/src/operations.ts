@@ -1,0 +1,15 @@
+import { agentOperations } from './agents.ts'
+import { apiKeyOperations } from './api-keys.ts'
+import type { Operation } from './operation.ts'
+import { projectOperations } from './projects.ts'
+import { utilityOperations } from './utility.ts'
+import { webhookOperations } from './webhooks.ts'
+
+/** Every operation of the API, in the order of the document. A new resource's operations are added here. */
+export const operations: readonly Operation[] = [
+  ...projectOperations,
+  ...agentOperations,
+  ...apiKeyOperations,
+  ...webhookOperations,
+  ...utilityOperations,
+]

@@ -1,0 +1,107 @@
+import type { ICruiseOptions, IForbiddenRuleType } from 'dependency-cruiser'
+
+/**
+ * Which way dependencies point (ARCHITECTURE.md). Paths are those of the repository. `check-boundaries.ts` holds them:
+ * it proves that files were read, and that a planted breach of each rule is found.
+ */
+export const importRules: (IForbiddenRuleType & { name: string; comment: string })[] = [
+  {
+    name: 'no-cycle',
+    comment: 'A file that needs itself by a detour has two subjects. Types may: they are gone before anything runs.',
+    severity: 'error',
+    from: {},
+    to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+  },
+  {
+    name: 'resolvable',
+    comment: 'Imports name a file that exists, with its extension, or a package of package.json.',
+    severity: 'error',
+    from: {},
+    to: { couldNotResolve: true },
+  },
+  {
+    name: 'contract-alone',
+    comment: 'The contract is data, without IO: itself and the schema library only.',
+    severity: 'error',
+    from: { path: '^contract/src/', pathNot: '[.]test[.]ts$' },
+    to: { pathNot: ['^contract/src/', '^node_modules/typebox/'] },
+  },
+  {
+    name: 'platform-alone',
+    comment: 'The platform is what any service would need: it knows nothing else of ours.',
+    severity: 'error',
+    from: { path: '^server/src/platform/', pathNot: '[.]test[.]ts$' },
+    to: { path: '^(contract|server|sdk|cli|console|e2e|bench|tools)/', pathNot: '^server/src/platform/' },
+  },
+  {
+    name: 'resources-are-handed-in',
+    comment: 'http, engine and events never import a resource; app.ts and main.ts hand them what they need.',
+    severity: 'error',
+    from: { path: '^server/src/(http|engine|events|platform)/', pathNot: '[.]test[.]ts$' },
+    to: { path: '^server/src/resources/' },
+  },
+  {
+    name: 'middle-parts-apart',
+    comment: 'http, engine and events stand side by side; only the engine may tell events what happened.',
+    severity: 'error',
+    from: { path: '^server/src/(http|engine|events)/', pathNot: '[.]test[.]ts$' },
+    to: { path: '^server/src/(http|engine|events)/', pathNot: ['^server/src/$1/', '^server/src/events/'] },
+  },
+  {
+    name: 'events-below-http',
+    comment: 'http does not know what happened to resources, so it does not import events.',
+    severity: 'error',
+    from: { path: '^server/src/http/', pathNot: '[.]test[.]ts$' },
+    to: { path: '^server/src/events/' },
+  },
+  {
+    name: 'slices-by-queries',
+    comment: "A slice calls another slice's queries, never its routes or anything else.",
+    severity: 'error',
+    from: { path: '^server/src/resources/([^/]+)/' },
+    to: { path: '^server/src/resources/', pathNot: ['^server/src/resources/$1/', '[.]queries[.]ts$'] },
+  },
+  {
+    name: 'routes-from-app',
+    comment: 'Routes are registered by app.ts, by name, and used by nobody else.',
+    severity: 'error',
+    from: { pathNot: ['^server/src/app[.]ts$', '[.]test[.]ts$'] },
+    to: { path: '^server/src/resources/.+[.]routes[.]ts$' },
+  },
+  {
+    name: 'top-of-the-tree',
+    comment: 'main.ts, service.ts and app.ts put the parts together, so no part imports them.',
+    severity: 'error',
+    from: { path: '^server/src/', pathNot: ['[.]test[.]ts$', '^server/src/(main|service)[.]ts$'] },
+    to: { path: '^server/src/(main|service|app)[.]ts$' },
+  },
+  {
+    name: 'server-from-outside',
+    comment: "Only the repository's own scripts and the tests of the whole read the server's insides.",
+    severity: 'error',
+    from: { pathNot: '^(server|e2e|bench|tools)/|^start[.]mjs$' },
+    to: { path: '^server/' },
+  },
+  {
+    name: 'no-test-code-in-use',
+    comment: 'What runs in production imports no test, no test harness and none of the repository’s scripts.',
+    severity: 'error',
+    from: { path: '^(contract|server)/src/', pathNot: '[.]test[.]ts$' },
+    to: { path: '[.]test[.]ts$|^(server/test|e2e|bench|tools)/' },
+  },
+  {
+    name: 'no-development-packages-in-use',
+    comment: 'A package that production needs stands in "dependencies".',
+    severity: 'error',
+    from: { path: '^(contract|server)/src/', pathNot: '[.]test[.]ts$' },
+    to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only', 'npm'] },
+  },
+]
+
+/** How files are read. */
+export const readingOptions: ICruiseOptions = {
+  // TypeScript 7 has no parser that dependency-cruiser could use: without swc it would read nothing.
+  parser: 'swc',
+  doNotFollow: { path: ['^node_modules/', '/node_modules/'] },
+  enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+}
