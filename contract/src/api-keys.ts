@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
-import { Choice, Confirmation, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp, TimestampInput } from './schemas.ts'
+import { Choice, Confirmation, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp, FutureInput } from './schemas.ts'
 import { scopes } from './scopes.ts'
 
 const common = { family: 'A', tag: 'API keys', credentials: anyCredential } as const
@@ -64,7 +64,7 @@ export const createApiKey = defineOperation({
     name: keyName,
     description: Type.Optional(description),
     scopes: scopeList,
-    expires_at: Type.Optional(TimestampInput),
+    expires_at: Type.Optional(FutureInput),
   }),
   body_example: { name: created.name, description: created.description, scopes: created.scopes },
   responses: [{ status: 201, description: 'The key with its secret.', schema: CreatedKey, example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' } }],

@@ -25,6 +25,9 @@ export const TimestampInput = Type.String({
   description: 'ISO 8601. A date alone means midnight; without an offset it is UTC.',
 })
 
+/** A moment that has not come yet: keyword `x-future`. */
+export const FutureInput = Type.String({ format: 'timestamp', 'x-future': true, description: 'ISO 8601, in the future.' })
+
 /** Free-form members. */
 export const FreeObject = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true })
 

@@ -436,7 +436,8 @@ create table idempotency (
   key text not null,
   hash bytea not null,
   status int not null,
-  body jsonb not null,
+  -- Encrypted: an answer may show environment variables.
+  body bytea not null,
   created_at timestamptz not null default now(),
   primary key (subject, key)
 );

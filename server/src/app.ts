@@ -1,5 +1,5 @@
 import fastifyCookie from '@fastify/cookie'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { LogController, type FastifyInstance } from 'fastify'
 import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import type { Context } from './context.ts'
@@ -29,7 +29,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   const { config } = context
   const app = Fastify({
     loggerInstance: context.log as never,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: newRequestId,
     requestIdHeader: false,
     bodyLimit: bounds.body_bytes,
@@ -50,7 +50,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   decorateEveryAnswer(app, context)
   registerCors(app, config.cors_origins)
   app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
-  app.setErrorHandler((error, request, reply) => answerProblem(http, asProblem(error), request, reply, familyOf(request)))
+  app.setErrorHandler((error: unknown, request, reply) => answerProblem(http, asProblem(error), request, reply, familyOf(request)))
 
   probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping })
   await app.register(async (api) => {
@@ -67,6 +67,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
 function httpContext(context: Context, app: FastifyInstance): HttpContext {
   return {
     sql: context.sql,
+    secrets: context.secrets,
     public_origin: () => new URL(context.public_url()).origin,
     authentication: {
       sql: context.auth_sql,

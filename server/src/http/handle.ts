@@ -139,7 +139,7 @@ async function once<O extends Operation, Loaded>(
 ): Promise<{ answer: Answer; handling: Handling<O, Loaded> | undefined }> {
   let handling: Handling<O, Loaded> | undefined
   const kept = await idempotently(
-    context.sql,
+    context,
     { subject: principal.credential_id, key, method: request.method, url: request.url, body: request.body as Buffer | undefined },
     async (tx) => {
       const done = await steps(tx)

@@ -1,11 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
+import type { Secrets } from '../platform/secrets.ts'
 import type { AuthenticationSettings } from './authenticate.ts'
 
 /** What handling a request needs, handed in by `app.ts`. */
 export interface HttpContext {
   sql: Sql
+  secrets: Secrets
   authentication: AuthenticationSettings
   /** Scheme, host and port under which browsers know the service. */
   public_origin: () => string

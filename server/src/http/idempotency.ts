@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto'
 import { bounds } from '#contract/limits.ts'
 import { invalid, Problem } from '#contract/problems.ts'
-import { jsonb, type Sql } from '../platform/database.ts'
+import type { Sql } from '../platform/database.ts'
+import type { Secrets } from '../platform/secrets.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
 export const idempotencyRetention_hours = 24
+
+/** Label of the key that encrypts kept answers. */
+const label = 'idempotent-answer'
 
 /** A JSON answer with its status: what is kept, and given again. */
 export interface StoredAnswer {
@@ -39,7 +43,7 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
  * running 409. A problem of status 4xx is kept too, its work rolled back; 429 and 5xx are not (decision D98).
  */
 export async function idempotently(
-  sql: Sql,
+  { sql, secrets }: { sql: Sql; secrets: Secrets },
   request: IdempotentRequest,
   work: (tx: Sql) => Promise<StoredAnswer>,
   renderProblem: (problem: Problem) => StoredAnswer,
@@ -49,18 +53,19 @@ export async function idempotently(
   return sql.begin(async (tx) => {
     const [lock] = await tx<{ free: boolean }>`select pg_try_advisory_xact_lock(hashtextextended(${`${subject} ${key}`}, 98)) as free`
     if (!lock?.free) throw new Problem('request_in_progress', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
-    const [kept] = await tx<StoredAnswer & { hash: Buffer }>`
+    const [kept] = await tx<{ hash: Buffer; status: number; body: Buffer }>`
       select hash, status, body from idempotency
       where subject = ${subject} and key = ${key} and created_at > now() - make_interval(hours => ${idempotencyRetention_hours})`
     if (kept && !kept.hash.equals(hash)) throw new Problem('idempotency_key_reused', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
-    if (kept) return { status: kept.status, body: kept.body, replayed: true }
+    if (kept) return { status: kept.status, body: JSON.parse(secrets.decrypt(label, kept.body, `${subject} ${key}`)), replayed: true }
 
     const answer = await tx.begin(work).catch((error: unknown) => {
       if (!(error instanceof Problem) || error.status >= 500 || error.status === 429) throw error
       return renderProblem(error)
     })
+    const body = secrets.encrypt(label, JSON.stringify(answer.body), `${subject} ${key}`)
     await tx`
-      insert into idempotency (subject, key, hash, status, body) values (${subject}, ${key}, ${hash}, ${answer.status}, ${jsonb(answer.body)})
+      insert into idempotency (subject, key, hash, status, body) values (${subject}, ${key}, ${hash}, ${answer.status}, ${body})
       on conflict (subject, key) do update set hash = excluded.hash, status = excluded.status, body = excluded.body, created_at = now()`
     return { ...answer, replayed: false }
   })

@@ -11,7 +11,12 @@ ajv.addFormat('http-url', isHttpUrl)
 ajv.addFormat('uri', isHttpUrl)
 ajv.addFormat('email', /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/)
 ajv.addKeyword({ keyword: 'x-max-json-bytes', validate: (max: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= max })
-ajv.addKeyword({ keyword: 'x-secret' })
+ajv.addKeyword({
+  keyword: 'x-future',
+  // A text that is no moment at all is the format's complaint.
+  validate: (_: boolean, text: string) => !(Date.parse(parseTimestamp(text) ?? '9999-12-31') <= Date.now()),
+})
+for (const keyword of ['x-secret', 'x-name']) ajv.addKeyword({ keyword })
 
 function isHttpUrl(text: string): boolean {
   const url = URL.parse(text)
@@ -68,6 +73,8 @@ function toIssue(error: ErrorObject): Issue {
     case 'exclusiveMinimum':
     case 'exclusiveMaximum':
       return issue('out_of_range', rangeMessage(error.parentSchema), range(error.parentSchema))
+    case 'x-future':
+      return issue('out_of_range', 'must be in the future')
     case 'enum':
       return issue('invalid_choice', `must be one of ${(error.params.allowedValues as unknown[]).join(', ')}`)
     case 'propertyNames': {

@@ -17,9 +17,6 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
     run: async ({ sql, principal, body }) => {
       const scopes = grantableScopes(principal, body.scopes)
       const expires_at = moment(body.expires_at) ?? null
-      if (expires_at !== null && Date.parse(expires_at) <= Date.now()) {
-        throw invalid({ field: 'expires_at', message: 'must be in the future', code: 'out_of_range', provided: body.expires_at })
-      }
       const key = newApiKey()
       const row = await insertApiKey(sql, principal, key, { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at })
       const { key_preview: _, ...shown } = row

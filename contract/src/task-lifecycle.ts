@@ -1,0 +1,80 @@
+/** States of a task (tasks 4). */
+export const taskStates = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired'] as const
+export type TaskState = (typeof taskStates)[number]
+
+/** Every move that a task's status can make. The four at the end never change again. */
+export const taskMoves: Record<TaskState, readonly TaskState[]> = {
+  queued: ['running', 'canceled', 'expired'],
+  running: ['waiting', 'completed', 'failed', 'canceled', 'expired'],
+  waiting: ['running', 'canceled', 'expired'],
+  completed: [],
+  failed: [],
+  canceled: [],
+  expired: [],
+}
+
+/** States that a task can still leave. */
+export const openStates = taskStates.filter((state) => taskMoves[state].length > 0)
+
+export function isFinished(state: TaskState): boolean {
+  return taskMoves[state].length === 0
+}
+
+/** What the specification's statistics and metrics count a state as (tasks 4); null: as neither. */
+export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed' | null> = {
+  queued: 'in_progress',
+  running: 'in_progress',
+  waiting: 'in_progress',
+  completed: 'completed',
+  failed: 'failed',
+  canceled: null,
+  expired: 'failed',
+}
+
+/** Why a task waits (tasks 4). */
+export const waitReasons = ['approval', 'input', 'budget', 'unknown_outcome', 'provider', 'agent_paused', 'agent_stopped'] as const
+export type WaitReason = (typeof waitReasons)[number]
+
+/** Waits that end when the agent runs again. */
+export const agentWaitReasons = ['agent_paused', 'agent_stopped'] as const satisfies readonly WaitReason[]
+
+/** Kinds of steps (tasks 5). */
+export const stepTypes = ['model_call', 'tool_call', 'approval', 'wait'] as const
+export type StepType = (typeof stepTypes)[number]
+
+export const stepStates = ['started', 'completed', 'failed', 'unknown'] as const
+export type StepState = (typeof stepStates)[number]
+
+/** Events of a task that are kept (tasks 6). The terminal ones are the last of their task. */
+export const taskEventTypes = [
+  'task.created', 'task.started', 'task.waiting', 'task.resumed', 'task.retrying',
+  'task.completed', 'task.failed', 'task.canceled', 'task.expired',
+  'step.started', 'step.completed', 'step.failed',
+  'message.completed', 'message.discarded',
+  'tool.called', 'tool.completed', 'tool.failed',
+  'usage.updated', 'cancel.requested',
+] as const
+export type TaskEventType = (typeof taskEventTypes)[number]
+
+/** Events that only a stream carries: they are not kept and have no sequence of their own. */
+export const liveEventTypes = ['task.snapshot', 'message.snapshot', 'message.delta'] as const
+export type LiveEventType = (typeof liveEventTypes)[number]
+
+const terminalEventTypes: ReadonlySet<string> = new Set(['task.completed', 'task.failed', 'task.canceled', 'task.expired'])
+
+/** Whether an event is the last of its task: streams close after it. */
+export function isTerminalEvent(type: string): boolean {
+  return terminalEventTypes.has(type)
+}
+
+/** Which states an agent must be in for its tasks to begin steps; `updating` counts as where it settles to. */
+export function agentMayWork(agent: { status: string; settles_to: string | null }): boolean {
+  const state = agent.status === 'updating' ? agent.settles_to : agent.status
+  return state === 'running' || agent.status === 'creating'
+}
+
+/** Which states an agent must be in to be given tasks (tasks 4): a paused one queues them. */
+export function agentAcceptsTasks(agent: { status: string; settles_to: string | null }): boolean {
+  const state = agent.status === 'updating' ? agent.settles_to : agent.status
+  return state === 'running' || state === 'paused' || agent.status === 'creating'
+}

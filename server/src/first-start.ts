@@ -1,0 +1,92 @@
+import { randomInt } from 'node:crypto'
+import { scopes } from '#contract/scopes.ts'
+import type { Config } from './config.ts'
+import type { Sql } from './platform/database.ts'
+import { createPasswords } from './platform/passwords.ts'
+import { insertApiKey, newApiKey } from './resources/api-keys/api-keys.queries.ts'
+import { insertClient, newClientSecret } from './resources/oauth/oauth-clients.queries.ts'
+import { insertOrganization, insertUser, isWithoutUsers } from './resources/users/users.queries.ts'
+
+/** The first owner of a service, with the secrets that were set or made: to be shown once and kept nowhere (D69). */
+export interface FirstOwner {
+  user_id: string
+  org_id: string
+  email: string
+  password: string
+  /** With scope `admin`. */
+  api_key: string
+  oauth_client_id: string
+  oauth_client_secret: string
+  oauth_redirect_uris: string[]
+  /** Which of the values above were made here, because the configuration does not say them. */
+  generated: FirstValue[]
+}
+
+export type FirstValue = 'email' | 'password' | 'api_key' | 'oauth_client_id' | 'oauth_client_secret' | 'oauth_redirect_uris'
+
+export type FirstStartConfig = Pick<
+  Config,
+  'admin_email' | 'admin_password' | 'admin_api_key' | 'oauth_client_id' | 'oauth_client_secret' | 'oauth_redirect_uri'
+>
+
+/** Where an app on the owner's own machine waits: any port, because the first client is a native one then (RFC 8252 7.3). */
+const loopbackRedirects = ['http://127.0.0.1/callback', 'http://localhost/callback']
+
+/**
+ * Gives an empty database its owner, an organization, an API key with scope `admin` and a confidential OAuth client
+ * (decision D69). Undefined where there are users already: a later start changes nothing, and of processes that start
+ * at once one makes it and the others wait.
+ */
+export async function createFirstOwner({ sql, config }: { sql: Sql; config: FirstStartConfig }): Promise<FirstOwner | undefined> {
+  if (!(await isWithoutUsers(sql))) return undefined
+  const owner = firstValues(config)
+  const password_hash = await createPasswords().hash(owner.password)
+
+  return sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext('cadre first start'))`
+    if (!(await isWithoutUsers(tx))) return undefined
+    const user = await insertUser(tx, { email: owner.email, name: 'Owner', password_hash })
+    if (!user) throw new Error('an empty database has no address that is taken')
+    const organization = await insertOrganization(tx, 'My organization', user.id)
+    const whose = { user_id: user.id, org_id: organization.id }
+    await insertApiKey(tx, whose, owner.api_key, { name: 'First key', description: 'Made at the first start.', scopes: ['admin'], expires_at: null })
+    await insertClient(tx, organization.id, {
+      client_id: owner.oauth_client_id,
+      name: 'First app',
+      secret: owner.oauth_client_secret,
+      redirect_uris: owner.oauth_redirect_uris,
+      scopes: [...scopes],
+      native: owner.generated.includes('oauth_redirect_uris'),
+    })
+    return { ...owner, ...whose }
+  })
+}
+
+/** The values of the configuration, and new ones for those that it does not say. */
+function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'org_id'> {
+  const generated: FirstValue[] = []
+  const value = <T>(name: FirstValue, given: T | undefined, make: () => T): T => {
+    if (given !== undefined) return given
+    generated.push(name)
+    return make()
+  }
+  return {
+    email: value('email', config.admin_email, () => 'owner@cadre.local'),
+    password: value('password', config.admin_password, newPassword),
+    api_key: value('api_key', config.admin_api_key, newApiKey),
+    oauth_client_id: value('oauth_client_id', config.oauth_client_id, () => `first-app-${randomText(8)}`),
+    oauth_client_secret: value('oauth_client_secret', config.oauth_client_secret, newClientSecret),
+    oauth_redirect_uris: value('oauth_redirect_uris', config.oauth_redirect_uri && [config.oauth_redirect_uri], () => loopbackRedirects),
+    generated,
+  }
+}
+
+/** 100 random bits in groups that can be read aloud: `3kf9x-…`. */
+function newPassword(): string {
+  return Array.from({ length: 4 }, () => randomText(5)).join('-')
+}
+
+function randomText(length: number): string {
+  const letters = '0123456789abcdefghjkmnpqrstvwxyz'
+  return Array.from({ length }, () => letters[randomInt(letters.length)]).join('')
+}

@@ -1,0 +1,34 @@
+import type { Service } from './service.ts'
+
+/**
+ * What the operator reads when the service is ready: where it is, what the first start generated (only here and in
+ * `credentials.json`), and a line to paste that creates something.
+ */
+export function welcome({ url, first_owner }: Service, credentials_file: string | undefined, started_ms: number): string {
+  const lines = ['', `Cadre is ready (${started_ms} ms).`, '', `  API        ${url}/api/v1`, `  Reference  ${url}/docs`, '']
+  if (!first_owner) return lines.join('\n') + '\n'
+  const { generated } = first_owner
+  const shown = {
+    email: ['Owner', first_owner.email],
+    password: ['Password', first_owner.password],
+    api_key: ['API key', first_owner.api_key],
+    oauth_client_id: ['OAuth client', first_owner.oauth_client_id],
+    oauth_client_secret: ['OAuth secret', first_owner.oauth_client_secret],
+    oauth_redirect_uri: ['Redirect URI', first_owner.oauth_redirect_uri],
+  } as const
+  const secrets = Object.entries(shown).filter(([name]) => generated.includes(name))
+  if (secrets.length > 0) {
+    lines.push('This was generated and is shown once:', '')
+    for (const [, [label, value]] of secrets) lines.push(`  ${label.padEnd(13)} ${value}`)
+    if (credentials_file) lines.push('', `It is also kept in ${credentials_file} (readable by you alone).`)
+    lines.push('')
+  }
+  const key = generated.includes('api_key') ? first_owner.api_key : '<your API key>'
+  lines.push(
+    'Create a project:',
+    '',
+    `  curl -X POST ${url}/api/v1/projects -H 'X-API-Key: ${key}' -H 'Content-Type: application/json' -d '{"name":"my-first-project"}'`,
+    '',
+  )
+  return lines.join('\n') + '\n'
+}

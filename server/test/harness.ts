@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { pino } from 'pino'
+import { readConfig, type Environment } from '../src/config.ts'
+import type { FirstOwner } from '../src/first-start.ts'
+import { migrate } from '../src/platform/migrate.ts'
+import { openDatabase, type Sql } from '../src/platform/database.ts'
+import { startService, type Service } from '../src/service.ts'
+import { testServer } from './postgres.ts'
+
+/** A service of its own for a test file, on a database of its own. */
+export interface TestService {
+  url: string
+  service: Service
+  sql: Sql
+  /** The first owner: `api_key` has every scope. */
+  owner: FirstOwner
+  /** Sends a request and reads its JSON; see `send`. */
+  send: Send
+  stop(): Promise<void>
+}
+
+/** A response whose body was read: JSON where it is any, text otherwise. */
+export interface Reply {
+  status: number
+  headers: Headers
+  body: any
+}
+
+export interface SendOptions {
+  /** An API key; the owner's where nothing is said. */
+  key?: string | null
+  token?: string
+  cookie?: string
+  headers?: Record<string, string>
+  /** Sent as JSON; text is sent as it is. */
+  body?: unknown
+}
+
+export type Send = (method: string, path: string, options?: SendOptions) => Promise<Reply>
+
+/**
+ * Makes a database from the migrated template. It is dropped by `drop`, or with the server when the run ends.
+ */
+export async function makeTestDatabase(): Promise<{ connection: pg.ClientConfig; drop(): Promise<void> }> {
+  const server = await testServer()
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await onServer(server.connection, async (admin) => {
+    await makeTemplate(admin, server.connection)
+    await admin.query(`create database ${name} template cadre_template`)
+  })
+  return {
+    connection: { ...server.connection, database: name },
+    async drop() {
+      await onServer(server.connection, (admin) => admin.query(`drop database if exists ${name} with (force)`))
+      await server.release()
+    },
+  }
+}
+
+/** Starts a service for tests: builtin models, any free port, limits scaled so far that only tests of limits meet them. */
+export async function startTestService(env: Environment = {}): Promise<TestService> {
+  const database = await makeTestDatabase()
+  const config = readConfig({
+    PORT: '0',
+    CADRE_RATE_LIMITS_SCALE: '10000',
+    CADRE_LOG_LEVEL: 'silent',
+    CADRE_ADMIN_EMAIL: 'owner@example.com',
+    CADRE_ADMIN_PASSWORD: 'correct horse battery staple',
+    CADRE_OAUTH_REDIRECT_URI: 'https://client.example/cb',
+    ...env,
+  })
+  const log = pino({ level: config.log_level })
+  const service = await startService({ config, secret_key: config.secret_key ?? 'a secret key for tests, 32 characters', connection: database.connection, log })
+  const owner = service.first_owner
+  if (!owner) throw new Error('a new database gets its first owner')
+  return {
+    url: service.url,
+    service,
+    sql: service.context.sql,
+    owner,
+    send: sender(service.url, owner.api_key),
+    async stop() {
+      await service.stop()
+      await database.drop()
+    },
+  }
+}
+
+/** Sends requests to a service; without another credential with `api_key`. */
+export function sender(url: string, api_key: string): Send {
+  return async (method, path, options = {}) => {
+    const { key = api_key, token, cookie, body } = options
+    const headers = new Headers(options.headers)
+    if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+    else if (cookie !== undefined) headers.set('cookie', cookie)
+    else if (key !== null) headers.set('x-api-key', key)
+    if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json')
+    const response = await fetch(new URL(path, url), {
+      method,
+      headers,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const json = response.headers.get('content-type')?.startsWith('application/json') && text !== ''
+    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text }
+  }
+}
+
+/** Resolves with what `look` finds once it finds something; fails after `timeout_ms`. For what only shows by looking. */
+export async function eventually<T>(look: () => Promise<T | undefined | false | null>, timeout_ms = 10_000): Promise<T> {
+  const end = Date.now() + timeout_ms
+  for (;;) {
+    const found = await look()
+    if (found) return found
+    if (Date.now() > end) throw new Error('it did not come true in time')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+async function onServer<T>(connection: pg.ClientConfig, work: (admin: pg.Client) => Promise<T>): Promise<T> {
+  const admin = new pg.Client({ ...connection, database: 'postgres' })
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.end()
+  }
+}
+
+/** The template is made once a server, by whoever comes first; the others wait for the lock. */
+async function makeTemplate(admin: pg.Client, connection: pg.ClientConfig): Promise<void> {
+  await admin.query(`select pg_advisory_lock(hashtext('cadre template'))`)
+  try {
+    const { rowCount } = await admin.query(`select 1 from pg_database where datname = 'cadre_template' and datistemplate`)
+    if (rowCount) return
+    await admin.query('drop database if exists cadre_template')
+    await admin.query('create database cadre_template')
+    const template = openDatabase({ connection: { ...connection, database: 'cadre_template' }, connectionsMax: 1 })
+    await migrate(template.sql)
+    await template.close()
+    await admin.query('alter database cadre_template is_template true')
+  } finally {
+    await admin.query(`select pg_advisory_unlock(hashtext('cadre template'))`)
+  }
+}
