@@ -114,7 +114,7 @@ export function invalid(...issues: [Issue, ...Issue[]]): Problem {
 export function notFound(
   kind: Extract<ProblemKind, `${string}_not_found`>,
   resource_type: string,
-  resource_id: string,
+  resource_id: string | number,
 ): Problem {
   return new Problem(kind, { resource_type, resource_id })
 }

@@ -73,7 +73,7 @@ const envelopeA: Envelope = (problem, request_id, agentEndpoint) => {
 const envelopeB: Envelope = (problem, request_id) => {
   // Family B tells the first fault only, as `{field, issue}` (decision D27).
   const first = issuesOf(problem)?.[0]
-  const details = first ? { field: first.field, issue: first.message } : problem.details
+  const details = first ? { field: first.field.replace(/\[\d+\]$/, ''), issue: first.message } : problem.details
   return envelope(problem, problems[problem.kind].b, details, request_id)
 }
 

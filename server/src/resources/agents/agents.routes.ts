@@ -123,8 +123,9 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     run: async (handling) => {
       const { sql, body, principal } = handling
       const name = body.name.normalize('NFC')
-      const project = await requireProject(sql, String(body.project_id), principal).catch(() => {
-        throw notFound('project_not_found', 'project', String(body.project_id))
+      const project = await requireProject(sql, String(body.project_id), principal).catch((error: unknown) => {
+        if (!(error instanceof Problem)) throw error
+        throw notFound('project_not_found', 'project', body.project_id)
       })
       await requireTokens(sql, http.authentication, principal)
       // Of two that launch a new name at once the second finds it taken, and then confirms what the first made.
