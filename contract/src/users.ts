@@ -74,7 +74,7 @@ export const updateUser = defineOperation({
     name: Type.Optional(NameText(bounds.user_name, 'What the user is called.')),
     avatar_url: Type.Optional(Nullable(Type.String({
       maxLength: bounds.avatar_url,
-      format: 'http-url-or-empty',
+      pattern: '^(https?://[^\\s]+)?$',
       description: 'An http or https URL; empty or null removes it.',
     }))),
   }),
@@ -116,6 +116,7 @@ export const getPermissions = defineOperation({
   problems: [],
 })
 
+const SignedIn = Named('SignedIn', Type.Object({ user: User, session: SessionInfo }))
 const email = Type.String({ minLength: 3, maxLength: emailMax, description: 'Compared without regard to case.' })
 /** Lengths are told by the rules of passwords, which count code points of its normal form. */
 const password = (description: string) => Type.String({ minLength: 1, maxLength: 1024, 'x-secret': true, description })
@@ -137,7 +138,7 @@ export const login = defineOperation({
   responses: [{
     status: 200,
     description: 'Signed in.',
-    schema: Named('SignedIn', Type.Object({ user: User, session: SessionInfo })),
+    schema: SignedIn,
     example: { user: userExample, session: sessionExample },
     headers: sessionCookie,
   }],
@@ -180,7 +181,7 @@ export const signup = defineOperation({
   responses: [{
     status: 201,
     description: 'The account, signed in.',
-    schema: Named('SignedIn', Type.Object({ user: User, session: SessionInfo })),
+    schema: SignedIn,
     example: { user: userExample, session: sessionExample },
     headers: sessionCookie,
   }],

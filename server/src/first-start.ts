@@ -17,20 +17,22 @@ export interface FirstOwner {
   api_key: string
   oauth_client_id: string
   oauth_client_secret: string
-  oauth_redirect_uris: string[]
-  /** Which of the values above were made here, because the configuration does not say them. */
-  generated: FirstValue[]
+  oauth_redirect_uri: string
+  /** The members above that were made here, because the configuration does not say them. */
+  generated: string[]
 }
-
-export type FirstValue = 'email' | 'password' | 'api_key' | 'oauth_client_id' | 'oauth_client_secret' | 'oauth_redirect_uris'
 
 export type FirstStartConfig = Pick<
   Config,
   'admin_email' | 'admin_password' | 'admin_api_key' | 'oauth_client_id' | 'oauth_client_secret' | 'oauth_redirect_uri'
 >
 
-/** Where an app on the owner's own machine waits: any port, because the first client is a native one then (RFC 8252 7.3). */
-const loopbackRedirects = ['http://127.0.0.1/callback', 'http://localhost/callback']
+/**
+ * Where an app on the owner's own machine waits, when the configuration does not say where: on any port, because the
+ * first client is a native one then (RFC 8252 7.3), and under either name.
+ */
+const loopbackRedirect = 'http://127.0.0.1/callback'
+const loopbackRedirects = [loopbackRedirect, 'http://localhost/callback']
 
 /**
  * Gives an empty database its owner, an organization, an API key with scope `admin` and a confidential OAuth client
@@ -54,9 +56,9 @@ export async function createFirstOwner({ sql, config }: { sql: Sql; config: Firs
       client_id: owner.oauth_client_id,
       name: 'First app',
       secret: owner.oauth_client_secret,
-      redirect_uris: owner.oauth_redirect_uris,
+      redirect_uris: config.oauth_redirect_uri === undefined ? loopbackRedirects : [config.oauth_redirect_uri],
       scopes: [...scopes],
-      native: owner.generated.includes('oauth_redirect_uris'),
+      native: config.oauth_redirect_uri === undefined,
     })
     return { ...owner, ...whose }
   })
@@ -64,8 +66,8 @@ export async function createFirstOwner({ sql, config }: { sql: Sql; config: Firs
 
 /** The values of the configuration, and new ones for those that it does not say. */
 function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'org_id'> {
-  const generated: FirstValue[] = []
-  const value = <T>(name: FirstValue, given: T | undefined, make: () => T): T => {
+  const generated: string[] = []
+  const value = (name: keyof FirstOwner, given: string | undefined, make: () => string): string => {
     if (given !== undefined) return given
     generated.push(name)
     return make()
@@ -76,7 +78,7 @@ function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'or
     api_key: value('api_key', config.admin_api_key, newApiKey),
     oauth_client_id: value('oauth_client_id', config.oauth_client_id, () => `first-app-${randomText(8)}`),
     oauth_client_secret: value('oauth_client_secret', config.oauth_client_secret, newClientSecret),
-    oauth_redirect_uris: value('oauth_redirect_uris', config.oauth_redirect_uri && [config.oauth_redirect_uri], () => loopbackRedirects),
+    oauth_redirect_uri: value('oauth_redirect_uri', config.oauth_redirect_uri, () => loopbackRedirect),
     generated,
   }
 }

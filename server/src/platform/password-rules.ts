@@ -1,7 +1,5 @@
+import { passwordLength } from '#contract/users.ts'
 import { isCommonPassword } from './common-passwords.ts'
-
-/** Bounds of a password, in code points (decision D67). */
-export const passwordLength = { min: 12, max: 128 } as const
 
 /** Why a password is not accepted. */
 export type PasswordFault = 'too_short' | 'too_long' | 'unreadable' | 'email' | 'common' | 'repeated' | 'sequence'

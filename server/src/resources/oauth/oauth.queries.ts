@@ -1,0 +1,149 @@
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { lifetimes } from './lifetimes.ts'
+
+/** An app that may ask users for access (decision D77). */
+export interface OAuthClientRow {
+  client_id: string
+  org_id: string
+  name: string
+  /** SHA-256 of the secret in hexadecimal; null for a public client. */
+  secret_hash: string | null
+  redirect_uris: string[]
+  scopes: string[]
+  /** Runs on its user's machine: the port of a loopback redirect URI may vary. */
+  native: boolean
+  created_at: string
+  updated_at: string | null
+}
+
+export async function findClient(sql: Sql, client_id: string): Promise<OAuthClientRow | undefined> {
+  const [row] = await sql<OAuthClientRow>`
+    select client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at
+    from oauth_client where client_id = ${client_id}`
+  return row
+}
+
+/** The name of the app whose authorization waits under `uid`, for the page where its user signs in. */
+export async function findWaitingApp(sql: Sql, uid_hash: Buffer): Promise<string | undefined> {
+  const [row] = await sql<{ name: string }>`
+    select c.name from oauth_artifact a join oauth_client c on c.client_id = a.payload->'params'->>'client_id'
+    where a.kind = 'Interaction' and a.id = ${uid_hash} and a.expires_at > now()`
+  return row?.name
+}
+
+/** Whether a session began after the authorization did: what an app asks for with `prompt=login`. */
+export async function isSignedInSince(sql: Sql, session_id: string, uid_hash: Buffer): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from session s join oauth_artifact a on a.created_at <= s.created_at
+    where s.id = ${session_id} and a.kind = 'Interaction' and a.id = ${uid_hash}`
+  return row !== undefined
+}
+
+/** An organization of a user, to choose from when an app is let in. */
+export interface Membership {
+  id: string
+  name: string
+}
+
+/** The user's organizations, the one joined first before the others. */
+export async function listMemberships(sql: Sql, user_id: string): Promise<Membership[]> {
+  return sql<Membership>`
+    select o.id, o.name from member m join organization o on o.id = m.org_id
+    where m.user_id = ${user_id} order by m.joined_at, o.id`
+}
+
+/** What a user has allowed an app before. */
+export interface Consent {
+  org_id: string
+  scopes: string[]
+}
+
+/** Undefined too when the user has left the organization since. */
+export async function findConsent(sql: Sql, user_id: string, client_id: string): Promise<Consent | undefined> {
+  const [row] = await sql<Consent>`
+    select c.org_id, c.scopes from oauth_consent c
+    join member m on m.org_id = c.org_id and m.user_id = c.user_id
+    where c.user_id = ${user_id} and c.client_id = ${client_id}`
+  return row
+}
+
+/** Adds to what was allowed before; another organization starts anew. */
+export async function rememberConsent(tx: Sql, user_id: string, client_id: string, { org_id, scopes }: Consent): Promise<void> {
+  await tx`
+    insert into oauth_consent as c (user_id, client_id, org_id, scopes)
+    values (${user_id}, ${client_id}, ${org_id}, ${scopes})
+    on conflict (user_id, client_id) do update set
+      org_id = excluded.org_id,
+      scopes = case when c.org_id = excluded.org_id
+        then (select array_agg(distinct scope) from unnest(c.scopes || excluded.scopes) scope)
+        else excluded.scopes end`
+}
+
+/** What a user has just allowed, and from where. */
+export interface NewGrant {
+  user_id: string
+  org_id: string
+  client_id: string
+  scopes: string[]
+  ip: string
+  user_agent: string
+}
+
+/**
+ * Begins a grant, one an authorization (decisions 1.3.5, D63). Until its code is exchanged it only lives as long as an
+ * authorization may take. Undefined when the user is not a member of the organization.
+ */
+export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | undefined> {
+  const id = newId('sess')
+  const [row] = await tx<{ id: string }>`
+    insert into oauth_grant (id, user_id, org_id, client_id, scopes, expires_at, ip, user_agent)
+    select ${id}, m.user_id, m.org_id, ${grant.client_id}, ${grant.scopes},
+      now() + make_interval(secs => ${lifetimes.interaction + lifetimes.code}), ${grant.ip}, ${grant.user_agent}
+    from member m where m.user_id = ${grant.user_id} and m.org_id = ${grant.org_id}
+    returning id`
+  return row?.id
+}
+
+/** A grant was used at the token endpoint: its session lasts as long as its newest refresh token (decision D63). */
+export async function touchGrant(tx: Sql, id: string, from: { ip: string; user_agent: string }): Promise<void> {
+  await tx`
+    update oauth_grant set last_activity = now(), ip = ${from.ip}, user_agent = ${from.user_agent},
+      expires_at = least(created_at + make_interval(secs => ${lifetimes.grant}), now() + make_interval(secs => ${lifetimes.refresh_token}))
+    where id = ${id}`
+}
+
+/** Whose grant it is, for the record of its end. */
+export interface GrantOwner {
+  id: string
+  user_id: string
+  org_id: string
+  client_id: string
+}
+
+/**
+ * Ends a grant: everything that was given under it stops working with the next request. Undefined when there is none.
+ *
+ * The grant's row goes first: whoever refreshes at this moment holds a lock on it, so its new tokens are there to be
+ * seen, and deleted, by the second statement.
+ */
+export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefined> {
+  const [ended] = await tx<GrantOwner>`
+    delete from oauth_grant where id = ${id} returning id, user_id, org_id, client_id`
+  await tx`delete from oauth_artifact where grant_id = ${id}`
+  return ended
+}
+
+/** Ends all grants of a user but `except`; returns those that ended. */
+export async function endGrantsOf(tx: Sql, user_id: string, except: string | null): Promise<GrantOwner[]> {
+  const ended = await tx<GrantOwner>`
+    delete from oauth_grant where user_id = ${user_id} and (${except}::text is null or id <> ${except})
+    returning id, user_id, org_id, client_id`
+  await tx`delete from oauth_artifact where grant_id = any(${ended.map(({ id }) => id)})`
+  return ended
+}
+
+/** The user no longer wants this app to be let in without being asked. */
+export async function forgetConsent(tx: Sql, user_id: string, client_id: string): Promise<void> {
+  await tx`delete from oauth_consent where user_id = ${user_id} and client_id = ${client_id}`
+}

@@ -1,0 +1,28 @@
+import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
+import type { Sql } from '../../platform/database.ts'
+import type { Secrets } from '../../platform/secrets.ts'
+
+const name = 'signing_key'
+
+/**
+ * The key that the authorization server demands (decisions 1.3.10): made once, kept encrypted, and the same for all
+ * processes. Of two that make one at once the first to be written counts, for both.
+ */
+export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
+  const kept = await findKey(sql)
+  if (kept) return read(secrets, kept)
+
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const made = secrets.encrypt(name, JSON.stringify(privateKey.export({ format: 'jwk' })), name)
+  await sql`insert into service_secret (name, value) values (${name}, ${made}) on conflict (name) do nothing`
+  return read(secrets, (await findKey(sql)) ?? made)
+}
+
+async function findKey(sql: Sql): Promise<Buffer | undefined> {
+  const [row] = await sql<{ value: Buffer }>`select value from service_secret where name = ${name}`
+  return row?.value
+}
+
+function read(secrets: Pick<Secrets, 'decrypt'>, value: Buffer): JsonWebKey {
+  return JSON.parse(secrets.decrypt(name, value, name)) as JsonWebKey
+}

@@ -1,0 +1,115 @@
+import type { Plan } from '#contract/users.ts'
+import type { Role } from '#contract/scopes.ts'
+import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** A user as it is answered (spec 2.5), without organizations. */
+export interface UserRow {
+  id: string
+  name: string
+  avatar_url: string
+  created_at: string
+  updated_at: string
+  email_verified: boolean
+  plan: Plan
+}
+
+const columns = (sql: Sql) => sql.fragment`id, name, avatar_url, created_at, updated_at, email_verified, plan`
+
+export async function findUser(sql: Sql, id: string): Promise<UserRow | undefined> {
+  const [row] = await sql.run<UserRow>(sql.fragment`select ${columns(sql)} from app_user where id = ${id}`)
+  return row
+}
+
+/** An organization as its member sees it (decision D62). */
+export interface UserOrganization {
+  id: string
+  name: string
+  role: Role
+  joined_at: string
+}
+
+/** The user's organizations, the one joined first before the others. */
+export async function listOrganizations(sql: Sql, user_id: string): Promise<UserOrganization[]> {
+  return sql<UserOrganization>`
+    select o.id, o.name, m.role, m.joined_at from member m join organization o on o.id = m.org_id
+    where m.user_id = ${user_id} order by m.joined_at, o.id`
+}
+
+/** Changes what is given. */
+export async function updateUser(
+  sql: Sql,
+  id: string,
+  { name, avatar_url }: { name?: string | undefined; avatar_url?: string | undefined },
+): Promise<UserRow | undefined> {
+  const [row] = await sql.run<UserRow>(sql.fragment`
+    update app_user set name = coalesce(${name ?? null}, name), avatar_url = coalesce(${avatar_url ?? null}, avatar_url),
+      updated_at = greatest(now(), updated_at + interval '1 millisecond')
+    where id = ${id} returning ${columns(sql)}`)
+  return row
+}
+
+/** What signing in needs to know. */
+export interface SignInRow {
+  id: string
+  email: string
+  password_hash: string | null
+}
+
+/** Addresses are compared without regard to case; a disabled user is as good as unknown. */
+export async function findUserForSignIn(sql: Sql, email: string): Promise<SignInRow | undefined> {
+  const [row] = await sql<SignInRow>`
+    select id, email, password_hash from app_user where lower(email) = lower(${email}) and disabled_at is null`
+  return row
+}
+
+/** The same by identifier, for somebody who is signed in. */
+export async function findCredentials(sql: Sql, id: string): Promise<SignInRow | undefined> {
+  const [row] = await sql<SignInRow>`select id, email, password_hash from app_user where id = ${id} and disabled_at is null`
+  return row
+}
+
+/** Replaces a password hash if it is still `before`, so that of two changes at once only one can pass. */
+export async function updatePasswordHash(sql: Sql, id: string, before: string | null, after: string): Promise<boolean> {
+  const rows = await sql`
+    update app_user set password_hash = ${after} where id = ${id} and password_hash is not distinct from ${before} returning id`
+  return rows.length > 0
+}
+
+/** A new account. */
+export interface NewUser {
+  email: string
+  name: string
+  password_hash: string
+}
+
+/** Undefined when the address is taken. */
+export async function insertUser(tx: Sql, user: NewUser): Promise<UserRow | undefined> {
+  try {
+    const [row] = await tx.begin((inner) => inner.run<UserRow>(inner.fragment`
+      insert into app_user (id, email, name, password_hash)
+      values (${newId('user')}, ${user.email}, ${user.name}, ${user.password_hash})
+      returning ${columns(inner)}`))
+    return row
+  } catch (error) {
+    if (brokenConstraint(error) === 'app_user_email') return undefined
+    throw error
+  }
+}
+
+/** A new organization with its owner: every user has at least one (decision D62). */
+export async function insertOrganization(tx: Sql, name: string, owner_id: string): Promise<UserOrganization> {
+  const id = newId('org')
+  await tx`insert into organization (id, name) values (${id}, ${name})`
+  const [row] = await tx<UserOrganization>`
+    insert into member (org_id, user_id, role) values (${id}, ${owner_id}, 'owner')
+    returning org_id as id, ${name}::text as name, role, joined_at`
+  if (!row) throw new Error('an inserted member is returned')
+  return row
+}
+
+/** Whether nobody has an account yet. */
+export async function isWithoutUsers(sql: Sql): Promise<boolean> {
+  const rows = await sql`select 1 from app_user limit 1`
+  return rows.length === 0
+}
