@@ -52,7 +52,8 @@ export const getDocs = defineOperation({
   credentials: [],
   scope: null,
   bucket: 'docs',
-  responses: [{ status: 200, description: 'An OpenAPI document.', schema: FreeObject, example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} } }],
+  responses: [{ status: 200, description: 'An OpenAPI document.', schema: FreeObject, example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} } },
+    { status: 303, description: 'For a browser that asks for HTML: the readable reference.', headers: { Location: '`/docs`' } }],
   problems: [],
 })
 

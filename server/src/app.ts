@@ -14,6 +14,7 @@ import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { Settler } from './resources/agents/settler.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
+import { referenceRoutes } from './resources/utility/reference.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
@@ -53,6 +54,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   app.setErrorHandler((error: unknown, request, reply) => answerProblem(http, asProblem(error), request, reply, familyOf(request)))
 
   probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping })
+  referenceRoutes(app)
   await app.register(async (api) => {
     readBodiesWhole(api)
     utilityRoutes(api, http, context)

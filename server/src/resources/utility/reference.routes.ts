@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import Fastify, { type FastifyInstance } from 'fastify'
+
+/** The reference as a page: our own origin serves all of it, and the page may speak to nobody else. */
+const policy = [
+  "default-src 'self'", "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data:", "font-src 'self' data:",
+  "connect-src 'self'", "worker-src 'self' blob:", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'",
+].join('; ')
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Cadre API reference</title>
+</head>
+<body>
+<noscript><p>This page needs JavaScript. The description itself is at <a href="/api/v1/docs">/api/v1/docs</a>.</p></noscript>
+<div id="reference"></div>
+<script src="/docs/scalar.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`
+
+/** Off: everything that would ask another host for something, or send it anything. */
+const start = `Scalar.createApiReference('#reference', {
+  url: '/api/v1/docs',
+  withDefaultFonts: false,
+  telemetry: false,
+  proxyUrl: '',
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  defaultOpenAllTags: false,
+})
+`
+
+/** The readable reference at `/docs`, by a self-hosted Scalar. */
+export function referenceRoutes(app: FastifyInstance): void {
+  let script: Promise<Script> | undefined
+  const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }
+
+  app.get('/docs', async (_request, reply) => reply.headers(headers).type('text/html; charset=utf-8').send(page))
+  app.get('/docs/start.js', async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(start))
+  app.get('/docs/scalar.js', async (request, reply) => {
+    const { body, etag } = await (script ??= readScript())
+    reply.headers({ etag, 'cache-control': 'public, max-age=3600' })
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    return reply.type('text/javascript; charset=utf-8').send(body)
+  })
+}
+
+interface Script {
+  body: Buffer
+  etag: string
+}
+
+/**
+ * The script out of Scalar's plugin for Fastify, which carries it as one file. The plugin is 4 MB to load, so it is
+ * loaded when somebody first asks; its own page would start with a script inside the page, which our policy forbids.
+ */
+async function readScript(): Promise<Script> {
+  const { default: scalar } = await import('@scalar/fastify-api-reference')
+  const carrier = Fastify()
+  await carrier.register(scalar, { routePrefix: '/docs', configuration: { url: '/api/v1/docs' } })
+  const { rawPayload } = await carrier.inject('/docs/js/scalar.js')
+  await carrier.close()
+  return { body: rawPayload, etag: `"${createHash('sha256').update(rawPayload).digest('base64url').slice(0, 22)}"` }
+}
