@@ -1,5 +1,5 @@
 import fastifyCookie from '@fastify/cookie'
-import Fastify, { LogController, type FastifyInstance } from 'fastify'
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import type { Context } from './context.ts'
@@ -41,7 +41,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error, request, reply) => answerProblem(http, error, request, reply, familyOf(request)),
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => answerProblem(http, error, request, reply, familyOf(request)),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
   const routes = collectRoutes(app)
