@@ -1,0 +1,133 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+/** A network and the length of its prefix. */
+export type Range = [Address, number]
+
+/** IPv4 that nobody may reach from outside: IANA's special-purpose ranges (decision D104). */
+const special4 = [
+  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24',
+  '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24',
+  '224.0.0.0/4', '240.0.0.0/4',
+].map(parseRange)
+
+/** IPv6 is the other way round: only this is public, which leaves out ::1, mapped addresses, NAT64 and local ones. */
+const public6 = parseRange('2000::/3')
+const special6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(parseRange)
+
+/** What the words of an allow list stand for. Link-local (cloud metadata) and shared ranges have no word on purpose. */
+export const loopbackRanges: readonly Range[] = ['127.0.0.0/8', '::1/128'].map(parseRange)
+export const privateRanges: readonly Range[] = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'].map(parseRange)
+
+/** What an operator additionally allows (`CADRE_EGRESS_ALLOW`, decision D104 point 7). */
+export interface AllowList {
+  ranges: readonly Range[]
+  /** Host names, in the form that `URL` gives them, without a trailing dot. */
+  names: ReadonlySet<string>
+  /** `.example.com` for `*.example.com`. */
+  suffixes: readonly string[]
+  /** `host:port`: named exactly, which also opens unusual ports and our own. */
+  endpoints: ReadonlySet<string>
+}
+
+/** An entry of an allow list that says nothing; the message names it. */
+export class AllowListError extends Error {}
+
+/**
+ * Reads an allow list: `loopback`, `private`, a range or address (`10.1.0.0/16`, `10.1.2.3`, `fd00::/8`), a host name,
+ * `*.suffix` (its subdomains, not itself), or `host:port` (`receiver:9000`, `127.0.0.1:9000`, `[::1]:9000`). A listed
+ * name may resolve to any address; a listed address opens every name that resolves to it.
+ */
+export function parseAllowList(entries: readonly string[]): AllowList {
+  const ranges: Range[] = []
+  const names = new Set<string>()
+  const suffixes: string[] = []
+  const endpoints = new Set<string>()
+  for (const entry of entries.map((text) => text.trim().toLowerCase()).filter((text) => text !== '')) {
+    const endpoint = /^(.+):(\d{1,5})$/.exec(entry)
+    const suffix = entry.startsWith('*.') ? hostName(entry.slice(2)) : undefined
+    if (entry === 'loopback') ranges.push(...loopbackRanges)
+    else if (entry === 'private') ranges.push(...privateRanges)
+    else if (isIP(entry) !== 0) ranges.push(parseRange(`${entry}/${isIP(entry) === 4 ? 32 : 128}`))
+    else if (entry.includes('/')) ranges.push(requireRange(entry))
+    else if (suffix !== undefined) suffixes.push(`.${suffix}`)
+    else if (endpoint?.[1] !== undefined) endpoints.add(`${requireHost(endpoint[1], entry)}:${requirePort(endpoint[2], entry)}`)
+    else names.add(requireHost(entry, entry))
+  }
+  return { ranges, names, suffixes, endpoints }
+}
+
+/** Whether the list names this host, by itself or by a suffix. */
+export function isNamed({ names, suffixes }: AllowList, host: string): boolean {
+  return names.has(host) || suffixes.some((suffix) => host.endsWith(suffix) && host.length > suffix.length)
+}
+
+/** Whether an address is public (decision D104 point 4). What is no address, or has a zone, is not. */
+export function isPublic(text: string): boolean {
+  const address = parseAddress(text)
+  if (!address) return false
+  if (address.kind() === 'ipv4') return !inRanges(address, special4)
+  return inRanges(address, [public6]) && !inRanges(address, special6)
+}
+
+/** Whether an address lies in one of the ranges. Mapped IPv4 (`::ffff:…`) counts as the IPv6 that it is written as. */
+export function isInside(text: string, ranges: readonly Range[]): boolean {
+  const address = parseAddress(text)
+  return address !== undefined && inRanges(address, ranges)
+}
+
+/** One form for addresses that reach the same place: mapped IPv4 as IPv4, everything else normalized. */
+export function plainAddress(text: string): string {
+  const address = parseAddress(text)
+  if (!address) return text
+  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()
+    ? address.toIPv4Address().toString()
+    : address.toString()
+}
+
+function parseAddress(text: string): Address | undefined {
+  return isIP(text) === 0 || text.includes('%') ? undefined : ipaddr.parse(text)
+}
+
+function inRanges(address: Address, ranges: readonly Range[]): boolean {
+  return ranges.some((range) => range[0].kind() === address.kind() && address.match(range[0], range[1]))
+}
+
+function parseRange(text: string): Range {
+  return ipaddr.parseCIDR(text)
+}
+
+function requireRange(entry: string): Range {
+  const address = entry.slice(0, entry.indexOf('/'))
+  if (isIP(address) === 0 || !ipaddr.isValidCIDR(entry)) throw new AllowListError(`"${entry}" is not a range such as 10.1.0.0/16.`)
+  return parseRange(entry)
+}
+
+function requireHost(text: string, entry: string): string {
+  const host = hostName(text)
+  if (host === undefined) {
+    throw new AllowListError(
+      `"${entry}" is none of loopback, private, a range (10.1.0.0/16), an address, a host name, *.suffix or host:port.`,
+    )
+  }
+  return host
+}
+
+function requirePort(text: string | undefined, entry: string): number {
+  const port = Number(text)
+  if (port < 1 || port > 65_535) throw new AllowListError(`"${entry}" has a port outside 1 to 65535.`)
+  return port
+}
+
+/** A host as `URL` writes it (`bücher.example` becomes `xn--…`), so that both sides of a comparison are the same. */
+function hostName(text: string): string | undefined {
+  if (!/^[^\s/?#@\\*]+$/.test(text)) return undefined
+  const url = URL.parse(`http://${text}/`)
+  return url && url.port === '' && url.hostname !== '' ? bareHost(url) : undefined
+}
+
+/** The host of a URL without the brackets of IPv6 and without a trailing dot. */
+export function bareHost(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+}

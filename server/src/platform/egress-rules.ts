@@ -1,0 +1,120 @@
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import {
+  type AllowList, bareHost, isInside, isNamed, isPublic, loopbackRanges, plainAddress, type Range,
+} from './address-rules.ts'
+
+/** Who asks for a request to an address that a user chose (decision D104). */
+export type EgressPurpose = 'webhook' | 'tool' | 'sso' | 'avatar'
+
+export type RefusalReason =
+  | 'bad_url' | 'scheme' | 'user_info' | 'fragment' | 'port' | 'plain_http' | 'address' | 'own_endpoint' | 'header' | 'method'
+
+/** A request that our rules forbid: nothing was sent. The message may be shown to whoever chose the address. */
+export class EgressRefused extends Error {
+  readonly reason: RefusalReason
+  constructor(reason: RefusalReason, message: string) {
+    super(message)
+    this.name = 'EgressRefused'
+    this.reason = reason
+  }
+}
+
+export interface EgressRules {
+  allow: AllowList
+  /** Ports that this service listens on, at any address of this machine. */
+  ownPorts: () => readonly number[]
+  /** The database, unless it is reached by a unix socket. */
+  database: { host: string; port: number } | undefined
+  /** The service can be reached from this machine only, so that webhooks may stay on it too. */
+  listensOnLoopback: boolean
+}
+
+/**
+ * Everything about a URL that can be judged without resolving its name: scheme, user info, port, and the address where
+ * it is written as one (a lookup of ours would never be asked about it). Throws `EgressRefused`.
+ */
+export function checkUrl(rules: EgressRules, text: string | URL, purpose: EgressPurpose): URL {
+  const url = URL.parse(String(text))
+  if (!url) throw new EgressRefused('bad_url', 'must be an absolute URL')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new EgressRefused('scheme', 'must begin with https:// or http://')
+  if (url.username !== '' || url.password !== '') throw new EgressRefused('user_info', 'must not contain a user name or password')
+  if (purpose === 'webhook' && String(text).includes('#')) throw new EgressRefused('fragment', 'must not contain a fragment')
+
+  const host = bareHost(url)
+  const port = portOf(url)
+  if (rules.allow.endpoints.has(`${host}:${port}`)) return url
+  if (port !== 443 && port !== 80 && port < 1024) throw new EgressRefused('port', 'the port must be 443, 80 or at least 1024')
+
+  const opened = openedRanges(rules, purpose)
+  const isLiteral = isIP(host) !== 0
+  const isLocalName = host === 'localhost' || host.endsWith('.localhost')
+  const isListed = isNamed(rules.allow, host) || (isLiteral ? isInside(host, opened) : isLocalName && isInside('127.0.0.1', opened))
+  if (isLiteral) {
+    if (isOwnPort(rules, host, port)) throw ownEndpoint()
+    if (!isListed && !isPublic(host)) throw notPublic()
+  } else if (isLocalName && !isListed) throw notPublic()
+  if (purpose === 'webhook' && url.protocol === 'http:' && !isListed) {
+    throw new EgressRefused('plain_http', 'must begin with https://, unless the operator allows this host')
+  }
+  return url
+}
+
+/**
+ * Judges what a name resolved to: refused if any of the addresses is one that may not be reached, so that an answer of
+ * a public and a private address cannot slip through. `database` are the addresses of the database.
+ */
+export function checkAddresses(
+  rules: EgressRules,
+  url: URL,
+  purpose: EgressPurpose,
+  addresses: readonly string[],
+  database: readonly string[],
+): void {
+  const host = bareHost(url)
+  const port = portOf(url)
+  if (rules.allow.endpoints.has(`${host}:${port}`)) return
+  const named = isNamed(rules.allow, host)
+  const opened = openedRanges(rules, purpose)
+  for (const address of addresses) {
+    // A name says nothing about the port: ours stay closed even to listed names.
+    const endpoint = `${plainAddress(address)}:${port}`
+    if (rules.allow.endpoints.has(endpoint)) continue
+    if (isOwnPort(rules, address, port) || isDatabase(rules, address, port, database)) throw ownEndpoint()
+    if (!named && !isPublic(address) && !isInside(address, opened)) throw notPublic()
+  }
+}
+
+/** The port of a URL, also where it is the scheme's own. */
+export function portOf(url: URL): number {
+  return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+}
+
+function openedRanges({ allow, listensOnLoopback }: EgressRules, purpose: EgressPurpose): readonly Range[] {
+  return listensOnLoopback && purpose === 'webhook' ? [...allow.ranges, ...loopbackRanges] : allow.ranges
+}
+
+function isOwnPort({ ownPorts }: EgressRules, address: string, port: number): boolean {
+  return ownPorts().includes(port) && isThisMachine(address)
+}
+
+function isDatabase({ database }: EgressRules, address: string, port: number, resolved: readonly string[]): boolean {
+  if (database?.port !== port) return false
+  const known = resolved.map(plainAddress)
+  return known.includes(plainAddress(address)) || (known.some(isThisMachine) && isThisMachine(address))
+}
+
+/** Loopback, the unspecified address (which connects to loopback) and the addresses of our interfaces. */
+function isThisMachine(text: string): boolean {
+  const address = plainAddress(text)
+  if (isInside(address, loopbackRanges) || address === '0.0.0.0' || address === '::') return true
+  return Object.values(networkInterfaces()).some((list) => list?.some((own) => plainAddress(own.address) === address))
+}
+
+function notPublic(): EgressRefused {
+  return new EgressRefused('address', 'the host is not a public address, and the operator has not allowed it')
+}
+
+function ownEndpoint(): EgressRefused {
+  return new EgressRefused('own_endpoint', 'the host and port belong to this service')
+}

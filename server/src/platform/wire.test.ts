@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { it, type TestContext } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { startLocalServer } from '../../test/local-server.ts'
+import { EgressError, makeEgress } from './safe-fetch.ts'
+import { openWire } from './wire.ts'
+
+/** A certificate for `receiver.test`, made for this run. */
+function makeCertificate(t: TestContext): { key: string; cert: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'wire-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+  const subject = ['-subj', '/CN=receiver.test', '-addext', 'subjectAltName=DNS:receiver.test']
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+}
+
+/** Passes connections on to `port` and counts what crosses, as the network sees it. */
+async function startCounter(t: TestContext, port: number) {
+  const seen = { bytes_in: 0, bytes_out: 0 }
+  const server = createServer((socket) => {
+    const inner = connect(port, '127.0.0.1')
+    socket.on('data', (chunk) => void (seen.bytes_out += chunk.length)).on('error', () => {})
+    inner.on('data', (chunk) => void (seen.bytes_in += chunk.length)).on('error', () => {})
+    socket.pipe(inner).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => void server.close())
+  return { port: (server.address() as AddressInfo).port, seen }
+}
+
+it('a certificate must be trusted and be for the name, whatever the environment says', async (t) => {
+  const { key, cert } = makeCertificate(t)
+  const server = createTlsServer({ key, cert }, (_request, response) => void response.end('x'.repeat(10_000))).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => (server.closeAllConnections(), server.close()))
+  const counter = await startCounter(t, (server.address() as AddressInfo).port)
+  const egress = makeEgress({ allow: ['loopback'], resolve: async () => ['127.0.0.1'] })
+  const get = (host: string) => egress.fetch(`https://${host}:${counter.port}/`, { purpose: 'webhook' })
+  const isUntrusted = (error: unknown): boolean => error instanceof EgressError && error.code === 'tls_failed'
+
+  process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+  const certificates = getCACertificates('default')
+  t.after(() => {
+    delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+    setDefaultCACertificates(certificates)
+  })
+  await assert.rejects(get('receiver.test'), isUntrusted)
+  setDefaultCACertificates([...certificates, cert])
+  await assert.rejects(get('other.test'), isUntrusted)
+  await assert.rejects(get('127.0.0.1'), isUntrusted)
+
+  Object.assign(counter.seen, { bytes_in: 0, bytes_out: 0 })
+  const answer = await get('receiver.test')
+  assert.equal(answer.body.length, 10_000)
+  // The handshake and the records around the data are counted: it is what the network carried.
+  assert.deepEqual(answer.network, counter.seen)
+  assert.ok(answer.network.bytes_in > 10_500)
+})
+
+it('a wire keeps its connection between requests and its count across connections', async (t) => {
+  const server = await startLocalServer(t)
+  const counter = await startCounter(t, server.port)
+  const wire = await openWire(`http://127.0.0.1:${counter.port}`, { connectTimeout_ms: 1000 })
+  t.after(() => wire.destroy())
+  for (const path of ['/a', '/b']) await (await wire.client.request({ path, method: 'GET' })).body.dump()
+  assert.equal(server.connections(), 1)
+  assert.deepEqual(wire.use(), counter.seen)
+
+  const ended = once(wire.client, 'disconnect')
+  server.server.closeAllConnections()
+  await ended
+  await (await wire.client.request({ path: '/c', method: 'GET' })).body.dump()
+  assert.equal(server.connections(), 2)
+  assert.deepEqual(wire.use(), counter.seen)
+})
