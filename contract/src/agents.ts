@@ -3,22 +3,46 @@ import { agentStates } from './agent-lifecycle.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
-  agentParameter, boundedJson, Choice, Confirmation, FreeObject, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery,
-  projectParameter, Timestamp,
+  agentParameter,
+  boundedJson,
+  Choice,
+  Confirmation,
+  FreeObject,
+  NameText,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
 } from './schemas.ts'
 
 const tag = 'Agents'
 const base = '/api/v1/projects/{project_id}/agents'
 
-const toolName = Type.String({ minLength: 1, maxLength: bounds.config_tool, pattern: '^[A-Za-z0-9][A-Za-z0-9_.:/-]*$', description: 'A tool name: letters, digits and _ . : / -' })
-const model = Type.String({ minLength: 1, maxLength: bounds.config_model, pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$', description: '`provider/model`, or a bare name for the default provider.' })
+const toolName = Type.String({
+  minLength: 1,
+  maxLength: bounds.config_tool,
+  pattern: '^[A-Za-z0-9][A-Za-z0-9_.:/-]*$',
+  description: 'A tool name: letters, digits and _ . : / -',
+})
+const model = Type.String({
+  minLength: 1,
+  maxLength: bounds.config_model,
+  pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$',
+  description: '`provider/model`, or a bare name for the default provider.',
+})
 
-const budget = Type.Object({
-  max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000 }))),
-  max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
-  max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
-  max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 10_000 }))),
-}, { additionalProperties: true })
+const budget = Type.Object(
+  {
+    max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000 }))),
+    max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
+    max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
+    max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 10_000 }))),
+  },
+  { additionalProperties: true },
+)
 
 const configMembers = {
   model: Type.Optional(model),
@@ -26,41 +50,65 @@ const configMembers = {
   max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens })),
   tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
   system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
-  fallback_models: Type.Optional(Type.Array(model, { maxItems: 8, description: 'Models that take over when `model` fails for good.' })),
+  fallback_models: Type.Optional(
+    Type.Array(model, { maxItems: 8, description: 'Models that take over when `model` fails for good.' }),
+  ),
   max_steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Steps of one task at most.' })),
-  timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400, description: 'Seconds that one task may take.' })),
+  timeout_seconds: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 86_400, description: 'Seconds that one task may take.' }),
+  ),
   max_concurrent_tasks: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   budget: Type.Optional(budget),
 }
 
 const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
 const environmentValue = { type: 'string', maxLength: bounds.config_environment_value, 'x-secret': true }
-const environment = (value: object) => Type.Unsafe<Record<string, string | null>>({
-  type: 'object',
-  additionalProperties: value,
-  maxProperties: bounds.config_environment_variables,
-  propertyNames: { pattern: environmentKey },
-  description: 'Kept encrypted. Names: letters, digits and _.',
-})
+const environment = (value: object) =>
+  Type.Unsafe<Record<string, string | null>>({
+    type: 'object',
+    additionalProperties: value,
+    maxProperties: bounds.config_environment_variables,
+    propertyNames: { pattern: environmentKey },
+    description: 'Kept encrypted. Names: letters, digits and _.',
+  })
 
 const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_bytes }
 
 /** An agent's configuration as it is given; members that the service does not know are kept and returned (D14). */
-export const AgentConfigInput = Named('AgentConfigInput', Type.Object({ ...configMembers, environment_variables: Type.Optional(environment(environmentValue)) }, bounded))
+export const AgentConfigInput = Named(
+  'AgentConfigInput',
+  Type.Object({ ...configMembers, environment_variables: Type.Optional(environment(environmentValue)) }, bounded),
+)
 
-const nullableMembers = Object.fromEntries(Object.entries(configMembers).map(([name, schema]) => [name, Type.Optional(Nullable(schema))])) as unknown as typeof configMembers
+const nullableMembers = Object.fromEntries(
+  Object.entries(configMembers).map(([name, schema]) => [name, Type.Optional(Nullable(schema))]),
+) as unknown as typeof configMembers
 
 /** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
-export const AgentConfigPatch = Named('AgentConfigPatch', Type.Object(
-  { ...nullableMembers, environment_variables: Type.Optional(Nullable(environment({ ...environmentValue, nullable: true }))) },
-  bounded,
-))
+export const AgentConfigPatch = Named(
+  'AgentConfigPatch',
+  Type.Object(
+    {
+      ...nullableMembers,
+      environment_variables: Type.Optional(Nullable(environment({ ...environmentValue, nullable: true }))),
+    },
+    bounded,
+  ),
+)
 
-const AgentConfig = Named('AgentConfig', Type.Object({
-  ...configMembers,
-  model: Type.String({ description: '`provider/model`, or a bare name for the default provider.' }),
-  environment_variables: Type.Optional(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
-}, { additionalProperties: true }))
+const AgentConfig = Named(
+  'AgentConfig',
+  Type.Object(
+    {
+      ...configMembers,
+      model: Type.String({ description: '`provider/model`, or a bare name for the default provider.' }),
+      environment_variables: Type.Optional(
+        Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+      ),
+    },
+    { additionalProperties: true },
+  ),
+)
 
 const metadataSchema = {
   type: 'object',
@@ -70,13 +118,13 @@ const metadataSchema = {
   description: 'Free-form members. `created_by` and `version` are set by the service.',
 }
 /** Free-form members of the caller's own. */
-export const MetadataInput = Type.Unsafe<Record<string, unknown>>(boundedJson(metadataSchema as never, bounds.metadata_bytes))
+export const MetadataInput = Type.Unsafe<Record<string, unknown>>(boundedJson(metadataSchema, bounds.metadata_bytes))
 
 const members = {
   id: Type.String(),
   name: Type.String(),
   description: Type.String(),
-  project_id: Type.String({ description: '`proj_` and the project\'s number.' }),
+  project_id: Type.String({ description: "`proj_` and the project's number." }),
   status: Choice(agentStates),
   config: AgentConfig,
   metadata: FreeObject,
@@ -89,13 +137,16 @@ const members = {
 export const Agent = Named('Agent', Type.Object(members))
 
 /** What get-agent adds (spec 2.2, decision D42). */
-export const AgentStats = Named('AgentStats', Type.Object({
-  total_tasks: Type.Integer({ minimum: 0 }),
-  completed_tasks: Type.Integer({ minimum: 0 }),
-  failed_tasks: Type.Integer({ minimum: 0 }),
-  success_rate: Type.Number({ minimum: 0, maximum: 1 }),
-  avg_response_time: Type.Number({ minimum: 0, description: 'Seconds.' }),
-}))
+export const AgentStats = Named(
+  'AgentStats',
+  Type.Object({
+    total_tasks: Type.Integer({ minimum: 0 }),
+    completed_tasks: Type.Integer({ minimum: 0 }),
+    failed_tasks: Type.Integer({ minimum: 0 }),
+    success_rate: Type.Number({ minimum: 0, maximum: 1 }),
+    avg_response_time: Type.Number({ minimum: 0, description: 'Seconds.' }),
+  }),
+)
 
 const AgentWithStats = Named('AgentWithStats', Type.Object({ ...members, stats: AgentStats }))
 
@@ -105,7 +156,13 @@ const agentExample = {
   description: 'Answers questions of customers.',
   project_id: 'proj_42',
   status: 'creating',
-  config: { model: 'openai/gpt-4o-mini', temperature: 0.2, max_tokens: 800, tools: [], system_prompt: 'Answer in one sentence.' },
+  config: {
+    model: 'openai/gpt-4o-mini',
+    temperature: 0.2,
+    max_tokens: 800,
+    tools: [],
+    system_prompt: 'Answer in one sentence.',
+  },
   metadata: { team: 'support', created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4', version: '1.0.0' },
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
@@ -116,7 +173,11 @@ const listedExample = { ...agentExample, status: 'running', config: listedConfig
 
 const common = { family: 'A', tag, credentials: anyCredential } as const
 const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
-const ofAgent = { ...common, path: `${base}/{agent_id}`, params: { project_id: projectParameter, agent_id: agentParameter } } as const
+const ofAgent = {
+  ...common,
+  path: `${base}/{agent_id}`,
+  params: { project_id: projectParameter, agent_id: agentParameter },
+} as const
 const revision = { ETag: 'The revision, for `If-Match`.' }
 
 export const listAgents = defineOperation({
@@ -124,19 +185,27 @@ export const listAgents = defineOperation({
   id: 'listAgents',
   method: 'GET',
   summary: 'List agents',
-  description: 'Agents of a project, newest first unless sorted otherwise. `config` comes without `system_prompt` and `environment_variables`.',
+  description:
+    'Agents of a project, newest first unless sorted otherwise. `config` comes without `system_prompt` and `environment_variables`.',
   scope: 'agents:read',
   bucket: 'agents.list',
   query: offsetQuery({
     status: Type.Optional(Choice(agentStates, { description: 'Only agents in this state.' })),
-    sort: Type.Optional(Choice(['created_at', '-created_at', 'name', '-name'], { default: '-created_at', description: 'A minus sorts downwards.' })),
+    sort: Type.Optional(
+      Choice(['created_at', '-created_at', 'name', '-name'], {
+        default: '-created_at',
+        description: 'A minus sorts downwards.',
+      }),
+    ),
   }),
-  responses: [{
-    status: 200,
-    description: 'A page of agents.',
-    schema: Named('AgentList', Type.Object({ agents: Type.Array(Agent), pagination: OffsetPagination })),
-    example: { agents: [listedExample], pagination: offsetPaginationExample },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'A page of agents.',
+      schema: Named('AgentList', Type.Object({ agents: Type.Array(Agent), pagination: OffsetPagination })),
+      example: { agents: [listedExample], pagination: offsetPaginationExample },
+    },
+  ],
   problems: ['project_not_found'],
 })
 
@@ -145,7 +214,8 @@ export const createAgent = defineOperation({
   id: 'createAgent',
   method: 'POST',
   summary: 'Create an agent',
-  description: 'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
+  description:
+    'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
   scope: 'agents:write',
   bucket: 'agents.create',
   revisioned: true,
@@ -155,7 +225,12 @@ export const createAgent = defineOperation({
     config: Type.Optional(AgentConfigInput),
     metadata: Type.Optional(MetadataInput),
   }),
-  body_example: { name: 'support', description: agentExample.description, config: agentExample.config, metadata: { team: 'support' } },
+  body_example: {
+    name: 'support',
+    description: agentExample.description,
+    config: agentExample.config,
+    metadata: { team: 'support' },
+  },
   responses: [{ status: 201, description: 'The agent.', schema: Agent, example: agentExample, headers: revision }],
   problems: ['project_not_found', 'agent_conflict'],
 })
@@ -169,13 +244,25 @@ export const getAgent = defineOperation({
   scope: 'agents:read',
   bucket: 'agents.get',
   revisioned: true,
-  responses: [{
-    status: 200,
-    description: 'The agent.',
-    schema: AgentWithStats,
-    example: { ...agentExample, status: 'running', stats: { total_tasks: 12, completed_tasks: 11, failed_tasks: 1, success_rate: 0.9166666666666666, avg_response_time: 1.84 } },
-    headers: revision,
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The agent.',
+      schema: AgentWithStats,
+      example: {
+        ...agentExample,
+        status: 'running',
+        stats: {
+          total_tasks: 12,
+          completed_tasks: 11,
+          failed_tasks: 1,
+          success_rate: 0.9166666666666666,
+          avg_response_time: 1.84,
+        },
+      },
+      headers: revision,
+    },
+  ],
   problems: ['project_not_found', 'agent_not_found'],
 })
 
@@ -184,7 +271,8 @@ export const updateAgent = defineOperation({
   id: 'updateAgent',
   method: 'PUT',
   summary: 'Update an agent',
-  description: '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
+  description:
+    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
   scope: 'agents:write',
   bucket: 'agents.update',
   revisioned: true,
@@ -195,7 +283,15 @@ export const updateAgent = defineOperation({
     metadata: Type.Optional(MetadataInput),
   }),
   body_example: { name: 'support', config: { temperature: 0.7 } },
-  responses: [{ status: 200, description: 'The agent.', schema: Agent, example: { ...agentExample, status: 'updating' }, headers: revision }],
+  responses: [
+    {
+      status: 200,
+      description: 'The agent.',
+      schema: Agent,
+      example: { ...agentExample, status: 'updating' },
+      headers: revision,
+    },
+  ],
   problems: ['project_not_found', 'agent_not_found', 'agent_conflict'],
 })
 
@@ -208,12 +304,14 @@ export const deleteAgent = defineOperation({
   scope: 'agents:write',
   bucket: 'agents.delete',
   revisioned: true,
-  responses: [{
-    status: 200,
-    description: 'The agent is gone.',
-    schema: Confirmation({ agent_id: Type.String() }),
-    example: { message: 'Agent deleted', agent_id: agentExample.id },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The agent is gone.',
+      schema: Confirmation({ agent_id: Type.String() }),
+      example: { message: 'Agent deleted', agent_id: agentExample.id },
+    },
+  ],
   problems: ['project_not_found', 'agent_not_found'],
 })
 
@@ -235,13 +333,15 @@ function action(verb: keyof typeof actionTexts, status: string, done: string) {
     scope: 'agents:write',
     bucket: 'agents.action',
     revisioned: true,
-    responses: [{
-      status: 200,
-      description: 'The state that the agent is in now.',
-      schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
-      example: { message: done, agent_id: agentExample.id, status },
-      headers: revision,
-    }],
+    responses: [
+      {
+        status: 200,
+        description: 'The state that the agent is in now.',
+        schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
+        example: { message: done, agent_id: agentExample.id, status },
+        headers: revision,
+      },
+    ],
     problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],
   })
 }
@@ -258,7 +358,8 @@ export const launchAgent = defineOperation({
   family: 'B',
   tag,
   summary: 'Launch an agent by name',
-  description: 'Creates an agent of this name with defaults and lets it run; one that exists is started or restarted; one that runs is confirmed.',
+  description:
+    'Creates an agent of this name with defaults and lets it run; one that exists is started or restarted; one that runs is confirmed.',
   credentials: anyCredential,
   scope: 'agents:write',
   bucket: 'general',
@@ -268,12 +369,31 @@ export const launchAgent = defineOperation({
   }),
   body_example: { name: 'support', project_id: 42 },
   responses: [
-    { status: 201, description: 'Created and launched.', schema: Confirmation({}), example: { message: "Agent 'support' launched in project 42" } },
-    { status: 200, description: 'It existed; it runs.', schema: Confirmation({}), example: { message: "Agent 'support' launched in project 42" } },
+    {
+      status: 201,
+      description: 'Created and launched.',
+      schema: Confirmation({}),
+      example: { message: "Agent 'support' launched in project 42" },
+    },
+    {
+      status: 200,
+      description: 'It existed; it runs.',
+      schema: Confirmation({}),
+      example: { message: "Agent 'support' launched in project 42" },
+    },
   ],
   problems: ['project_not_found'],
 })
 
 export const agentOperations: Operation[] = [
-  listAgents, createAgent, getAgent, updateAgent, deleteAgent, startAgent, pauseAgent, stopAgent, restartAgent, launchAgent,
+  listAgents,
+  createAgent,
+  getAgent,
+  updateAgent,
+  deleteAgent,
+  startAgent,
+  pauseAgent,
+  stopAgent,
+  restartAgent,
+  launchAgent,
 ] as Operation[]

@@ -1,7 +1,18 @@
 import Type from 'typebox'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
-import { Choice, Confirmation, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp, FutureInput } from './schemas.ts'
+import {
+  Choice,
+  Confirmation,
+  NameText,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+  FutureInput,
+} from './schemas.ts'
 import { scopes } from './scopes.ts'
 
 const common = { family: 'A', tag: 'API keys', credentials: anyCredential } as const
@@ -20,20 +31,32 @@ const shared = {
   expires_at: Nullable(Timestamp),
   last_used: Nullable(Timestamp),
 }
-const preview = { key_preview: Type.String({ description: 'The leading part of the key and `***`.' }), updated_at: Type.Optional(Timestamp) }
+const preview = {
+  key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
+  updated_at: Type.Optional(Timestamp),
+}
 
-const CreatedKey = Named('CreatedApiKey', Type.Object({ ...shared, key: Type.String({ description: 'The secret. It is never shown again.' }) }))
+const CreatedKey = Named(
+  'CreatedApiKey',
+  Type.Object({ ...shared, key: Type.String({ description: 'The secret. It is never shown again.' }) }),
+)
 const ApiKey = Named('ApiKey', Type.Object({ ...shared, ...preview }))
-const ApiKeyWithUsage = Named('ApiKeyWithUsage', Type.Object({
-  ...shared,
-  ...preview,
-  usage_stats: Named('ApiKeyUsage', Type.Object({
-    total_requests: Type.Integer({ minimum: 0 }),
-    requests_last_24h: Type.Integer({ minimum: 0 }),
-    requests_last_7d: Type.Integer({ minimum: 0 }),
-    requests_last_30d: Type.Integer({ minimum: 0 }),
-  })),
-}))
+const ApiKeyWithUsage = Named(
+  'ApiKeyWithUsage',
+  Type.Object({
+    ...shared,
+    ...preview,
+    usage_stats: Named(
+      'ApiKeyUsage',
+      Type.Object({
+        total_requests: Type.Integer({ minimum: 0 }),
+        requests_last_24h: Type.Integer({ minimum: 0 }),
+        requests_last_7d: Type.Integer({ minimum: 0 }),
+        requests_last_30d: Type.Integer({ minimum: 0 }),
+      }),
+    ),
+  }),
+)
 
 const created = {
   id: one.params.key_id.example,
@@ -46,7 +69,11 @@ const created = {
 }
 const shown = { ...created, key_preview: 'cadre_1a2b3c4d***' }
 
-const scopeList = Type.Array(Choice(scopes), { minItems: 1, maxItems: bounds.api_key_scopes, description: 'Only scopes that the caller holds itself.' })
+const scopeList = Type.Array(Choice(scopes), {
+  minItems: 1,
+  maxItems: bounds.api_key_scopes,
+  description: 'Only scopes that the caller holds itself.',
+})
 const keyName = NameText(bounds.api_key_name, 'What the key is for.')
 const description = Type.String({ maxLength: bounds.api_key_description })
 
@@ -56,7 +83,8 @@ export const createApiKey = defineOperation({
   method: 'POST',
   path: '/api/v1/auth/api-keys',
   summary: 'Create an API key',
-  description: 'The secret is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+  description:
+    'The secret is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
   scope: 'api_keys:write',
   bucket: 'api_keys.create',
   idempotent: false,
@@ -67,7 +95,14 @@ export const createApiKey = defineOperation({
     expires_at: Type.Optional(FutureInput),
   }),
   body_example: { name: created.name, description: created.description, scopes: created.scopes },
-  responses: [{ status: 201, description: 'The key with its secret.', schema: CreatedKey, example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' } }],
+  responses: [
+    {
+      status: 201,
+      description: 'The key with its secret.',
+      schema: CreatedKey,
+      example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' },
+    },
+  ],
   problems: ['insufficient_scope'],
 })
 
@@ -77,16 +112,20 @@ export const listApiKeys = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/api-keys',
   summary: 'List API keys',
-  description: 'The caller\'s own keys in the current organization, newest first.',
+  description: "The caller's own keys in the current organization, newest first.",
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
-  query: offsetQuery({ active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })) }),
-  responses: [{
-    status: 200,
-    description: 'A page of keys.',
-    schema: Named('ApiKeyList', Type.Object({ api_keys: Type.Array(ApiKey), pagination: OffsetPagination })),
-    example: { api_keys: [shown], pagination: offsetPaginationExample },
-  }],
+  query: offsetQuery({
+    active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of keys.',
+      schema: Named('ApiKeyList', Type.Object({ api_keys: Type.Array(ApiKey), pagination: OffsetPagination })),
+      example: { api_keys: [shown], pagination: offsetPaginationExample },
+    },
+  ],
   problems: [],
 })
 
@@ -98,12 +137,18 @@ export const getApiKey = defineOperation({
   description: 'A key with its usage. Requests are counted by the hour.',
   scope: 'api_keys:read',
   bucket: 'api_keys.read',
-  responses: [{
-    status: 200,
-    description: 'The key.',
-    schema: ApiKeyWithUsage,
-    example: { ...shown, last_used: '2026-11-20T09:31:00.000Z', usage_stats: { total_requests: 12, requests_last_24h: 2, requests_last_7d: 9, requests_last_30d: 12 } },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The key.',
+      schema: ApiKeyWithUsage,
+      example: {
+        ...shown,
+        last_used: '2026-11-20T09:31:00.000Z',
+        usage_stats: { total_requests: 12, requests_last_24h: 2, requests_last_7d: 9, requests_last_30d: 12 },
+      },
+    },
+  ],
   problems: ['api_key_not_found'],
 })
 
@@ -121,7 +166,14 @@ export const updateApiKey = defineOperation({
     scopes: Type.Optional(scopeList),
   }),
   body_example: { name: 'ci-eu', scopes: ['agents:read'] },
-  responses: [{ status: 200, description: 'The key.', schema: ApiKey, example: { ...shown, name: 'ci-eu', scopes: ['agents:read'], updated_at: '2026-11-20T10:00:00.000Z' } }],
+  responses: [
+    {
+      status: 200,
+      description: 'The key.',
+      schema: ApiKey,
+      example: { ...shown, name: 'ci-eu', scopes: ['agents:read'], updated_at: '2026-11-20T10:00:00.000Z' },
+    },
+  ],
   problems: ['api_key_not_found', 'insufficient_scope'],
 })
 
@@ -133,13 +185,21 @@ export const deleteApiKey = defineOperation({
   description: 'Takes effect with the next request, everywhere.',
   scope: 'api_keys:write',
   bucket: 'api_keys.write',
-  responses: [{
-    status: 200,
-    description: 'The key is revoked.',
-    schema: Confirmation({ key_id: Type.String(), revoked_at: Timestamp }),
-    example: { message: 'API key revoked', key_id: created.id, revoked_at: '2026-11-20T10:00:00.000Z' },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The key is revoked.',
+      schema: Confirmation({ key_id: Type.String(), revoked_at: Timestamp }),
+      example: { message: 'API key revoked', key_id: created.id, revoked_at: '2026-11-20T10:00:00.000Z' },
+    },
+  ],
   problems: ['api_key_not_found'],
 })
 
-export const apiKeyOperations: Operation[] = [createApiKey, listApiKeys, getApiKey, updateApiKey, deleteApiKey] as Operation[]
+export const apiKeyOperations: Operation[] = [
+  createApiKey,
+  listApiKeys,
+  getApiKey,
+  updateApiKey,
+  deleteApiKey,
+] as Operation[]

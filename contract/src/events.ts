@@ -1,6 +1,12 @@
 /** Events that webhooks may subscribe to (spec 6). */
 export const eventNames = [
-  'project.created', 'project.updated', 'project.deleted', 'agent.launched', 'agent.completed', 'agent.failed', 'agent.stopped',
+  'project.created',
+  'project.updated',
+  'project.deleted',
+  'agent.launched',
+  'agent.completed',
+  'agent.failed',
+  'agent.stopped',
   'error.occurred',
 ] as const
 

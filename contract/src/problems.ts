@@ -15,12 +15,32 @@ export const problems = {
   validation_error: define(400, 'validation_error', 'INVALID_REQUEST', 'The request is not valid.'),
   invalid_json: define(400, 'invalid_json', 'INVALID_REQUEST', 'The body is not valid JSON.'),
   invalid_query: define(400, 'validation_error', 'VALIDATION_ERROR', 'The query is not valid.'),
-  invalid_project_name: define(400, 'validation_error', 'INVALID_PROJECT_NAME', 'The project name breaks the naming rules.'),
-  project_name_taken: define(400, 'resource_conflict', 'PROJECT_NAME_TAKEN', 'A project of this name exists in the organization.'),
-  project_not_empty: define(400, 'validation_error', 'INVALID_REQUEST', 'The project still has agents. Delete them first.'),
+  invalid_project_name: define(
+    400,
+    'validation_error',
+    'INVALID_PROJECT_NAME',
+    'The project name breaks the naming rules.',
+  ),
+  project_name_taken: define(
+    400,
+    'resource_conflict',
+    'PROJECT_NAME_TAKEN',
+    'A project of this name exists in the organization.',
+  ),
+  project_not_empty: define(
+    400,
+    'validation_error',
+    'INVALID_REQUEST',
+    'The project still has agents. Delete them first.',
+  ),
 
   unauthorized: define(401, 'unauthorized', 'UNAUTHORIZED', 'Credentials are missing or not valid.'),
-  invalid_api_key: define(401, 'invalid_api_key', 'UNAUTHORIZED', 'The API key is malformed, unknown, revoked or expired.'),
+  invalid_api_key: define(
+    401,
+    'invalid_api_key',
+    'UNAUTHORIZED',
+    'The API key is malformed, unknown, revoked or expired.',
+  ),
   invalid_token: define(401, 'invalid_token', 'UNAUTHORIZED', 'The access token is not valid.'),
   expired_token: define(401, 'expired_token', 'UNAUTHORIZED', 'The access token has expired.'),
 
@@ -40,21 +60,51 @@ export const problems = {
 
   method_not_allowed: define(405, 'method_not_allowed', 'METHOD_NOT_ALLOWED', 'This path does not know that method.'),
 
-  resource_conflict: define(409, 'resource_conflict', 'RESOURCE_CONFLICT', 'The resource is not in a state that allows this.'),
+  resource_conflict: define(
+    409,
+    'resource_conflict',
+    'RESOURCE_CONFLICT',
+    'The resource is not in a state that allows this.',
+  ),
   agent_conflict: define(409, 'agent_conflict', 'RESOURCE_CONFLICT', 'An agent of this name exists in the project.'),
-  agent_not_running: define(409, 'agent_not_running', 'RESOURCE_CONFLICT', 'The agent does not accept tasks in its current state.'),
+  agent_not_running: define(
+    409,
+    'agent_not_running',
+    'RESOURCE_CONFLICT',
+    'The agent does not accept tasks in its current state.',
+  ),
   task_already_finished: define(409, 'task_already_finished', 'RESOURCE_CONFLICT', 'The task has already finished.'),
-  request_in_progress: define(409, 'resource_conflict', 'RESOURCE_CONFLICT', 'A request with this Idempotency-Key is still running.'),
+  request_in_progress: define(
+    409,
+    'resource_conflict',
+    'RESOURCE_CONFLICT',
+    'A request with this Idempotency-Key is still running.',
+  ),
 
-  precondition_failed: define(412, 'precondition_failed', 'PRECONDITION_FAILED', 'The resource has changed since it was read.'),
-  idempotency_key_reused: define(422, 'idempotency_key_reused', 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another request.'),
+  precondition_failed: define(
+    412,
+    'precondition_failed',
+    'PRECONDITION_FAILED',
+    'The resource has changed since it was read.',
+  ),
+  idempotency_key_reused: define(
+    422,
+    'idempotency_key_reused',
+    'IDEMPOTENCY_KEY_REUSED',
+    'This Idempotency-Key was used with another request.',
+  ),
 
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),
   queue_full: define(429, 'queue_full', 'QUEUE_FULL', 'The agent has too many queued tasks.'),
 
   internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'Something went wrong on our side.'),
   bad_gateway: define(502, 'bad_gateway', 'BAD_GATEWAY', 'Another system gave an answer that makes no sense.'),
-  service_unavailable: define(503, 'service_unavailable', 'SERVICE_UNAVAILABLE', 'The service is temporarily unavailable.'),
+  service_unavailable: define(
+    503,
+    'service_unavailable',
+    'SERVICE_UNAVAILABLE',
+    'The service is temporarily unavailable.',
+  ),
   gateway_timeout: define(504, 'gateway_timeout', 'GATEWAY_TIMEOUT', 'Another system did not answer in time.'),
 } as const satisfies Record<string, ProblemDefinition>
 

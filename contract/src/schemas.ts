@@ -26,37 +26,60 @@ export const TimestampInput = Type.String({
 })
 
 /** A moment that has not come yet: keyword `x-future`. */
-export const FutureInput = Type.String({ format: 'timestamp', 'x-future': true, description: 'ISO 8601, in the future.' })
+export const FutureInput = Type.String({
+  format: 'timestamp',
+  'x-future': true,
+  description: 'ISO 8601, in the future.',
+})
 
 /** Free-form members. */
 export const FreeObject = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true })
 
 /** Where a list of family A stands (spec 2.10). */
-export const OffsetPagination = Named('OffsetPagination', Type.Object({
-  total: Type.Integer({ minimum: 0, description: 'All matches.' }),
-  limit: Type.Integer({ minimum: 1 }),
-  offset: Type.Integer({ minimum: 0 }),
-  has_more: Type.Boolean(),
-}))
+export const OffsetPagination = Named(
+  'OffsetPagination',
+  Type.Object({
+    total: Type.Integer({ minimum: 0, description: 'All matches.' }),
+    limit: Type.Integer({ minimum: 1 }),
+    offset: Type.Integer({ minimum: 0 }),
+    has_more: Type.Boolean(),
+  }),
+)
 
 /** Where a list of family B stands (spec 2.10). */
-export const PagePagination = Named('PagePagination', Type.Object({
-  page: Type.Integer({ minimum: 1 }),
-  limit: Type.Integer({ minimum: 1 }),
-  total: Type.Integer({ minimum: 0 }),
-  pages: Type.Integer({ minimum: 0 }),
-  has_next: Type.Boolean(),
-  has_prev: Type.Boolean(),
-}))
+export const PagePagination = Named(
+  'PagePagination',
+  Type.Object({
+    page: Type.Integer({ minimum: 1 }),
+    limit: Type.Integer({ minimum: 1 }),
+    total: Type.Integer({ minimum: 0 }),
+    pages: Type.Integer({ minimum: 0 }),
+    has_next: Type.Boolean(),
+    has_prev: Type.Boolean(),
+  }),
+)
 
 export const offsetPaginationExample = { total: 1, limit: 20, offset: 0, has_more: false }
 
 /** `limit` and `offset` of a list of family A. */
-export function offsetQuery<P extends TProperties>(more: P, limitMax: number = bounds.page_limit, limitDefault: number = bounds.page_limit_default) {
+export function offsetQuery<P extends TProperties>(
+  more: P,
+  limitMax: number = bounds.page_limit,
+  limitDefault: number = bounds.page_limit_default,
+) {
   return Type.Object({
     ...more,
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'How many at most.' })),
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'How many to leave out at the start.' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: limitMax, default: limitDefault, description: 'How many at most.' }),
+    ),
+    offset: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.offset,
+        default: 0,
+        description: 'How many to leave out at the start.',
+      }),
+    ),
   })
 }
 
@@ -64,8 +87,17 @@ export function offsetQuery<P extends TProperties>(more: P, limitMax: number = b
 export function pageQuery<P extends TProperties>(more: P) {
   return Type.Object({
     ...more,
-    page: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Which page, from 1.' })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.page_limit, default: bounds.page_limit_default, description: 'How many a page.' })),
+    page: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: bounds.offset, default: 1, description: 'Which page, from 1.' }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: bounds.page_limit,
+        default: bounds.page_limit_default,
+        description: 'How many a page.',
+      }),
+    ),
   })
 }
 
@@ -76,7 +108,12 @@ export function Confirmation<P extends TProperties>(more: P): TObject {
 
 /** A name of 1 to `max` code points with something to see in it and no control characters (decision D44). */
 export function NameText(max: number, description: string) {
-  return Type.String({ minLength: 1, maxLength: max, pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$', description })
+  return Type.String({
+    minLength: 1,
+    maxLength: max,
+    pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description,
+  })
 }
 
 /** An object bounded in bytes as JSON: keyword `x-max-json-bytes`. */

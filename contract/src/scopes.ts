@@ -1,7 +1,14 @@
 /** Permission scopes of API keys and tokens (spec 5.5). */
 export const fineScopes = [
-  'projects:read', 'projects:write', 'agents:read', 'agents:write', 'organizations:read', 'organizations:write',
-  'api_keys:read', 'api_keys:write', 'tasks:write',
+  'projects:read',
+  'projects:write',
+  'agents:read',
+  'agents:write',
+  'organizations:read',
+  'organizations:write',
+  'api_keys:read',
+  'api_keys:write',
+  'tasks:write',
 ] as const
 
 /** The specification's nine, `read` and `write` (decisions D53, D71), and `tasks:write` (tasks 2). */
@@ -43,8 +50,14 @@ const roleScopes: Record<Role, readonly FineScope[]> = {
   owner: fineScopes,
   admin: fineScopes,
   member: [
-    'projects:read', 'projects:write', 'agents:read', 'agents:write', 'tasks:write', 'organizations:read',
-    'api_keys:read', 'api_keys:write',
+    'projects:read',
+    'projects:write',
+    'agents:read',
+    'agents:write',
+    'tasks:write',
+    'organizations:read',
+    'api_keys:read',
+    'api_keys:write',
   ],
   viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
 }
@@ -89,7 +102,8 @@ export function requiredScope(required: Requirement): Scope {
 
 /** Whether a credential with these scopes may do what is required. */
 export function hasScope(written: readonly string[], required: Requirement): boolean {
-  if (required === 'any_write') return written.some((scope) => scope.endsWith(':write') || scope === 'write' || scope === 'admin')
+  if (required === 'any_write')
+    return written.some((scope) => scope.endsWith(':write') || scope === 'write' || scope === 'admin')
   if (required === 'admin') return written.includes('admin')
   return meets(expandScopes(written), required)
 }
@@ -111,7 +125,11 @@ function meets(held: ReadonlySet<FineScope>, required: Exclude<Requirement, 'any
 export function permissionsOf(written: readonly string[], role: Role): Permissions {
   const may = (scope: FineScope): boolean => hasScope(written, scope) && roleAllows(role, scope)
   return {
-    projects: { read: may('projects:read'), write: may('projects:write'), delete: may('projects:write') && isAdministrator(role) },
+    projects: {
+      read: may('projects:read'),
+      write: may('projects:write'),
+      delete: may('projects:write') && isAdministrator(role),
+    },
     agents: { read: may('agents:read'), write: may('agents:write'), delete: may('agents:write') },
     organizations: { read: may('organizations:read'), write: may('organizations:write') },
     api_keys: { read: may('api_keys:read'), write: may('api_keys:write') },

@@ -14,8 +14,12 @@ export const hello = defineOperation({
   credentials: anyCredential,
   scope: null,
   bucket: 'general',
-  query: Type.Object({ name: Type.Optional(Type.String({ maxLength: bounds.hello_name, default: 'World', description: 'Whom to greet.' })) }),
-  responses: [{ status: 200, description: 'A greeting.', schema: Confirmation({}), example: { message: 'Hello, World!' } }],
+  query: Type.Object({
+    name: Type.Optional(Type.String({ maxLength: bounds.hello_name, default: 'World', description: 'Whom to greet.' })),
+  }),
+  responses: [
+    { status: 200, description: 'A greeting.', schema: Confirmation({}), example: { message: 'Hello, World!' } },
+  ],
   problems: ['invalid_query'],
 })
 
@@ -23,23 +27,34 @@ export const getStatus = defineOperation({
   ...common,
   id: 'getStatus',
   path: '/api/v1/status',
-  summary: 'Read the service\'s status',
+  summary: "Read the service's status",
   description: 'Public. 503 while the database cannot be reached.',
   credentials: [],
   scope: null,
   bucket: null,
-  responses: [{
-    status: 200,
-    description: 'The status.',
-    schema: Named('ServiceStatus', Type.Object({
-      status: Choice(['operational', 'degraded']),
-      version: Type.String(),
-      timestamp: Timestamp,
-      uptime_seconds: Type.Integer({ minimum: 0 }),
-      checks: Type.Object({ database: Choice(['ok']), workers: Type.Optional(Choice(['ok', 'silent'])) }),
-    })),
-    example: { status: 'operational', version: '0.1.0', timestamp: '2026-11-20T09:30:00.000Z', uptime_seconds: 60, checks: { database: 'ok', workers: 'ok' } },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The status.',
+      schema: Named(
+        'ServiceStatus',
+        Type.Object({
+          status: Choice(['operational', 'degraded']),
+          version: Type.String(),
+          timestamp: Timestamp,
+          uptime_seconds: Type.Integer({ minimum: 0 }),
+          checks: Type.Object({ database: Choice(['ok']), workers: Type.Optional(Choice(['ok', 'silent'])) }),
+        }),
+      ),
+      example: {
+        status: 'operational',
+        version: '0.1.0',
+        timestamp: '2026-11-20T09:30:00.000Z',
+        uptime_seconds: 60,
+        checks: { database: 'ok', workers: 'ok' },
+      },
+    },
+  ],
   problems: [],
 })
 
@@ -52,8 +67,19 @@ export const getDocs = defineOperation({
   credentials: [],
   scope: null,
   bucket: 'docs',
-  responses: [{ status: 200, description: 'An OpenAPI document.', schema: FreeObject, example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} } },
-    { status: 303, description: 'For a browser that asks for HTML: the readable reference.', headers: { Location: '`/docs`' } }],
+  responses: [
+    {
+      status: 200,
+      description: 'An OpenAPI document.',
+      schema: FreeObject,
+      example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} },
+    },
+    {
+      status: 303,
+      description: 'For a browser that asks for HTML: the readable reference.',
+      headers: { Location: '`/docs`' },
+    },
+  ],
   problems: [],
 })
 

@@ -4,11 +4,17 @@ import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import { boundedJson, Choice, FreeObject, Named, Timestamp } from './schemas.ts'
 
-const filters = Type.Unsafe<Record<string, unknown[]>>(boundedJson({
-  type: 'object',
-  additionalProperties: { type: 'array', items: {}, maxItems: 64 },
-  description: 'For each member of an event\'s data: the values that are delivered, such as `{"severity": ["high", "critical"]}`.',
-} as never, bounds.webhook_filters_bytes))
+const filters = Type.Unsafe<Record<string, unknown[]>>(
+  boundedJson(
+    {
+      type: 'object',
+      additionalProperties: { type: 'array', items: {}, maxItems: 64 },
+      description:
+        'For each member of an event\'s data: the values that are delivered, such as `{"severity": ["high", "critical"]}`.',
+    },
+    bounds.webhook_filters_bytes,
+  ),
+)
 
 const example = {
   id: 'wh_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -34,24 +40,40 @@ export const createWebhook = defineOperation({
   body: Type.Object({
     url: Type.String({ minLength: 1, maxLength: bounds.webhook_url, description: 'https; port 443, 80 or from 1024.' }),
     events: Type.Array(Choice(eventNames), { minItems: 1, maxItems: bounds.webhook_events }),
-    secret: Type.Unsafe<string>({ type: 'string', minLength: 1, maxLength: bounds.webhook_secret, 'x-secret': true, description: 'Signs deliveries. `whsec_` and base64 stands for those bytes.' }),
+    secret: Type.Unsafe<string>({
+      type: 'string',
+      minLength: 1,
+      maxLength: bounds.webhook_secret,
+      'x-secret': true,
+      description: 'Signs deliveries. `whsec_` and base64 stands for those bytes.',
+    }),
     filters: Type.Optional(filters),
   }),
-  body_example: { url: example.url, events: example.events, secret: 'whsec_c2VjcmV0LW9mLXRoZS13ZWJob29rLXJlY2VpdmVy', filters: example.filters },
-  responses: [{
-    status: 201,
-    description: 'The webhook.',
-    schema: Named('Webhook', Type.Object({
-      id: Type.String(),
-      url: Type.String(),
-      events: Type.Array(Choice(eventNames)),
-      filters: FreeObject,
-      status: Choice(['active', 'disabled']),
-      created_at: Timestamp,
-      updated_at: Timestamp,
-    })),
-    example,
-  }],
+  body_example: {
+    url: example.url,
+    events: example.events,
+    secret: 'whsec_c2VjcmV0LW9mLXRoZS13ZWJob29rLXJlY2VpdmVy',
+    filters: example.filters,
+  },
+  responses: [
+    {
+      status: 201,
+      description: 'The webhook.',
+      schema: Named(
+        'Webhook',
+        Type.Object({
+          id: Type.String(),
+          url: Type.String(),
+          events: Type.Array(Choice(eventNames)),
+          filters: FreeObject,
+          status: Choice(['active', 'disabled']),
+          created_at: Timestamp,
+          updated_at: Timestamp,
+        }),
+      ),
+      example,
+    },
+  ],
   problems: [],
 })
 

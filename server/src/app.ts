@@ -41,7 +41,8 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => answerProblem(http, error, request, reply, familyOf(request)),
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+      answerProblem(http, error, request, reply, familyOf(request)),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
   const routes = collectRoutes(app)
@@ -51,7 +52,9 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   decorateEveryAnswer(app, context)
   registerCors(app, config.cors_origins)
   app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
-  app.setErrorHandler((error: unknown, request, reply) => answerProblem(http, asProblem(error), request, reply, familyOf(request)))
+  app.setErrorHandler((error: unknown, request, reply) =>
+    answerProblem(http, asProblem(error), request, reply, familyOf(request)),
+  )
 
   probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping })
   referenceRoutes(app)
@@ -105,16 +108,21 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
   })
   app.addHook('onResponse', async (request, reply) => {
     const client_request_id = clientRequestId(request.headers['x-request-id'])
-    request.log.info({
-      request_id: request.id,
-      ...(client_request_id ? { client_request_id } : {}),
-      method: request.method,
-      path: request.routeOptions.url ?? request.url.split('?', 1)[0],
-      status: reply.statusCode,
-      duration_ms: Math.round(reply.elapsedTime),
-      ip: request.ip,
-      ...(request.principal ? { credential_id: request.principal.credential_id, org_id: request.principal.org_id } : {}),
-    }, 'request')
+    request.log.info(
+      {
+        request_id: request.id,
+        ...(client_request_id ? { client_request_id } : {}),
+        method: request.method,
+        path: request.routeOptions.url ?? request.url.split('?', 1)[0],
+        status: reply.statusCode,
+        duration_ms: Math.round(reply.elapsedTime),
+        ip: request.ip,
+        ...(request.principal
+          ? { credential_id: request.principal.credential_id, org_id: request.principal.org_id }
+          : {}),
+      },
+      'request',
+    )
   })
 }
 
@@ -140,7 +148,12 @@ function readBodiesWhole(api: FastifyInstance): void {
 function asProblem(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return invalid({ field: 'body', message: `must have at most ${bounds.body_bytes} bytes`, code: 'too_long', max: bounds.body_bytes })
+    return invalid({
+      field: 'body',
+      message: `must have at most ${bounds.body_bytes} bytes`,
+      code: 'too_long',
+      max: bounds.body_bytes,
+    })
   }
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
   if (status >= 400 && status < 500 && typeof code === 'string' && code.startsWith('FST_')) {

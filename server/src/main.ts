@@ -15,8 +15,16 @@ class StartError extends Error {}
 try {
   await main()
 } catch (error) {
-  const known = error instanceof ConfigError || error instanceof DataFolderError || error instanceof EmbeddedPostgresError || error instanceof StartError
-  process.stderr.write(known ? `${error.message}\n` : `Cadre could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  const known =
+    error instanceof ConfigError ||
+    error instanceof DataFolderError ||
+    error instanceof EmbeddedPostgresError ||
+    error instanceof StartError
+  process.stderr.write(
+    known
+      ? `${error.message}\n`
+      : `Cadre could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  )
   process.exit(1)
 }
 
@@ -30,7 +38,10 @@ async function main(): Promise<void> {
     // A second signal does not wait any longer.
     process.on(signal, () => (stop.signal.aborted ? process.exit(130) : stop.abort()))
   }
-  const folder = config.database_url && config.secret_key ? undefined : await openDataFolder(config.data_dir, { exclusive: !config.database_url })
+  const folder =
+    config.database_url && config.secret_key
+      ? undefined
+      : await openDataFolder(config.data_dir, { exclusive: !config.database_url })
   let postgres: EmbeddedPostgres | undefined
   let service: Service | undefined
   const end = async (): Promise<void> => {
@@ -46,9 +57,13 @@ async function main(): Promise<void> {
       connection: config.database_url ?? postgres!.connection,
       log,
     })
-    const credentials_file = service.first_owner && postgres ? await requireFolder(folder).writeCredentials({ ...service.first_owner }) : undefined
+    const credentials_file =
+      service.first_owner && postgres
+        ? await requireFolder(folder).writeCredentials({ ...service.first_owner })
+        : undefined
     process.stdout.write(welcome(service, credentials_file, startedAfter_ms()))
-    if (!stop.signal.aborted) await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
+    if (!stop.signal.aborted)
+      await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
     process.stdout.write('Stopping.\n')
   } catch (error) {
     await end()
@@ -71,8 +86,10 @@ function startedAfter_ms(): number {
 
 function listenFault(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return new StartError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)
-  if (code === 'EADDRNOTAVAIL') return new StartError(`This machine does not have the address ${host}. Set HOST to one that it has.`)
+  if (code === 'EADDRINUSE')
+    return new StartError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)
+  if (code === 'EADDRNOTAVAIL')
+    return new StartError(`This machine does not have the address ${host}. Set HOST to one that it has.`)
   if (code === 'EACCES') return new StartError(`Port ${port} may not be used by this user. Set PORT to one from 1024.`)
   return error
 }

@@ -20,7 +20,17 @@ export type Sweep = (sql: Sql, context: Context) => Promise<number>
 export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
   let stopped = false
   let running: Promise<void> = Promise.resolve()
-  const sweeps: Sweep[] = [makePartitions, dropOldLogs, sweepWindows, sweepLogins, sweepKeys, foldKeyUsage, sweepUsage, sweepIdempotency, ...more]
+  const sweeps: Sweep[] = [
+    makePartitions,
+    dropOldLogs,
+    sweepWindows,
+    sweepLogins,
+    sweepKeys,
+    foldKeyUsage,
+    sweepUsage,
+    sweepIdempotency,
+    ...more,
+  ]
 
   const pass = async (): Promise<void> => {
     for (const sweep of sweeps) {

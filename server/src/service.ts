@@ -49,7 +49,13 @@ export interface Service {
 export async function startService({ config, secret_key, connection, log }: ServiceOptions): Promise<Service> {
   const onError = (error: Error): void => log.warn({ err: error }, 'a database connection was lost')
   const database = openDatabase({ connection, onError })
-  const authentication = openDatabase({ connection, onError, connectionsMax: authConnectionsMax, synchronous_commit: 'off', application_name: 'cadre authentication' })
+  const authentication = openDatabase({
+    connection,
+    onError,
+    connectionsMax: authConnectionsMax,
+    synchronous_commit: 'off',
+    application_name: 'cadre authentication',
+  })
   const { sql } = database
   const { applied } = await migrate(sql)
   if (applied.length > 0) log.info({ applied }, 'the database was migrated')

@@ -4,8 +4,19 @@ import type { Service } from './service.ts'
  * What the operator reads when the service is ready: where it is, what the first start generated (only here and in
  * `credentials.json`), and a line to paste that creates something.
  */
-export function welcome({ url, first_owner }: Service, credentials_file: string | undefined, started_ms: number): string {
-  const lines = ['', `Cadre is ready (${started_ms} ms).`, '', `  API        ${url}/api/v1`, `  Reference  ${url}/docs`, '']
+export function welcome(
+  { url, first_owner }: Service,
+  credentials_file: string | undefined,
+  started_ms: number,
+): string {
+  const lines = [
+    '',
+    `Cadre is ready (${started_ms} ms).`,
+    '',
+    `  API        ${url}/api/v1`,
+    `  Reference  ${url}/docs`,
+    '',
+  ]
   if (!first_owner) return lines.join('\n') + '\n'
   const { generated } = first_owner
   const shown = {

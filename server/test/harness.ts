@@ -71,7 +71,12 @@ export async function startTestService(env: Environment = {}): Promise<TestServi
     ...env,
   })
   const log = pino({ level: config.log_level })
-  const service = await startService({ config, secret_key: config.secret_key ?? 'a secret key for tests, 32 characters', connection: database.connection, log })
+  const service = await startService({
+    config,
+    secret_key: config.secret_key ?? 'a secret key for tests, 32 characters',
+    connection: database.connection,
+    log,
+  })
   const owner = service.first_owner
   if (!owner) throw new Error('a new database gets its first owner')
   return {
@@ -109,7 +114,10 @@ export function sender(url: string, api_key: string): Send {
 }
 
 /** Resolves with what `look` finds once it finds something; fails after `timeout_ms`. For what only shows by looking. */
-export async function eventually<T>(look: () => Promise<T | undefined | false | null>, timeout_ms = 10_000): Promise<T> {
+export async function eventually<T>(
+  look: () => Promise<T | undefined | false | null>,
+  timeout_ms = 10_000,
+): Promise<T> {
   const end = Date.now() + timeout_ms
   for (;;) {
     const found = await look()
@@ -133,7 +141,9 @@ async function onServer<T>(connection: pg.ClientConfig, work: (admin: pg.Client)
 async function makeTemplate(admin: pg.Client, connection: pg.ClientConfig): Promise<void> {
   await admin.query(`select pg_advisory_lock(hashtext('cadre template'))`)
   try {
-    const { rowCount } = await admin.query(`select 1 from pg_database where datname = 'cadre_template' and datistemplate`)
+    const { rowCount } = await admin.query(
+      `select 1 from pg_database where datname = 'cadre_template' and datistemplate`,
+    )
     if (rowCount) return
     await admin.query('drop database if exists cadre_template')
     await admin.query('create database cadre_template')

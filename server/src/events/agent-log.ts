@@ -32,7 +32,11 @@ export function redact(text: string, secrets: readonly string[] = []): string {
  * Writes entries into an agent's log, in the caller's transaction. Messages and contexts are redacted, then cut to
  * their bounds (decision D48); `secrets` are the values of the agent's environment variables.
  */
-export async function writeAgentLog(sql: Sql, entries: readonly AgentLogEntry[], secrets: readonly string[] = []): Promise<void> {
+export async function writeAgentLog(
+  sql: Sql,
+  entries: readonly AgentLogEntry[],
+  secrets: readonly string[] = [],
+): Promise<void> {
   if (entries.length === 0) return
   const rows = entries.map(({ agent_id, task_id, level, message, context }) => ({
     id: newId('log'),
@@ -49,7 +53,10 @@ export async function writeAgentLog(sql: Sql, entries: readonly AgentLogEntry[],
 }
 
 function boundedContext(context: Record<string, unknown>, secrets: readonly string[]): Record<string, unknown> {
-  const text = redact(JSON.stringify(context), secrets.map((secret) => JSON.stringify(secret).slice(1, -1)))
+  const text = redact(
+    JSON.stringify(context),
+    secrets.map((secret) => JSON.stringify(secret).slice(1, -1)),
+  )
   if (Buffer.byteLength(text) <= context_bytes) return JSON.parse(text)
   return { truncated: true, text: cutBytes(text, context_bytes / 2) }
 }
@@ -58,5 +65,8 @@ function cutBytes(text: string, bytes: number): string {
   const buffer = Buffer.from(text.toWellFormed().replaceAll('\u0000', ''))
   if (buffer.length <= bytes) return buffer.toString()
   // A character cut in two would decode to U+FFFD: leave it out.
-  return buffer.subarray(0, bytes).toString().replace(/\uFFFD+$/, '')
+  return buffer
+    .subarray(0, bytes)
+    .toString()
+    .replace(/\uFFFD+$/, '')
 }

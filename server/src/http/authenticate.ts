@@ -7,7 +7,15 @@ import { sessionScopes, type Role } from '#contract/scopes.ts'
 import type { Sql } from '../platform/database.ts'
 import { isId } from '../platform/ids.ts'
 import type { Principal } from './principal.ts'
-import { countStatement, governingWindow, limitsOf, rateLimitProblem, windowHeaders, type RateSettings, type WindowRow } from './rate-limit.ts'
+import {
+  countStatement,
+  governingWindow,
+  limitsOf,
+  rateLimitProblem,
+  windowHeaders,
+  type RateSettings,
+  type WindowRow,
+} from './rate-limit.ts'
 
 /** What authentication needs to know. */
 export interface AuthenticationSettings {
@@ -30,13 +38,19 @@ export interface Authenticated {
 }
 
 /** A credential as presented, before anything is known about it. */
-export type Presented = { kind: 'api_key'; key: string } | { kind: 'token'; token: string } | { kind: 'session'; cookie: string }
+export type Presented =
+  | { kind: 'api_key'; key: string }
+  | { kind: 'token'; token: string }
+  | { kind: 'session'; cookie: string }
 
 /**
  * Which credential of a request counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
  * falling back. Undefined where there is none.
  */
-export function presentedCredential(headers: IncomingHttpHeaders, cookies: AuthenticationSettings['cookies']): Presented | undefined {
+export function presentedCredential(
+  headers: IncomingHttpHeaders,
+  cookies: AuthenticationSettings['cookies'],
+): Presented | undefined {
   const { authorization } = headers
   if (authorization !== undefined) {
     const bearer = /^bearer +(\S+) *$/i.exec(authorization)
@@ -71,8 +85,10 @@ export async function authenticate(
   const [row] = await sql.run<AuthenticationRow>(statement(sql, lookup, presented.kind, bucket, limits, rates.enabled))
 
   if (!row || row.state === 'unknown') throw new Problem(unknownKinds[presented.kind])
-  if (row.state === 'expired') throw new Problem(presented.kind === 'token' ? 'expired_token' : unknownKinds[presented.kind])
-  if (row.state === 'no_organization') throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
+  if (row.state === 'expired')
+    throw new Problem(presented.kind === 'token' ? 'expired_token' : unknownKinds[presented.kind])
+  if (row.state === 'no_organization')
+    throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
   const principal: Principal = {
     kind: presented.kind,
     credential_id: row.credential_id,
@@ -90,7 +106,9 @@ export async function authenticate(
     principal,
     headers: {
       'x-ratelimit-limit-requests': String(general.hour),
-      'x-ratelimit-remaining-requests': String(Math.max(0, general.hour - (bucket === 'general' ? row.hour_used : row.general_used))),
+      'x-ratelimit-remaining-requests': String(
+        Math.max(0, general.hour - (bucket === 'general' ? row.hour_used : row.general_used)),
+      ),
       'x-ratelimit-reset-requests': String(row.hour_reset),
       'x-ratelimit-limit-tokens': String(settings.tokens_per_hour),
       'x-ratelimit-remaining-tokens': String(Math.max(0, settings.tokens_per_hour - row.tokens_used)),
@@ -115,13 +133,20 @@ interface AuthenticationRow extends WindowRow {
 
 type Fragment = ReturnType<Sql['fragment']>
 
-const unknownKinds: Record<CredentialKind, ProblemKind> = { api_key: 'invalid_api_key', token: 'invalid_token', session: 'unauthorized' }
+const unknownKinds: Record<CredentialKind, ProblemKind> = {
+  api_key: 'invalid_api_key',
+  token: 'invalid_token',
+  session: 'unauthorized',
+}
 
 /**
  * How each kind of credential is found: a select of state, credential_id, subject, user_id, org_id, role and scopes,
  * with at most one row. Undefined where the credential is malformed, so that the database is not asked.
  */
-const lookups: Record<CredentialKind, (settings: AuthenticationSettings, presented: Presented, headers: IncomingHttpHeaders) => Fragment | undefined> = {
+const lookups: Record<
+  CredentialKind,
+  (settings: AuthenticationSettings, presented: Presented, headers: IncomingHttpHeaders) => Fragment | undefined
+> = {
   api_key({ sql }, presented) {
     if (presented.kind !== 'api_key' || !/^cadre_[0-9a-f]{32}$/.test(presented.key)) return undefined
     return sql.fragment`
@@ -151,7 +176,8 @@ const lookups: Record<CredentialKind, (settings: AuthenticationSettings, present
     const { sql } = settings
     const wanted = headers['x-organization-id']
     const org_id = wanted === undefined || wanted === '' ? null : String(wanted)
-    if (org_id !== null && !isId('org', org_id)) throw notFound('organization_not_found', 'organization', org_id.slice(0, 100))
+    if (org_id !== null && !isId('org', org_id))
+      throw notFound('organization_not_found', 'organization', org_id.slice(0, 100))
     return sql.fragment`
       select case when m.org_id is null then 'no_organization' else 'ok' end as state,
         s.id as credential_id, s.user_id as subject, s.user_id, m.org_id, m.role, '{}'::text[] as scopes
@@ -182,9 +208,17 @@ const touches: Record<CredentialKind, (sql: Sql) => Fragment> = {
     from principal p where s.id = p.credential_id and s.last_activity < now() - interval '1 minute'`,
 }
 
-function statement(sql: Sql, lookup: Fragment, kind: CredentialKind, bucket: BucketName, limits: { hour: number; minute: number }, counted: boolean): Fragment {
+function statement(
+  sql: Sql,
+  lookup: Fragment,
+  kind: CredentialKind,
+  bucket: BucketName,
+  limits: { hour: number; minute: number },
+  counted: boolean,
+): Fragment {
   const touched = touches[kind](sql)
-  if (!counted) return sql.fragment`with principal as materialized (${lookup}), touched as (${touched}) select * from principal`
+  if (!counted)
+    return sql.fragment`with principal as materialized (${lookup}), touched as (${touched}) select * from principal`
   const source = sql.fragment`select subject from principal where state = 'ok'`
   return sql.fragment`
     with principal as materialized (${lookup}),

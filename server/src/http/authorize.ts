@@ -6,10 +6,12 @@ import type { Principal } from './principal.ts'
 /** Refuses a kind of credential or a scope that the operation does not take (403), before anything is looked up. */
 export function authorizeScope(operation: Operation, principal: Principal): void {
   if (!operation.credentials.includes(principal.kind)) {
-    const message = principal.kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
+    const message =
+      principal.kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
     throw new Problem('insufficient_permissions', undefined, { message })
   }
-  if (operation.scope && !hasScope(principal.scopes, operation.scope)) throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
+  if (operation.scope && !hasScope(principal.scopes, operation.scope))
+    throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
 }
 
 /** Refuses a role that is too low in the caller's own organization (decision D74). */
@@ -21,8 +23,12 @@ export function authorizeRole(operation: Operation, principal: Principal): void 
 
 /** 403 with the missing scopes in both places that the specification shows (decision D22). */
 export function insufficientScope(required_scopes: Scope[], provided_scopes: string[]): Problem {
-  return new Problem('insufficient_scope', { required_scopes, provided_scopes }, {
-    message: `The credential lacks a required scope: ${required_scopes.join(', ')}.`,
-    members: { required_scopes },
-  })
+  return new Problem(
+    'insufficient_scope',
+    { required_scopes, provided_scopes },
+    {
+      message: `The credential lacks a required scope: ${required_scopes.join(', ')}.`,
+      members: { required_scopes },
+    },
+  )
 }

@@ -1,10 +1,20 @@
 import type { FastifyInstance } from 'fastify'
 
 const exposed = [
-  'X-Request-ID', 'Retry-After', 'ETag', 'Idempotency-Replayed', 'X-Response-Time',
-  'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset',
-  'X-RateLimit-Limit-Requests', 'X-RateLimit-Remaining-Requests', 'X-RateLimit-Reset-Requests',
-  'X-RateLimit-Limit-Tokens', 'X-RateLimit-Remaining-Tokens', 'X-RateLimit-Reset-Tokens',
+  'X-Request-ID',
+  'Retry-After',
+  'ETag',
+  'Idempotency-Replayed',
+  'X-Response-Time',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-RateLimit-Limit-Requests',
+  'X-RateLimit-Remaining-Requests',
+  'X-RateLimit-Reset-Requests',
+  'X-RateLimit-Limit-Tokens',
+  'X-RateLimit-Remaining-Tokens',
+  'X-RateLimit-Reset-Tokens',
 ].join(', ')
 const preflightAge_seconds = 600
 
@@ -20,10 +30,14 @@ export function registerCors(app: FastifyInstance, origins: readonly string[]): 
     if (origin === undefined || !origins.includes(origin)) return
     reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
     if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return
-    return reply.code(204).headers({
-      'access-control-allow-methods': 'GET, POST, PUT, DELETE',
-      'access-control-allow-headers': 'Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, X-Request-ID',
-      'access-control-max-age': String(preflightAge_seconds),
-    }).send()
+    return reply
+      .code(204)
+      .headers({
+        'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+        'access-control-allow-headers':
+          'Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, X-Request-ID',
+        'access-control-max-age': String(preflightAge_seconds),
+      })
+      .send()
   })
 }

@@ -10,6 +10,10 @@ export function checkSameOrigin(request: FastifyRequest, public_origin: string):
   if (request.method === 'GET' || request.method === 'HEAD') return
   const site = request.headers['sec-fetch-site']
   const { origin } = request.headers
-  const allowed = site === undefined ? origin === undefined || origin === public_origin : site === 'same-origin' || site === 'none'
-  if (!allowed) throw new Problem('insufficient_permissions', undefined, { message: 'Requests from other sites may not use the session cookie.' })
+  const allowed =
+    site === undefined ? origin === undefined || origin === public_origin : site === 'same-origin' || site === 'none'
+  if (!allowed)
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'Requests from other sites may not use the session cookie.',
+    })
 }

@@ -20,11 +20,15 @@ export interface ErrorAnswer {
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (isUnavailable(error)) {
-    return new Problem('service_unavailable', { retry_after: unavailableRetry_seconds }, {
-      cause: error,
-      members: { retry_after: unavailableRetry_seconds },
-      headers: { 'retry-after': String(unavailableRetry_seconds) },
-    })
+    return new Problem(
+      'service_unavailable',
+      { retry_after: unavailableRetry_seconds },
+      {
+        cause: error,
+        members: { retry_after: unavailableRetry_seconds },
+        headers: { 'retry-after': String(unavailableRetry_seconds) },
+      },
+    )
   }
   return new Problem('internal_error', undefined, { cause: error })
 }
@@ -35,8 +39,13 @@ function isUnavailable(error: unknown): boolean {
   if (state !== undefined && /^(08|57P|53|58)/.test(state)) return true
   // Statement and lock timeouts; deadlocks and serialization failures that survived their retries.
   if (state !== undefined && ['57014', '55P03', '40P01', '40001', '25P03', '25P04'].includes(state)) return true
-  if (state !== undefined && /^E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|AI_AGAIN)$/.test(state)) return true
-  return error instanceof Error && /timeout|terminated|not queryable|Query read timeout|Cannot use a pool after/i.test(error.message) && !('kind' in error)
+  if (state !== undefined && /^E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|AI_AGAIN)$/.test(state))
+    return true
+  return (
+    error instanceof Error &&
+    /timeout|terminated|not queryable|Query read timeout|Cannot use a pool after/i.test(error.message) &&
+    !('kind' in error)
+  )
 }
 
 /** The family of a request: of its operation, or of its path where no operation matched (decision D2). */
@@ -48,12 +57,22 @@ export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/oauth2/') || path.startsWith('/.well-known/')) return 'O'
   if (path === '/api/v1/auth' || path.startsWith('/api/v1/auth/')) return 'A'
-  if (/^\/api\/v1\/projects\/[^/]+\/(agents|tasks|events|threads|approvals|schedules|tools|credentials|budgets|usage)(\/|$)/.test(path)) return 'A'
+  if (
+    /^\/api\/v1\/projects\/[^/]+\/(agents|tasks|events|threads|approvals|schedules|tools|credentials|budgets|usage)(\/|$)/.test(
+      path,
+    )
+  )
+    return 'A'
   return 'B'
 }
 
 /** Renders a problem for its family: the only place where the families differ. */
-export function renderProblem(problem: Problem, family: Family, request_id: string, agentEndpoint = false): ErrorAnswer {
+export function renderProblem(
+  problem: Problem,
+  family: Family,
+  request_id: string,
+  agentEndpoint = false,
+): ErrorAnswer {
   const headers = { ...problem.headers }
   if (problem.status === 401) {
     const tokenSent = problem.kind === 'invalid_token' || problem.kind === 'expired_token'
@@ -88,7 +107,11 @@ const envelopeO: Envelope = (problem) => {
 
 const envelopes: Record<Family, Envelope> = { A: envelopeA, B: envelopeB, O: envelopeO, P: envelopeB }
 
-const oauthCodes: Record<number, string> = { 429: 'rate_limit_exceeded', 500: 'server_error', 503: 'temporarily_unavailable' }
+const oauthCodes: Record<number, string> = {
+  429: 'rate_limit_exceeded',
+  500: 'server_error',
+  503: 'temporarily_unavailable',
+}
 
 function envelope(problem: Problem, code: string, details: unknown, request_id: string): unknown {
   return {
@@ -104,6 +127,7 @@ function envelope(problem: Problem, code: string, details: unknown, request_id: 
 }
 
 function issuesOf(problem: Problem): Issue[] | undefined {
-  const carries = problem.kind === 'validation_error' || problem.kind === 'invalid_query' || problem.kind === 'invalid_json'
+  const carries =
+    problem.kind === 'validation_error' || problem.kind === 'invalid_query' || problem.kind === 'invalid_json'
   return carries && Array.isArray(problem.details) ? (problem.details as Issue[]) : undefined
 }

@@ -10,5 +10,9 @@ export function requireMatch(header: string | undefined, revision: number): void
   if (header === undefined || header.trim() === '*') return
   const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   if (tags.includes(etag(revision))) return
-  throw new Problem('precondition_failed', { conflicting_field: 'If-Match', conflicting_value: header.slice(0, 100), current: etag(revision) })
+  throw new Problem('precondition_failed', {
+    conflicting_field: 'If-Match',
+    conflicting_value: header.slice(0, 100),
+    current: etag(revision),
+  })
 }

@@ -73,6 +73,7 @@ declare module 'fastify' {
  * Registers an operation: the checks in the order of decision D3, then its handlers. Any throw goes to the error
  * handler, which renders it for the operation's family.
  */
+// oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
 export function handle<O extends Operation<any, any>, Loaded = undefined>(
   app: FastifyInstance,
   context: HttpContext,
@@ -114,10 +115,12 @@ async function serve<O extends Operation, Loaded>(
   }
 
   const key = isIdempotent(operation) ? idempotencyKey(request.headers['idempotency-key']) : undefined
-  const { answer, handling } = key === undefined || !principal
-    ? await steps(context.sql)
-    : await once(context, request, reply, { operation, key, principal, raw, loading, steps, handlers })
-  const finished = handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
+  const { answer, handling } =
+    key === undefined || !principal
+      ? await steps(context.sql)
+      : await once(context, request, reply, { operation, key, principal, raw, loading, steps, handlers })
+  const finished =
+    handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
   if (!finished) return reply
   return reply.code(finished.status).send(finished.body)
 }
@@ -127,7 +130,15 @@ async function once<O extends Operation, Loaded>(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { operation, key, principal, raw, loading, steps, handlers }: {
+  {
+    operation,
+    key,
+    principal,
+    raw,
+    loading,
+    steps,
+    handlers,
+  }: {
     operation: O
     key: string
     principal: Principal
@@ -140,7 +151,13 @@ async function once<O extends Operation, Loaded>(
   let handling: Handling<O, Loaded> | undefined
   const kept = await idempotently(
     context,
-    { subject: principal.credential_id, key, method: request.method, url: request.url, body: request.body as Buffer | undefined },
+    {
+      subject: principal.credential_id,
+      key,
+      method: request.method,
+      url: request.url,
+      body: request.body as Buffer | undefined,
+    },
     async (tx) => {
       const done = await steps(tx)
       handling = { ...done.handling, sql: context.sql }
@@ -154,16 +171,33 @@ async function once<O extends Operation, Loaded>(
   if (kept.replayed) {
     reply.header('idempotency-replayed', 'true')
     if (handlers.finish && kept.status < 400) {
-      handling = { ...loading, loaded: (await handlers.load?.(loading)) as Loaded, ...validate(operation, raw) } as Handling<O, Loaded>
+      handling = {
+        ...loading,
+        loaded: (await handlers.load?.(loading)) as Loaded,
+        ...validate(operation, raw),
+      } as Handling<O, Loaded>
     }
   }
   return { answer: new Answer(kept.status, kept.body), handling }
 }
 
 /** Checks 4 to 6: authentication, rate limit, kind of credential and scope. Undefined for public operations. */
-async function identify(context: HttpContext, operation: Operation, request: FastifyRequest, reply: FastifyReply): Promise<Principal | undefined> {
+async function identify(
+  context: HttpContext,
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Principal | undefined> {
   if (operation.credentials.length === 0) {
-    if (operation.bucket) reply.headers(await countSubject(context.authentication.sql, context.authentication.rates, operation.bucket, addressSubject(request.ip)))
+    if (operation.bucket)
+      reply.headers(
+        await countSubject(
+          context.authentication.sql,
+          context.authentication.rates,
+          operation.bucket,
+          addressSubject(request.ip),
+        ),
+      )
     return undefined
   }
   const { principal, headers, refused } = await authenticate(context.authentication, operation, request.headers)
@@ -193,7 +227,12 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   const bytes = request.body as Buffer | undefined
   if (!bytes || bytes.length === 0) return undefined
   if (!/^application\/json[ \t]*(;|$)/i.test(request.content_type ?? '')) {
-    throw invalid({ field: 'Content-Type', message: 'must be application/json', code: 'invalid_format', provided: request.content_type?.slice(0, 100) })
+    throw invalid({
+      field: 'Content-Type',
+      message: 'must be application/json',
+      code: 'invalid_format',
+      provided: request.content_type?.slice(0, 100),
+    })
   }
   if (request.headers['content-encoding'] !== undefined) {
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
@@ -224,7 +263,11 @@ function validate(operation: Operation, raw: RawRequest): { query: unknown; body
   if (query.issues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
   const name = isObject(body) ? body.name : undefined
   if (first.field === 'name' && typeof name === 'string' && operation.problems.includes('invalid_project_name')) {
-    throw new Problem('invalid_project_name', { field: 'name', value: name.slice(0, 100).toWellFormed(), issue: first.message })
+    throw new Problem('invalid_project_name', {
+      field: 'name',
+      value: name.slice(0, 100).toWellFormed(),
+      issue: first.message,
+    })
   }
   throw new Problem('validation_error', issues, { message: summarize(issues) })
 }
@@ -249,7 +292,13 @@ function summarize(issues: Issue[]): string {
 }
 
 /** The error handler of the whole server. */
-export function answerProblem(context: HttpContext, error: unknown, request: FastifyRequest, reply: FastifyReply, family: Operation['family']): void {
+export function answerProblem(
+  context: HttpContext,
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  family: Operation['family'],
+): void {
   const problem = toProblem(error)
   if (problem.status >= 500) {
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')

@@ -29,7 +29,8 @@ export interface IdempotentRequest {
 /** Checks the header: 1 to 255 printable ASCII characters; undefined where there is none. */
 export function idempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined
-  if (typeof header === 'string' && header.length <= bounds.idempotency_key && /^[\x20-\x7e]+$/.test(header)) return header
+  if (typeof header === 'string' && header.length <= bounds.idempotency_key && /^[\x20-\x7e]+$/.test(header))
+    return header
   throw invalid({
     field: 'Idempotency-Key',
     message: `must be 1 to ${bounds.idempotency_key} printable ASCII characters`,
@@ -49,15 +50,27 @@ export async function idempotently(
   renderProblem: (problem: Problem) => StoredAnswer,
 ): Promise<StoredAnswer & { replayed: boolean }> {
   const { subject, key } = request
-  const hash = createHash('sha256').update(`${request.method} ${request.url}\n`).update(request.body ?? '').digest()
+  const hash = createHash('sha256')
+    .update(`${request.method} ${request.url}\n`)
+    .update(request.body ?? '')
+    .digest()
   return sql.begin(async (tx) => {
-    const [lock] = await tx<{ free: boolean }>`select pg_try_advisory_xact_lock(hashtextextended(${`${subject} ${key}`}, 98)) as free`
-    if (!lock?.free) throw new Problem('request_in_progress', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
+    const [lock] = await tx<{
+      free: boolean
+    }>`select pg_try_advisory_xact_lock(hashtextextended(${`${subject} ${key}`}, 98)) as free`
+    if (!lock?.free)
+      throw new Problem('request_in_progress', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
     const [kept] = await tx<{ hash: Buffer; status: number; body: Buffer }>`
       select hash, status, body from idempotency
       where subject = ${subject} and key = ${key} and created_at > now() - make_interval(hours => ${idempotencyRetention_hours})`
-    if (kept && !kept.hash.equals(hash)) throw new Problem('idempotency_key_reused', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
-    if (kept) return { status: kept.status, body: JSON.parse(secrets.decrypt(label, kept.body, `${subject} ${key}`)), replayed: true }
+    if (kept && !kept.hash.equals(hash))
+      throw new Problem('idempotency_key_reused', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
+    if (kept)
+      return {
+        status: kept.status,
+        body: JSON.parse(secrets.decrypt(label, kept.body, `${subject} ${key}`)),
+        replayed: true,
+      }
 
     const answer = await tx.begin(work).catch((error: unknown) => {
       if (!(error instanceof Problem) || error.status >= 500 || error.status === 429) throw error

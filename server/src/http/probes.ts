@@ -15,8 +15,16 @@ export interface ProbeContext {
 export function probeRoutes(app: FastifyInstance, { sql, isReady }: ProbeContext): void {
   app.get('/livez', async () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
-    const database = isReady() && (await sql`select 1`.then(() => true, () => false))
+    const database =
+      isReady() &&
+      (await sql`select 1`.then(
+        () => true,
+        () => false,
+      ))
     if (database) return { status: 'ok' }
-    return reply.code(503).header('retry-after', '1').send({ status: isReady() ? 'database unreachable' : 'not ready' })
+    return reply
+      .code(503)
+      .header('retry-after', '1')
+      .send({ status: isReady() ? 'database unreachable' : 'not ready' })
   })
 }

@@ -14,10 +14,15 @@ export interface RateSettings {
 const unlimited = Number.MAX_SAFE_INTEGER
 
 /** Limits of a bucket for a credential, scaled; a window that the bucket lacks is unlimited. */
-export function limitsOf(name: BucketName, settings: RateSettings, kind?: CredentialKind): { hour: number; minute: number } {
+export function limitsOf(
+  name: BucketName,
+  settings: RateSettings,
+  kind?: CredentialKind,
+): { hour: number; minute: number } {
   const bucket: Bucket = buckets[name]
   const factor = settings.scale * (name === 'general' && kind === 'session' ? sessionGeneralFactor : 1)
-  const scaled = (limit: number | undefined): number => (limit === undefined ? unlimited : Math.max(1, Math.floor(limit * factor)))
+  const scaled = (limit: number | undefined): number =>
+    limit === undefined ? unlimited : Math.max(1, Math.floor(limit * factor))
   return { hour: scaled(bucket.hour), minute: scaled(bucket.minute) }
 }
 
@@ -44,13 +49,21 @@ export interface Window {
 /** The window that governs: of hour and minute whichever has less left (decision D88). */
 export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
   const hour = { limit: limits.hour, remaining: Math.max(0, limits.hour - row.hour_used), reset: row.hour_reset }
-  const minute = { limit: limits.minute, remaining: Math.max(0, limits.minute - row.minute_used), reset: row.minute_reset }
+  const minute = {
+    limit: limits.minute,
+    remaining: Math.max(0, limits.minute - row.minute_used),
+    reset: row.minute_reset,
+  }
   return minute.remaining <= hour.remaining ? minute : hour
 }
 
 /** The three headers of the governing window (spec 7.2). */
 export function windowHeaders({ limit, remaining, reset }: Window): Record<string, string> {
-  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(reset) }
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(reset),
+  }
 }
 
 /** 429 as decision D89 wants it: `retry_after` in `error` and in `details`, and `Retry-After`. */
@@ -75,7 +88,12 @@ const current = (window: 'hour' | 'minute'): string =>
  * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
  * exact across processes. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
  */
-export function countStatement(sql: Sql, bucket: string, source: ReturnType<Sql['fragment']>, limits: { hour: number; minute: number }) {
+export function countStatement(
+  sql: Sql,
+  bucket: string,
+  source: ReturnType<Sql['fragment']>,
+  limits: { hour: number; minute: number },
+) {
   const hour = raw(current('hour'))
   const minute = raw(current('minute'))
   const admitted = sql.fragment`(${hour} < ${limits.hour}::bigint and ${minute} < ${limits.minute}::bigint)`
@@ -99,10 +117,17 @@ export function countStatement(sql: Sql, bucket: string, source: ReturnType<Sql[
  * Counts a request of somebody without a credential: an address, or a client at an address. Throws 429 when the bucket
  * is empty; otherwise gives the headers of the governing window, none while limits are off.
  */
-export async function countSubject(sql: Sql, settings: RateSettings, bucket: BucketName, subject: string): Promise<Record<string, string>> {
+export async function countSubject(
+  sql: Sql,
+  settings: RateSettings,
+  bucket: BucketName,
+  subject: string,
+): Promise<Record<string, string>> {
   if (!settings.enabled) return {}
   const limits = limitsOf(bucket, settings)
-  const [row] = await sql.run<WindowRow>(countStatement(sql, bucket, sql.fragment`select ${subject}::text as subject`, limits))
+  const [row] = await sql.run<WindowRow>(
+    countStatement(sql, bucket, sql.fragment`select ${subject}::text as subject`, limits),
+  )
   if (!row) throw new Error('a counted window returns its row')
   const window = governingWindow(row, limits)
   if (!row.admitted) throw rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now)
@@ -118,6 +143,8 @@ export function addressSubject(ip: string): string {
   const groups = head.split(':').filter(Boolean)
   const zeros = ip.includes('::') ? 8 - groups.length - tail.split(':').filter(Boolean).length : 0
   const all = [...groups, ...Array.from({ length: Math.max(0, zeros) }, () => '0'), ...tail.split(':').filter(Boolean)]
-  return `ip:${all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+  return `ip:${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
 }
-

@@ -4,7 +4,11 @@ import type { Principal } from './principal.ts'
 import { rateLimitProblem } from './rate-limit.ts'
 
 /** Throws 429 where the credential's model tokens of this hour are spent (decision D90). */
-export async function requireTokens(sql: Sql, { rates, tokens_per_hour }: AuthenticationSettings, principal: Principal): Promise<void> {
+export async function requireTokens(
+  sql: Sql,
+  { rates, tokens_per_hour }: AuthenticationSettings,
+  principal: Principal,
+): Promise<void> {
   if (!rates.enabled) return
   const [row] = await sql<{ tokens: number; now: number; reset: number }>`
     select tokens, extract(epoch from now())::float8 as now, extract(epoch from hour)::float8 + 3600 as reset

@@ -8,7 +8,12 @@ import type { HttpContext } from './http-context.ts'
 export function collectRoutes(app: FastifyInstance): Route[] {
   const routes: Route[] = []
   app.addHook('onRoute', ({ method, url }) => {
-    const pattern = new RegExp(`^${url.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+').replaceAll('\\*', '.*')}/?$`)
+    const pattern = new RegExp(
+      `^${url
+        .replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+        .replaceAll(/:\w+/g, '[^/]+')
+        .replaceAll('\\*', '.*')}/?$`,
+    )
     for (const name of [method].flat()) routes.push({ method: name, pattern })
   })
   return routes
@@ -20,13 +25,19 @@ export interface Route {
 }
 
 /** A path that no operation has: 404; one that has other methods: 405 with `Allow` (decision D12). */
-export function answerUnknownPath(context: HttpContext, routes: readonly Route[], request: FastifyRequest, reply: FastifyReply): void {
+export function answerUnknownPath(
+  context: HttpContext,
+  routes: readonly Route[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const family = familyOfPath(request.url)
   const path = request.url.split('?', 1)[0] ?? '/'
   const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
   // A path whose method is known got here by a parameter that no identifier can be: it names nothing.
-  const problem = allowed.length === 0 || allowed.includes(request.method)
-    ? new Problem('path_not_found')
-    : new Problem('method_not_allowed', { allowed }, { headers: { allow: allowed.join(', ') } })
+  const problem =
+    allowed.length === 0 || allowed.includes(request.method)
+      ? new Problem('path_not_found')
+      : new Problem('method_not_allowed', { allowed }, { headers: { allow: allowed.join(', ') } })
   answerProblem(context, problem, request, reply, family)
 }

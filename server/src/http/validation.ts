@@ -10,7 +10,10 @@ ajv.addFormat('date-time', (text) => parseTimestamp(text) !== undefined)
 ajv.addFormat('http-url', isHttpUrl)
 ajv.addFormat('uri', isHttpUrl)
 ajv.addFormat('email', /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/)
-ajv.addKeyword({ keyword: 'x-max-json-bytes', validate: (max: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= max })
+ajv.addKeyword({
+  keyword: 'x-max-json-bytes',
+  validate: (max: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= max,
+})
 ajv.addKeyword({
   keyword: 'x-future',
   // A text that is no moment at all is the format's complaint.
@@ -38,8 +41,17 @@ export function check(schema: object, value: unknown): Issue[] {
 function toIssue(error: ErrorObject): Issue {
   const path = fieldPath(error.instancePath)
   const secret = isObject(error.parentSchema) && error.parentSchema['x-secret'] === true
-  const provided = secret || error.data === undefined || isObject(error.data) || Array.isArray(error.data) ? {} : { provided: cut(error.data) }
-  const issue = (code: Issue['code'], message: string, more: Partial<Issue> = {}): Issue => ({ field: path || 'body', message, code, ...more, ...provided })
+  const provided =
+    secret || error.data === undefined || isObject(error.data) || Array.isArray(error.data)
+      ? {}
+      : { provided: cut(error.data) }
+  const issue = (code: Issue['code'], message: string, more: Partial<Issue> = {}): Issue => ({
+    field: path || 'body',
+    message,
+    code,
+    ...more,
+    ...provided,
+  })
   const limit = Number(error.params.limit)
 
   switch (error.keyword) {
@@ -48,7 +60,8 @@ function toIssue(error: ErrorObject): Issue {
       return { field, message: `${field} is required`, code: 'required' }
     }
     case 'type':
-      if (error.data === null) return { field: path || 'body', message: `${path || 'body'} is required`, code: 'required' }
+      if (error.data === null)
+        return { field: path || 'body', message: `${path || 'body'} is required`, code: 'required' }
       return overflowed(error.data)
         ? issue('out_of_range', 'is not a number that can be kept')
         : issue('invalid_format', `must be ${article(String(error.params.type))}`)
@@ -79,7 +92,12 @@ function toIssue(error: ErrorObject): Issue {
       return issue('invalid_choice', `must be one of ${(error.params.allowedValues as unknown[]).join(', ')}`)
     case 'propertyNames': {
       const key = String(error.params.propertyName)
-      return { field: path, message: `has a member name that is not allowed: ${cut(key)}`, code: 'invalid_format', provided: cut(key) }
+      return {
+        field: path,
+        message: `has a member name that is not allowed: ${cut(key)}`,
+        code: 'invalid_format',
+        provided: cut(key),
+      }
     }
     default:
       return issue('invalid_format', describeFormat(error))
@@ -144,17 +162,30 @@ export function checkStructure(body: unknown): Issue | undefined {
   let next
   while ((next = open.pop())) {
     const { value, path, depth } = next
-    if (typeof value === 'string' && !isCleanText(value)) return { field: path || 'body', message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' }
-    if (overflowed(value)) return { field: path || 'body', message: 'is not a number that can be kept', code: 'out_of_range' }
+    if (typeof value === 'string' && !isCleanText(value))
+      return { field: path || 'body', message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' }
+    if (overflowed(value))
+      return { field: path || 'body', message: 'is not a number that can be kept', code: 'out_of_range' }
     if (typeof value !== 'object' || value === null) continue
-    if (depth >= bounds.nesting) return { field: 'body', message: `must not be nested deeper than ${bounds.nesting} levels`, code: 'out_of_range', max: bounds.nesting }
+    if (depth >= bounds.nesting)
+      return {
+        field: 'body',
+        message: `must not be nested deeper than ${bounds.nesting} levels`,
+        code: 'out_of_range',
+        max: bounds.nesting,
+      }
     for (const [key, member] of Object.entries(value)) {
       const field = Array.isArray(value) ? `${path}[${key}]` : path ? `${path}.${key}` : key
       if (key === '__proto__' || (key === 'constructor' && isObject(member) && Object.hasOwn(member, 'prototype'))) {
         return { field: cut(field) as string, message: 'is a member name that is not allowed', code: 'invalid_format' }
       }
-      if (!isCleanText(key)) return { field: path || 'body', message: 'has a member name that is not well-formed Unicode', code: 'invalid_format' }
-      open.push({ value: member, path: field.length > 200 ? `${field.slice(0, 200)}` : field, depth: depth + 1 })
+      if (!isCleanText(key))
+        return {
+          field: path || 'body',
+          message: 'has a member name that is not well-formed Unicode',
+          code: 'invalid_format',
+        }
+      open.push({ value: member, path: field.slice(0, 200), depth: depth + 1 })
     }
   }
   return undefined
@@ -171,25 +202,38 @@ export function readQuery(search: string): { values: Record<string, string>; iss
   const issues: Issue[] = []
   for (const [key, value] of new URLSearchParams(search)) {
     if (Object.hasOwn(values, key)) issues.push({ field: key, message: 'must not be repeated', code: 'invalid_format' })
-    if (!isCleanText(value) || !isCleanText(key)) issues.push({ field: key.replaceAll('\u0000', ''), message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' })
+    if (!isCleanText(value) || !isCleanText(key))
+      issues.push({
+        field: key.replaceAll('\u0000', ''),
+        message: 'must be well-formed Unicode without U+0000',
+        code: 'invalid_format',
+      })
     if (value !== '') values[key] = value
   }
   return { values, issues }
 }
 
 /** Query parameters have text only: turns it into the types that the schema names, without guessing (decision D16). */
-export function checkQuery(schema: object, values: Record<string, string>): { value: Record<string, unknown>; issues: Issue[] } {
+export function checkQuery(
+  schema: object,
+  values: Record<string, string>,
+): { value: Record<string, unknown>; issues: Issue[] } {
   const properties = (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
   const value: Record<string, unknown> = {}
   const unread: Issue[] = []
   for (const [name, { type }] of Object.entries(properties)) {
     const text = values[name]
     if (text === undefined) continue
-    if (type === 'integer' && !/^-?\d{1,10}$/.test(text)) unread.push({ field: name, message: 'must be an integer', code: 'invalid_format', provided: cut(text) })
-    else if (type === 'boolean' && text !== 'true' && text !== 'false') unread.push({ field: name, message: 'must be true or false', code: 'invalid_format', provided: cut(text) })
+    if (type === 'integer' && !/^-?\d{1,10}$/.test(text))
+      unread.push({ field: name, message: 'must be an integer', code: 'invalid_format', provided: cut(text) })
+    else if (type === 'boolean' && text !== 'true' && text !== 'false')
+      unread.push({ field: name, message: 'must be true or false', code: 'invalid_format', provided: cut(text) })
     else value[name] = type === 'integer' ? Number(text) : type === 'boolean' ? text === 'true' : text
   }
-  const issues = [...unread, ...check(schema, value).filter(({ field }) => !unread.some((issue) => issue.field === field))]
+  const issues = [
+    ...unread,
+    ...check(schema, value).filter(({ field }) => !unread.some((issue) => issue.field === field)),
+  ]
   const order = Object.keys(properties)
   return { value, issues: issues.sort((a, b) => order.indexOf(a.field) - order.indexOf(b.field)) }
 }

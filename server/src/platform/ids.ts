@@ -2,7 +2,21 @@ import { randomBytes } from 'node:crypto'
 
 /** Prefixes of identifiers, one a kind of thing (decision D7). */
 export type IdPrefix =
-  | 'agent' | 'key' | 'user' | 'org' | 'sess' | 'wh' | 'evt' | 'log' | 'task' | 'step' | 'msg' | 'thread' | 'aud' | 'req' | 'client'
+  | 'agent'
+  | 'key'
+  | 'user'
+  | 'org'
+  | 'sess'
+  | 'wh'
+  | 'evt'
+  | 'log'
+  | 'task'
+  | 'step'
+  | 'msg'
+  | 'thread'
+  | 'aud'
+  | 'req'
+  | 'client'
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'
 
@@ -45,5 +59,9 @@ export function newRequestId(): string {
 
 /** Whether `id` has the form of an identifier of this kind; anything else names nothing (decision D7). */
 export function isId(prefix: IdPrefix, id: string): boolean {
-  return id.length === prefix.length + 27 && id.startsWith(`${prefix}_`) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length + 1))
+  return (
+    id.length === prefix.length + 27 &&
+    id.startsWith(`${prefix}_`) &&
+    /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length + 1))
+  )
 }

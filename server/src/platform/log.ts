@@ -16,7 +16,16 @@ export function makeLog(level: string): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: {
-        paths: ['headers.authorization', 'headers.cookie', 'headers["x-api-key"]', 'headers["set-cookie"]', 'password', 'client_secret', '*.password', '*.client_secret'],
+        paths: [
+          'headers.authorization',
+          'headers.cookie',
+          'headers["x-api-key"]',
+          'headers["set-cookie"]',
+          'password',
+          'client_secret',
+          '*.password',
+          '*.client_secret',
+        ],
         censor: '[redacted]',
       },
     },

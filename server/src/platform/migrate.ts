@@ -30,7 +30,9 @@ export async function listMigrations(): Promise<Migration[]> {
  */
 export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
   const migrations = await listMigrations()
-  const [{ known } = { known: null }] = await sql<{ known: string | null }>`select to_regclass('schema_migration')::text as known`
+  const [{ known } = { known: null }] = await sql<{
+    known: string | null
+  }>`select to_regclass('schema_migration')::text as known`
   if (known && (await pending(sql, migrations)).length === 0) return { applied: [] }
 
   return sql.begin(async (tx) => {
@@ -49,11 +51,17 @@ export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
 }
 
 async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> {
-  const done = await sql<{ version: number; name: string; hash: string }>`select version, name, hash from schema_migration order by version`
+  const done = await sql<{
+    version: number
+    name: string
+    hash: string
+  }>`select version, name, hash from schema_migration order by version`
   for (const { version, name, hash } of done) {
     const ours = migrations.find((migration) => migration.version === version)
-    if (!ours) throw new Error(`The database is ahead of this build: it has migration ${name}, which this build does not know.`)
-    if (ours.hash !== hash) throw new Error(`Migration ${name} differs from the one that this database ran. Migrations are never edited.`)
+    if (!ours)
+      throw new Error(`The database is ahead of this build: it has migration ${name}, which this build does not know.`)
+    if (ours.hash !== hash)
+      throw new Error(`Migration ${name} differs from the one that this database ran. Migrations are never edited.`)
   }
   return migrations.filter((migration) => !done.some(({ version }) => version === migration.version))
 }

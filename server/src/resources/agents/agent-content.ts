@@ -26,11 +26,21 @@ const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
  */
 export function applyBody(
   body: AgentBody,
-  before: { id: string; name: string; description: string; config: Record<string, unknown>; environment: Record<string, string>; metadata: Record<string, unknown> },
+  before: {
+    id: string
+    name: string
+    description: string
+    config: Record<string, unknown>
+    environment: Record<string, string>
+    metadata: Record<string, unknown>
+  },
   default_model: string,
   secrets: Secrets,
 ): AgentContent {
-  const merged = mergePatch({ ...before.config, environment_variables: before.environment }, body.config ?? {}) as Record<string, unknown>
+  const merged = mergePatch(
+    { ...before.config, environment_variables: before.environment },
+    body.config ?? {},
+  ) as Record<string, unknown>
   const metadata = mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>
   // The service's own members are never the caller's to set or remove (decision D38).
   delete metadata.created_by
@@ -45,7 +55,10 @@ export function applyBody(
     name: (body.name ?? before.name).normalize('NFC'),
     description: body.description === undefined ? before.description : (body.description ?? ''),
     config,
-    environment: Object.keys(environment).length === 0 ? null : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id),
+    environment:
+      Object.keys(environment).length === 0
+        ? null
+        : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id),
     metadata,
   }
 }
@@ -56,7 +69,11 @@ export function emptyContent(id: string, default_model: string) {
 }
 
 /** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
-export function readEnvironment(secrets: Secrets, agent_id: string, environment: Buffer | null): Record<string, string> {
+export function readEnvironment(
+  secrets: Secrets,
+  agent_id: string,
+  environment: Buffer | null,
+): Record<string, string> {
   return environment === null ? {} : JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id))
 }
 

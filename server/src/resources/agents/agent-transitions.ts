@@ -20,28 +20,47 @@ export interface Actor {
  * what follows true in the same transaction: log, events, and what becomes of its tasks (decisions D33, D45). An agent
  * that is already there is returned as it is.
  */
-export async function transition(context: Context, tx: Sql, row: AgentRow, action: AgentAction, actor: Actor): Promise<AgentRow> {
+export async function transition(
+  context: Context,
+  tx: Sql,
+  row: AgentRow,
+  action: AgentAction,
+  actor: Actor,
+): Promise<AgentRow> {
   const settled = await settle(context, tx, row, actor)
   const { to } = agentActions[action]
   const starts = to === 'running'
   const moved = await moveAgent(tx, row.id, action, starts ? actor.subject : null)
   if (!moved) {
     if (settled.status === to) return settled
-    throw new Problem('resource_conflict', {
-      resource_type: 'agent',
-      resource_id: row.id,
-      conflicting_field: 'status',
-      conflicting_value: settled.status,
-      allowed: allowedActions(settled.status),
-    }, { message: `An agent that is ${settled.status} cannot ${action}.` })
+    throw new Problem(
+      'resource_conflict',
+      {
+        resource_type: 'agent',
+        resource_id: row.id,
+        conflicting_field: 'status',
+        conflicting_value: settled.status,
+        allowed: allowedActions(settled.status),
+      },
+      { message: `An agent that is ${settled.status} cannot ${action}.` },
+    )
   }
   await logMove(tx, moved, settled.status, actor, action)
 
   const restarts = action === 'restart' && settled.status === 'running'
   if (action === 'stop' || restarts) {
-    await emit(tx, 'agent.stopped', scope(moved, actor), { agent: eventAgent({ ...moved, status: 'stopped' }), reason: restarts ? 'restart' : 'requested', user_id: actor.user_id })
+    await emit(tx, 'agent.stopped', scope(moved, actor), {
+      agent: eventAgent({ ...moved, status: 'stopped' }),
+      reason: restarts ? 'restart' : 'requested',
+      user_id: actor.user_id,
+    })
   }
-  if (starts) await emit(tx, 'agent.launched', scope(moved, actor), { agent: eventAgent(moved), trigger: action, user_id: actor.user_id })
+  if (starts)
+    await emit(tx, 'agent.launched', scope(moved, actor), {
+      agent: eventAgent(moved),
+      trigger: action,
+      user_id: actor.user_id,
+    })
 
   if (action === 'pause') await context.engine.parkTasks(tx, row.id, 'agent_paused')
   if (action === 'stop' || action === 'restart') await context.engine.parkTasks(tx, row.id, 'agent_stopped')
@@ -50,14 +69,23 @@ export async function transition(context: Context, tx: Sql, row: AgentRow, actio
 }
 
 /** Ends `creating` or `updating` of a locked agent, with the log entry and event of a launch; otherwise leaves it. */
-export async function settle(context: Context, tx: Sql, row: AgentRow, actor: Pick<Actor, 'user_id' | 'org_id'>): Promise<AgentRow> {
+export async function settle(
+  context: Context,
+  tx: Sql,
+  row: AgentRow,
+  actor: Pick<Actor, 'user_id' | 'org_id'>,
+): Promise<AgentRow> {
   if (row.status !== 'creating' && row.status !== 'updating') return row
   const settled = await settleAgent(tx, row.id, row.revision)
   if (!settled) return lockAgent(tx, row)
   await logMove(tx, settled, row.status, actor, row.status === 'creating' ? 'create' : 'update')
   if (settled.status === 'running') {
     if (row.launch_trigger) {
-      await emit(tx, 'agent.launched', scope(settled, actor), { agent: eventAgent(settled), trigger: row.launch_trigger, user_id: row.created_by })
+      await emit(tx, 'agent.launched', scope(settled, actor), {
+        agent: eventAgent(settled),
+        trigger: row.launch_trigger,
+        user_id: row.created_by,
+      })
     }
     await context.engine.dispatchParked(tx, row.id)
   }
@@ -65,19 +93,27 @@ export async function settle(context: Context, tx: Sql, row: AgentRow, actor: Pi
 }
 
 /** An `info` entry for a change of state (decision D48). */
-export async function logMove(tx: Sql, row: AgentRow, from: AgentState | null, actor: Partial<Actor>, trigger: string): Promise<void> {
-  await writeAgentLog(tx, [{
-    agent_id: row.id,
-    level: 'info',
-    message: from === null ? `Agent ${row.status}` : `Agent ${from} → ${row.status}`,
-    context: {
-      from,
-      to: row.status,
-      trigger,
-      ...(actor.user_id ? { user_id: actor.user_id } : {}),
-      ...(actor.request_id ? { request_id: actor.request_id } : {}),
+export async function logMove(
+  tx: Sql,
+  row: AgentRow,
+  from: AgentState | null,
+  actor: Partial<Actor>,
+  trigger: string,
+): Promise<void> {
+  await writeAgentLog(tx, [
+    {
+      agent_id: row.id,
+      level: 'info',
+      message: from === null ? `Agent ${row.status}` : `Agent ${from} → ${row.status}`,
+      context: {
+        from,
+        to: row.status,
+        trigger,
+        ...(actor.user_id ? { user_id: actor.user_id } : {}),
+        ...(actor.request_id ? { request_id: actor.request_id } : {}),
+      },
     },
-  }])
+  ])
 }
 
 /** An agent as events carry it (decision D93). */

@@ -127,7 +127,12 @@ async function insertVersion(tx: Sql, row: AgentRow, user_id: string): Promise<v
  * Moves an agent by an action if its state allows, and returns it; undefined if not. Check and change are one
  * statement, so of two callers at once only one can pass (decision D46).
  */
-export async function moveAgent(tx: Sql, id: string, action: AgentAction, token_subject: string | null): Promise<AgentRow | undefined> {
+export async function moveAgent(
+  tx: Sql,
+  id: string,
+  action: AgentAction,
+  token_subject: string | null,
+): Promise<AgentRow | undefined> {
   const { from, to } = agentActions[action]
   const [row] = await tx.run<AgentRow>(tx.fragment`
     update agent set status = ${to}, settles_to = null, revision = revision + 1, settle_attempts = 0,
@@ -187,7 +192,13 @@ export async function deleteAgentLogs(sql: Sql, agent_id: string): Promise<void>
 /** An agent in a list, with the organization's clock of its project left out. */
 export async function listAgents(
   sql: Sql,
-  filter: { project_id: number; status?: AgentState | undefined; sort: 'created_at' | '-created_at' | 'name' | '-name'; limit: number; offset: number },
+  filter: {
+    project_id: number
+    status?: AgentState | undefined
+    sort: 'created_at' | '-created_at' | 'name' | '-name'
+    limit: number
+    offset: number
+  },
 ): Promise<{ agents: AgentRow[]; total: number }> {
   const { fragment } = sql
   const order = {

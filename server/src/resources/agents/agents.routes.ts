@@ -15,7 +15,16 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { agentView, applyBody, emptyContent, readEnvironment } from './agent-content.ts'
 import { eventAgent, logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import {
-  deleteAgent, deleteAgentLogs, insertAgent, listAgents, lockAgent, lockAgentByName, newAgentId, requireAgent, updateAgent, type AgentRow,
+  deleteAgent,
+  deleteAgentLogs,
+  insertAgent,
+  listAgents,
+  lockAgent,
+  lockAgentByName,
+  newAgentId,
+  requireAgent,
+  updateAgent,
+  type AgentRow,
 } from './agents.queries.ts'
 import type { Settler } from './settler.ts'
 
@@ -29,7 +38,10 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     run: async ({ sql, loaded, query }) => {
       const { limit = 20, offset = 0, sort = '-created_at', status } = query
       const { agents, total } = await listAgents(sql, { project_id: loaded.id, status, sort, limit, offset })
-      return { agents: agents.map((row) => agentView(row)), pagination: offsetPagination(total, limit, offset, agents.length) }
+      return {
+        agents: agents.map((row) => agentView(row)),
+        pagination: offsetPagination(total, limit, offset, agents.length),
+      }
     },
   })
 
@@ -62,7 +74,12 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     load: loadAgent,
     run: async (handling) => {
       const { sql, loaded, body, principal, request } = handling
-      if (body.name === undefined && body.description === undefined && body.config === undefined && body.metadata === undefined) {
+      if (
+        body.name === undefined &&
+        body.description === undefined &&
+        body.config === undefined &&
+        body.metadata === undefined
+      ) {
         throw invalid({ field: 'body', message: 'name, description, config or metadata is required', code: 'required' })
       }
       const row = await sql.begin(async (tx) => {
@@ -70,7 +87,13 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
         requireMatch(request.headers['if-match'], before.revision)
         const environment = readEnvironment(secrets, before.id, before.environment)
         const content = applyBody(body, { ...before, environment }, config.default_model, secrets)
-        const updated = await updateAgent(tx, before, content, settlesTo(before.status) ?? before.settles_to, principal.user_id)
+        const updated = await updateAgent(
+          tx,
+          before,
+          content,
+          settlesTo(before.status) ?? before.settles_to,
+          principal.user_id,
+        )
         await logMove(tx, updated, before.status, actorOf(handling), 'update')
         tx.afterCommit(() => settler.settle(updated))
         return updated
@@ -89,18 +112,32 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
         requireMatch(request.headers['if-match'], row.revision)
         const state = row.settles_to ?? row.status
         if (state === 'running' || state === 'paused') {
-          await emit(tx, 'agent.stopped', scope(row, principal), { agent: eventAgent({ ...row, status: 'stopped' }), reason: 'deleted', user_id: principal.user_id })
+          await emit(tx, 'agent.stopped', scope(row, principal), {
+            agent: eventAgent({ ...row, status: 'stopped' }),
+            reason: 'deleted',
+            user_id: principal.user_id,
+          })
         }
         await context.engine.cancelTasks(tx, row.id)
         await deleteAgent(tx, row.id)
         // Entries of a large log go after the answer; nobody can see them without their agent.
-        tx.afterCommit(() => void deleteAgentLogs(context.sql, row.id).catch((error: unknown) => context.log.warn({ err: error }, 'a log remains')))
+        tx.afterCommit(
+          () =>
+            void deleteAgentLogs(context.sql, row.id).catch((error: unknown) =>
+              context.log.warn({ err: error }, 'a log remains'),
+            ),
+        )
       })
       return { message: 'Agent deleted', agent_id: loaded.id }
     },
   })
 
-  const actions = { start: operations.startAgent, pause: operations.pauseAgent, stop: operations.stopAgent, restart: operations.restartAgent }
+  const actions = {
+    start: operations.startAgent,
+    pause: operations.pauseAgent,
+    stop: operations.stopAgent,
+    restart: operations.restartAgent,
+  }
   const done = { start: 'Agent started', pause: 'Agent paused', stop: 'Agent stopped', restart: 'Agent restarted' }
   for (const action of Object.keys(actions) as AgentAction[]) {
     handle(app, http, actions[action], {
@@ -129,10 +166,13 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
       })
       await requireTokens(sql, http.authentication, principal)
       // Of two that launch a new name at once the second finds it taken, and then confirms what the first made.
-      const created = await sql.begin((tx) => launch(tx, handling, project.id, name)).catch((error: unknown) => {
-        if (error instanceof Problem && error.kind === 'agent_conflict') return sql.begin((tx) => launch(tx, handling, project.id, name))
-        throw error
-      })
+      const created = await sql
+        .begin((tx) => launch(tx, handling, project.id, name))
+        .catch((error: unknown) => {
+          if (error instanceof Problem && error.kind === 'agent_conflict')
+            return sql.begin((tx) => launch(tx, handling, project.id, name))
+          throw error
+        })
       return new Answer(created ? 201 : 200, { message: `Agent '${name}' launched in project ${project.id}` })
     },
   })
@@ -141,7 +181,8 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   async function launch(tx: Sql, handling: Loading, project_id: number, name: string): Promise<boolean> {
     const known = await lockAgentByName(tx, project_id, name)
     if (known) {
-      if (known.status === 'paused' || known.status === 'stopped') await transition(context, tx, known, 'start', actorOf(handling))
+      if (known.status === 'paused' || known.status === 'stopped')
+        await transition(context, tx, known, 'start', actorOf(handling))
       if (known.status === 'error') await transition(context, tx, known, 'restart', actorOf(handling))
       return false
     }

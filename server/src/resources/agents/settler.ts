@@ -32,7 +32,8 @@ export function startSettler(context: Context): Settler {
   const track = (work: Promise<unknown>): void => {
     const tracked = work
       .catch((error: unknown) => {
-        if (!(error instanceof Problem)) log.warn({ err: error }, 'an agent could not be settled; it will be tried again')
+        if (!(error instanceof Problem))
+          log.warn({ err: error }, 'an agent could not be settled; it will be tried again')
       })
       .finally(() => running.delete(tracked))
     running.add(tracked)

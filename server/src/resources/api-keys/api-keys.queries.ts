@@ -31,7 +31,12 @@ export async function insertApiKey(
   sql: Sql,
   owner: KeyOwner,
   key: string,
-  { name, description, scopes, expires_at }: { name: string; description: string; scopes: string[]; expires_at: string | null },
+  {
+    name,
+    description,
+    scopes,
+    expires_at,
+  }: { name: string; description: string; scopes: string[]; expires_at: string | null },
 ): Promise<ApiKeyRow> {
   const hash = createHash('sha256').update(key).digest()
   const [row] = await sql<ApiKeyRow>`
@@ -70,7 +75,12 @@ export async function findApiKey(sql: Sql, owner: KeyOwner, id: string): Promise
 
 /** Sums over hour rows, so up to one hour coarse at the old end (decision D58). */
 export async function findUsage(sql: Sql, key_id: string) {
-  const [row] = await sql<{ total_requests: number; requests_last_24h: number; requests_last_7d: number; requests_last_30d: number }>`
+  const [row] = await sql<{
+    total_requests: number
+    requests_last_24h: number
+    requests_last_7d: number
+    requests_last_30d: number
+  }>`
     select coalesce(sum(requests), 0)::bigint as total_requests,
       coalesce(sum(requests) filter (where hour > now() - interval '25 hours'), 0)::bigint as requests_last_24h,
       coalesce(sum(requests) filter (where hour > now() - interval '169 hours'), 0)::bigint as requests_last_7d,
@@ -84,7 +94,11 @@ export async function updateApiKey(
   sql: Sql,
   owner: KeyOwner,
   id: string,
-  { name, description, scopes }: { name?: string | undefined; description?: string | undefined; scopes?: string[] | undefined },
+  {
+    name,
+    description,
+    scopes,
+  }: { name?: string | undefined; description?: string | undefined; scopes?: string[] | undefined },
 ): Promise<ApiKeyRow | undefined> {
   const [row] = await sql.run<ApiKeyRow>(sql.fragment`
     update api_key k set name = coalesce(${name ?? null}, name), description = coalesce(${description ?? null}, description),

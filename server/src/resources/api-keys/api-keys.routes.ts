@@ -9,7 +9,15 @@ import { moment, offsetPagination } from '../../http/pagination.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
-import { findApiKey, findUsage, insertApiKey, listApiKeys, newApiKey, revokeApiKey, updateApiKey } from './api-keys.queries.ts'
+import {
+  findApiKey,
+  findUsage,
+  insertApiKey,
+  listApiKeys,
+  newApiKey,
+  revokeApiKey,
+  updateApiKey,
+} from './api-keys.queries.ts'
 
 /** API keys (spec 4.1, decisions D52–D60). */
 export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
@@ -18,7 +26,12 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
       const scopes = grantableScopes(principal, body.scopes)
       const expires_at = moment(body.expires_at) ?? null
       const key = newApiKey()
-      const row = await insertApiKey(sql, principal, key, { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at })
+      const row = await insertApiKey(sql, principal, key, {
+        name: body.name.normalize('NFC'),
+        description: body.description ?? '',
+        scopes,
+        expires_at,
+      })
       const { key_preview: _, ...shown } = row
       return { ...shown, key }
     },
@@ -45,7 +58,11 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
       }
       const scopes = body.scopes && grantableScopes(principal, body.scopes)
       const description = body.description === null ? '' : body.description
-      const row = await updateApiKey(sql, principal, loaded.id, { name: body.name?.normalize('NFC'), description, scopes })
+      const row = await updateApiKey(sql, principal, loaded.id, {
+        name: body.name?.normalize('NFC'),
+        description,
+        scopes,
+      })
       if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
       return row
     },

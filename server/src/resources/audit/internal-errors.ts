@@ -12,7 +12,12 @@ export function reportInternalErrors({ sql, log }: Context): (problem: Problem, 
     const { principal } = request
     if (!principal) return
     const error = { code: 'internal_error', message: problem.message, severity: 'critical', affected_resources: [] }
-    emit(sql, 'error.occurred', { org_id: principal.org_id }, { error, user_id: principal.user_id, request_id: request.id }).catch((cause: unknown) => {
+    emit(
+      sql,
+      'error.occurred',
+      { org_id: principal.org_id },
+      { error, user_id: principal.user_id, request_id: request.id },
+    ).catch((cause: unknown) => {
       log.error({ err: cause }, 'an internal error could not be made an event')
     })
   }

@@ -25,9 +25,10 @@ export function projectId(id: number): string {
 /** The project of the caller's organization that a path names; another organization's does not exist (D74). */
 export async function requireProject(sql: Sql, project_id: string, principal: Principal): Promise<ProjectRow> {
   const id = projectNumber(project_id)
-  const [row] = id === undefined
-    ? []
-    : await sql<ProjectRow>`select id, name, created_at, updated_at from project where id = ${id} and org_id = ${principal.org_id}`
+  const [row] =
+    id === undefined
+      ? []
+      : await sql<ProjectRow>`select id, name, created_at, updated_at from project where id = ${id} and org_id = ${principal.org_id}`
   if (!row) throw notFound('project_not_found', 'project', project_id.slice(0, 100))
   return row
 }
@@ -65,7 +66,8 @@ async function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
   try {
     return await statement()
   } catch (error) {
-    if (brokenConstraint(error) === 'project_name') throw new Problem('project_name_taken', { field: 'name', value: name })
+    if (brokenConstraint(error) === 'project_name')
+      throw new Problem('project_name_taken', { field: 'name', value: name })
     throw error
   }
 }
@@ -85,7 +87,10 @@ export interface ProjectFilter {
 }
 
 /** A page of projects and how many there are; ties are broken by number. */
-export async function listProjects(sql: Sql, filter: ProjectFilter): Promise<{ projects: { id: number; name: string }[]; total: number }> {
+export async function listProjects(
+  sql: Sql,
+  filter: ProjectFilter,
+): Promise<{ projects: { id: number; name: string }[]; total: number }> {
   const where = sql.fragment`
     org_id = ${filter.org_id}
     and (${filter.search ?? null}::text is null or name ilike ${filter.search === undefined ? null : likePattern(filter.search)} escape '\\')
@@ -105,7 +110,9 @@ function likePattern(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
 }
 
-function orderings({ fragment }: Sql): Record<`${ProjectFilter['sort']} ${ProjectFilter['order']}`, ReturnType<Sql['fragment']>> {
+function orderings({
+  fragment,
+}: Sql): Record<`${ProjectFilter['sort']} ${ProjectFilter['order']}`, ReturnType<Sql['fragment']>> {
   return {
     'name asc': fragment`name, id`,
     'name desc': fragment`name desc, id desc`,

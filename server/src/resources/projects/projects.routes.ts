@@ -1,6 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { notFound, Problem } from '#contract/problems.ts'
-import { createProject, deleteProject, getProject, listProjects as listProjectsOperation, updateProject } from '#contract/projects.ts'
+import {
+  createProject,
+  deleteProject,
+  getProject,
+  listProjects as listProjectsOperation,
+  updateProject,
+} from '#contract/projects.ts'
 import { isAdministrator } from '#contract/scopes.ts'
 import type { Context } from '../../context.ts'
 import { emit } from '../../events/outbox.ts'
@@ -15,7 +21,12 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
     run: ({ sql, principal, body }) =>
       sql.begin(async (tx) => {
         const project = await insertProject(tx, principal.org_id, body.name)
-        await emit(tx, 'project.created', { org_id: principal.org_id, project_id: project.id }, { project, user_id: principal.user_id })
+        await emit(
+          tx,
+          'project.created',
+          { org_id: principal.org_id, project_id: project.id },
+          { project, user_id: principal.user_id },
+        )
         return project
       }),
   })
@@ -51,7 +62,12 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
         const project = await renameProject(tx, loaded.id, body.name)
         if (!project) throw notFound('project_not_found', 'project', String(loaded.id))
         const changed = project.name === loaded.name ? [] : ['name']
-        await emit(tx, 'project.updated', { org_id: principal.org_id, project_id: project.id }, { project, changed, user_id: principal.user_id })
+        await emit(
+          tx,
+          'project.updated',
+          { org_id: principal.org_id, project_id: project.id },
+          { project, changed, user_id: principal.user_id },
+        )
         return project
       }),
   })
@@ -60,7 +76,9 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
     load: async ({ sql, params, principal }) => {
       const project = await requireProject(sql, params.project_id!, principal)
       if (!isAdministrator(principal.role)) {
-        throw new Problem('insufficient_permissions', undefined, { message: 'Only administrators of the organization delete projects.' })
+        throw new Problem('insufficient_permissions', undefined, {
+          message: 'Only administrators of the organization delete projects.',
+        })
       }
       return project
     },
@@ -68,8 +86,14 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
       sql.begin(async (tx) => {
         const result = await deleteEmptyProject(tx, id)
         if (result === 'gone') throw notFound('project_not_found', 'project', String(id))
-        if (result === 'not_empty') throw new Problem('project_not_empty', { field: 'project_id', issue: 'the project still has agents' })
-        await emit(tx, 'project.deleted', { org_id: principal.org_id, project_id: id }, { project: { id, name }, user_id: principal.user_id })
+        if (result === 'not_empty')
+          throw new Problem('project_not_empty', { field: 'project_id', issue: 'the project still has agents' })
+        await emit(
+          tx,
+          'project.deleted',
+          { org_id: principal.org_id, project_id: id },
+          { project: { id, name }, user_id: principal.user_id },
+        )
         return { message: 'Project deleted', project_id: id }
       }),
   })

@@ -1,0 +1,26 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+const name = 'cadre_session'
+/** The absolute limit of a session (decision D65). */
+const maxAge_seconds = 30 * 86_400
+
+/** The secret in the session cookie of a request; undefined where there is none or its signature is wrong. */
+export function readSessionCookie(request: FastifyRequest): string | undefined {
+  const signed = request.cookies[name]
+  if (signed === undefined) return undefined
+  const { valid, value } = request.unsignCookie(signed)
+  return valid && value !== null ? value : undefined
+}
+
+/** Gives the browser a session; `secure` wherever the service is reached by https. */
+export function setSessionCookie(reply: FastifyReply, secret: string, secure: boolean): void {
+  void reply.setCookie(name, secret, { ...attributes(secure), signed: true, maxAge: maxAge_seconds })
+}
+
+export function clearSessionCookie(reply: FastifyReply, secure: boolean): void {
+  void reply.clearCookie(name, attributes(secure))
+}
+
+function attributes(secure: boolean) {
+  return { path: '/', httpOnly: true, sameSite: 'lax', secure } as const
+}
