@@ -1,11 +1,9 @@
 import { buckets, type Bucket } from './limits.ts'
-import { isIdempotent, type Operation, type OperationResponse } from './operation.ts'
-import { errorSchemaOf } from './openapi-errors.ts'
-import { headersOf } from './openapi-headers.ts'
-import { problemExample, problemsByStatus, requiredScopes } from './openapi-problems.ts'
+import { requiredScopes } from './openapi-problems.ts'
+import { failures, successes } from './openapi-responses.ts'
 import type { SchemaWriter } from './openapi-schemas.ts'
 import type { Json } from './openapi-types.ts'
-import { problems, type ProblemKind } from './problems.ts'
+import { isIdempotent, type Operation } from './operation.ts'
 
 /** Headers that requests may carry, by the name of the component. */
 export const parameterComponents: Record<string, Json> = {
@@ -90,77 +88,6 @@ function requestBody(operation: Operation, schemas: SchemaWriter): Json {
     required: !operation.body_optional,
     content: { [mediaType]: { schema: schemas.write(operation.body), ...(example === undefined ? {} : { example }) } },
   }
-}
-
-function successes(operation: Operation, schemas: SchemaWriter): Json {
-  const statuses = new Set(operation.responses.map(({ status }) => status))
-  return Object.fromEntries(
-    [...statuses].map((status) => {
-      const answers = operation.responses.filter((response) => response.status === status)
-      const content = Object.assign({}, ...answers.map((answer) => contentOf(answer, schemas))) as Json
-      const headers = headersOf(operation, status, Object.assign({}, ...answers.map((answer) => answer.headers ?? {})))
-      const description = answers.map((answer) => answer.description).join(' Or: ')
-      return [status, { description, headers, ...(Object.keys(content).length > 0 ? { content } : {}) }]
-    }),
-  )
-}
-
-function contentOf({ schema, example, media_type }: OperationResponse, schemas: SchemaWriter): Json {
-  if (!schema && !media_type) return {}
-  const body = {
-    schema: schema ? schemas.write(schema) : { type: 'string' },
-    ...(example === undefined ? {} : { example }),
-  }
-  return { [media_type ?? 'application/json']: body }
-}
-
-function failures(operation: Operation, shared: Record<string, Json>): Json {
-  const answers: Json = {}
-  for (const [status, kinds] of problemsByStatus(operation)) {
-    const response = failure(operation, status, kinds)
-    // Which fields may be wrong differs by operation; every other answer serves many as one component.
-    if (status === 400) answers[status] = response
-    else answers[status] = { $ref: `#/components/responses/${share(shared, operation, status, kinds, response)}` }
-  }
-  // Public operations have no error of the caller's but one: the HTTP layer refuses oversized headers on its own.
-  if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
-    answers[431] = { description: 'The headers of the request are too large. Answered without a body.' }
-  }
-  return answers
-}
-
-function failure(operation: Operation, status: number, kinds: ProblemKind[]): Json {
-  const examples = kinds.map((kind) => [
-    kind,
-    { summary: problems[kind].message, value: problemExample(operation, kind) },
-  ])
-  return {
-    description: [...new Set(kinds.map((kind) => problems[kind].message))].join(' Or: '),
-    headers: headersOf(operation, status),
-    content: {
-      'application/json': {
-        schema: { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` },
-        examples: Object.fromEntries(examples),
-      },
-    },
-  }
-}
-
-/** Puts an answer among the components; its name tells its family, its status, its codes and what its example shows. */
-function share(
-  shared: Record<string, Json>,
-  operation: Operation,
-  status: number,
-  kinds: ProblemKind[],
-  response: Json,
-): string {
-  const shows = status === 403 ? requiredScopes(operation) : status === 429 ? [operation.bucket] : []
-  const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
-  const name = [errorSchemaOf[operation.family], status, ...kinds, ...shows, ...audience].join('.').replaceAll(':', '_')
-  if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response))
-    throw new Error(`Two answers are named ${name}.`)
-  shared[name] = response
-  return name
 }
 
 function securityOf(operation: Operation): Json[] {

@@ -1,20 +1,27 @@
 import { problemsOf, type Operation } from './operation.ts'
-import type { Json } from './openapi-types.ts'
+import { oauthFailures } from './openapi-oauth.ts'
+import type { Failure, Json } from './openapi-types.ts'
 import { problems, type Issue, type ProblemKind } from './problems.ts'
 
 /** Everything that can go wrong with an operation, by status, lowest first. */
-export function problemsByStatus(operation: Operation): Map<number, ProblemKind[]> {
+export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
+  const failures = operation.family === 'O' ? oauthFailures(operation) : problemFailures(operation)
+  const byStatus = new Map<number, Failure[]>()
+  for (const [status, failure] of failures) byStatus.set(status, [...(byStatus.get(status) ?? []), failure])
+  return new Map([...byStatus].toSorted(([a], [b]) => a - b))
+}
+
+function problemFailures(operation: Operation): [number, Failure][] {
   const kinds = new Set(problemsOf(operation))
   // Family B tells a bad query from a bad body; family A has one code for both.
   if (operation.family === 'A') kinds.delete('invalid_query')
   else if (operation.query) kinds.add('invalid_query')
-  const byStatus = new Map<number, ProblemKind[]>()
   // In the order of the list of problems, so that the same problems always make the same answer.
-  for (const kind of Object.keys(problems).filter((name): name is ProblemKind => kinds.has(name as ProblemKind))) {
-    const { status } = problems[kind]
-    byStatus.set(status, [...(byStatus.get(status) ?? []), kind])
-  }
-  return new Map([...byStatus].toSorted(([a], [b]) => a - b))
+  const ordered = Object.keys(problems).filter((name): name is ProblemKind => kinds.has(name as ProblemKind))
+  return ordered.map((kind) => {
+    const { status, message } = problems[kind]
+    return [status, { name: kind, summary: message, value: problemExample(operation, kind) }]
+  })
 }
 
 /** Missing scopes as an answer names them (decision D72 for `any_write`). */
@@ -23,10 +30,8 @@ export function requiredScopes(operation: Operation): string[] {
   return [operation.scope === 'any_write' ? 'write' : operation.scope]
 }
 
-/** The body of an answer that reports this problem for this operation, in the form of its family. */
-export function problemExample(operation: Operation, kind: ProblemKind): Json {
-  const { message, status, a, b } = problems[kind]
-  if (operation.family === 'O') return { error: oauthCodes[status] ?? 'invalid_request', error_description: message }
+function problemExample(operation: Operation, kind: ProblemKind): Json {
+  const { message, a, b } = problems[kind]
   const { details, members } = sampleOf(operation, kind)
   const shown = operation.family === 'A' ? details : firstIssue(details)
   return {
@@ -39,13 +44,6 @@ export function problemExample(operation: Operation, kind: ProblemKind): Json {
       timestamp: '2026-11-20T09:30:00.000Z',
     },
   }
-}
-
-const oauthCodes: Record<number, string> = {
-  401: 'invalid_client',
-  429: 'rate_limit_exceeded',
-  500: 'server_error',
-  503: 'temporarily_unavailable',
 }
 
 /** Family B tells the first fault only, as `{field, issue}` (decision D27). */

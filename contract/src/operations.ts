@@ -1,7 +1,10 @@
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
+import { oauthOperations } from './oauth.ts'
 import type { Operation } from './operation.ts'
 import { projectOperations } from './projects.ts'
+import { sessionOperations } from './sessions.ts'
+import { userOperations } from './users.ts'
 import { utilityOperations } from './utility.ts'
 import { webhookOperations } from './webhooks.ts'
 
@@ -10,6 +13,9 @@ export const operations: readonly Operation[] = [
   ...projectOperations,
   ...agentOperations,
   ...apiKeyOperations,
+  ...userOperations,
+  ...sessionOperations,
+  ...oauthOperations,
   ...webhookOperations,
   ...utilityOperations,
 ]

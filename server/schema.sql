@@ -1,0 +1,493 @@
+-- The schema after all migrations, for reading and for reviews: made by `npm run gen`, never run and never edited.
+-- Changes are made by a new file in server/migrations. Partitions by time are left out: ensure_partitions() makes them.
+
+create domain identifier as text collate "C";
+
+CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  at timestamptz;
+  name text;
+begin
+  perform pg_advisory_xact_lock(hashtext('cadre partitions'));
+  for at in select generate_series(date_trunc('day', now() - interval '1 day', 'UTC'), now() + make_interval(days => days), '1 day') loop
+    name := 'agent_log_' || to_char(at at time zone 'UTC', 'YYYYMMDD');
+    if to_regclass(name) is null then
+      execute format('create table %I partition of agent_log for values from (%L) to (%L)', name, at, at + interval '1 day');
+    end if;
+  end loop;
+  for at in select generate_series(date_trunc('month', now() - interval '1 day', 'UTC'), now() + make_interval(days => days), '1 month') loop
+    name := 'task_step_' || to_char(at at time zone 'UTC', 'YYYYMM');
+    if to_regclass(name) is null then
+      execute format('create table %I partition of task_step for values from (%L) to (%L)', name,
+        id_floor('task', at), id_floor('task', at + interval '1 month'));
+    end if;
+    name := 'task_event_' || to_char(at at time zone 'UTC', 'YYYYMM');
+    if to_regclass(name) is null then
+      execute format('create table %I partition of task_event for values from (%L) to (%L)', name,
+        id_floor('task', at), id_floor('task', at + interval '1 month'));
+    end if;
+    name := 'event_' || to_char(at at time zone 'UTC', 'YYYYMM');
+    if to_regclass(name) is null then
+      execute format('create table %I partition of event for values from (%L) to (%L)', name,
+        id_floor('evt', at), id_floor('evt', at + interval '1 month'));
+    end if;
+  end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.id_floor(prefix text, at timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  rest bigint := floor(extract(epoch from at) * 1000)::bigint;
+  digits text := '';
+begin
+  for i in 1..10 loop
+    digits := substr('0123456789abcdefghjkmnpqrstvwxyz', (rest % 32)::int + 1, 1) || digits;
+    rest := rest / 32;
+  end loop;
+  return prefix || '_' || digits || '0000000000000000';
+end $function$;
+
+create table agent (
+  id identifier not null,
+  project_id bigint not null,
+  name text collate "C" not null,
+  description text not null default ''::text,
+  status text not null,
+  settles_to text,
+  settle_attempts integer not null default 0,
+  launch_trigger text,
+  revision bigint not null default 1,
+  version integer not null default 0,
+  config jsonb not null,
+  environment bytea,
+  metadata jsonb not null default '{}'::jsonb,
+  created_by identifier not null,
+  token_subject text not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  last_activity timestamp with time zone,
+  constraint agent_pkey PRIMARY KEY (id),
+  constraint agent_launch_trigger_check CHECK (launch_trigger = ANY (ARRAY['create'::text, 'launch'::text])),
+  constraint agent_settles_to_check CHECK (settles_to = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text])),
+  constraint agent_status_check CHECK (status = ANY (ARRAY['creating'::text, 'running'::text, 'paused'::text, 'stopped'::text, 'error'::text, 'updating'::text]))
+);
+
+create table agent_log (
+  id identifier not null,
+  agent_id identifier not null,
+  task_id identifier,
+  "timestamp" timestamp with time zone not null default clock_timestamp(),
+  level text not null,
+  message text not null,
+  context jsonb not null default '{}'::jsonb,
+  constraint agent_log_pkey PRIMARY KEY ("timestamp", id),
+  constraint agent_log_level_check CHECK (level = ANY (ARRAY['debug'::text, 'info'::text, 'warn'::text, 'error'::text]))
+) partition by RANGE ("timestamp");
+
+create table agent_usage (
+  agent_id identifier not null,
+  minute timestamp with time zone not null,
+  model_calls bigint not null default 0,
+  tool_calls bigint not null default 0,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  network_in bigint not null default 0,
+  network_out bigint not null default 0,
+  cpu_seconds double precision not null default 0,
+  memory_byte_seconds double precision not null default 0,
+  cpu_seconds_available double precision not null default 0,
+  memory_byte_seconds_available double precision not null default 0,
+  stored_bytes bigint not null default 0,
+  constraint agent_usage_pkey PRIMARY KEY (agent_id, minute)
+);
+
+create table agent_version (
+  agent_id identifier not null,
+  version integer not null,
+  name text not null,
+  description text not null,
+  config jsonb not null,
+  environment bytea,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint agent_version_pkey PRIMARY KEY (agent_id, version)
+);
+
+create table api_key (
+  id identifier not null,
+  hash bytea not null,
+  preview text not null,
+  org_id identifier not null,
+  user_id identifier not null,
+  name text not null,
+  description text not null default ''::text,
+  scopes text[] not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint api_key_pkey PRIMARY KEY (id),
+  constraint api_key_hash_key UNIQUE (hash)
+);
+
+create table api_key_usage (
+  key_id identifier not null,
+  hour timestamp with time zone not null,
+  requests bigint not null default 0,
+  last_at timestamp with time zone not null,
+  constraint api_key_usage_pkey PRIMARY KEY (key_id, hour)
+);
+
+create table app_user (
+  id identifier not null,
+  email text not null,
+  name text not null,
+  avatar_url text not null default ''::text,
+  email_verified boolean not null default false,
+  plan text not null default 'free'::text,
+  password_hash text,
+  disabled_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint app_user_pkey PRIMARY KEY (id),
+  constraint app_user_plan_check CHECK (plan = ANY (ARRAY['free'::text, 'team'::text, 'enterprise'::text]))
+);
+
+create table audit (
+  id identifier not null,
+  at timestamp with time zone not null default now(),
+  org_id identifier,
+  actor text,
+  action text not null,
+  target text,
+  request_id text,
+  detail jsonb not null default '{}'::jsonb,
+  constraint audit_pkey PRIMARY KEY (id)
+);
+
+create table event (
+  id identifier not null,
+  org_id identifier not null,
+  project_id bigint,
+  agent_id identifier,
+  type text not null,
+  occurred_at timestamp with time zone not null default now(),
+  data jsonb not null,
+  delivered_at timestamp with time zone,
+  constraint event_pkey PRIMARY KEY (id)
+) partition by RANGE (id);
+
+create table idempotency (
+  subject text not null,
+  key text not null,
+  hash bytea not null,
+  status integer not null,
+  body bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint idempotency_pkey PRIMARY KEY (subject, key)
+);
+
+create table identity (
+  issuer text not null,
+  subject text not null,
+  user_id identifier not null,
+  constraint identity_pkey PRIMARY KEY (issuer, subject)
+);
+
+create table login_attempt (
+  id bigint not null generated always as identity,
+  account text not null,
+  ip text not null,
+  at timestamp with time zone not null default now(),
+  constraint login_attempt_pkey PRIMARY KEY (id)
+);
+
+create table member (
+  org_id identifier not null,
+  user_id identifier not null,
+  role text not null,
+  joined_at timestamp with time zone not null default now(),
+  constraint member_pkey PRIMARY KEY (org_id, user_id),
+  constraint member_role_check CHECK (role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))
+);
+
+create table oauth_artifact (
+  kind text not null,
+  id bytea not null,
+  grant_id identifier,
+  payload jsonb not null,
+  consumed_at timestamp with time zone,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint oauth_artifact_pkey PRIMARY KEY (kind, id)
+);
+
+create table oauth_client (
+  client_id text not null,
+  org_id identifier not null,
+  name text not null,
+  secret_hash text,
+  redirect_uris text[] not null,
+  scopes text[] not null,
+  native boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  constraint oauth_client_pkey PRIMARY KEY (client_id)
+);
+
+create table oauth_consent (
+  user_id identifier not null,
+  client_id text not null,
+  org_id identifier not null,
+  scopes text[] not null,
+  constraint oauth_consent_pkey PRIMARY KEY (user_id, client_id)
+);
+
+create table oauth_grant (
+  id identifier not null,
+  user_id identifier not null,
+  org_id identifier not null,
+  client_id text not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null default now(),
+  last_activity timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  ip text not null,
+  user_agent text not null,
+  constraint oauth_grant_pkey PRIMARY KEY (id)
+);
+
+create table organization (
+  id identifier not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint organization_pkey PRIMARY KEY (id)
+);
+
+create table project (
+  id bigint not null generated always as identity,
+  org_id identifier not null,
+  name text collate "C" not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint project_pkey PRIMARY KEY (id)
+);
+
+create unlogged table rate_window (
+  subject text not null,
+  bucket text not null,
+  hour_start timestamp with time zone not null,
+  hour_used bigint not null,
+  minute_start timestamp with time zone not null,
+  minute_used bigint not null,
+  admitted boolean not null,
+  constraint rate_window_pkey PRIMARY KEY (subject, bucket)
+);
+
+create table removed_agent (
+  agent_id identifier not null,
+  removed_at timestamp with time zone not null default now(),
+  constraint removed_agent_pkey PRIMARY KEY (agent_id)
+);
+
+create table service_secret (
+  name text not null,
+  value bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint service_secret_pkey PRIMARY KEY (name)
+);
+
+create table session (
+  id identifier not null,
+  secret_hash bytea not null,
+  user_id identifier not null,
+  created_at timestamp with time zone not null default now(),
+  last_activity timestamp with time zone not null default now(),
+  idle_expires_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ip text not null,
+  user_agent text not null,
+  constraint session_pkey PRIMARY KEY (id),
+  constraint session_secret_hash_key UNIQUE (secret_hash)
+);
+
+create table task (
+  id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  agent_version integer not null,
+  thread_id identifier,
+  retried_from identifier,
+  schedule_id identifier,
+  status text not null,
+  wait jsonb,
+  input jsonb not null,
+  output jsonb,
+  error jsonb,
+  priority integer not null default 5,
+  concurrency_key text,
+  run_after timestamp with time zone,
+  queue_ttl_seconds integer,
+  timeout_seconds integer,
+  max_attempts integer not null,
+  budget jsonb not null default '{}'::jsonb,
+  usage jsonb not null,
+  metadata jsonb not null default '{}'::jsonb,
+  created_by identifier not null,
+  request_id text,
+  trace_id text,
+  attempt integer not null default 0,
+  writes integer not null default 0,
+  crashes integer not null default 0,
+  worker_id text,
+  job_id uuid,
+  job_attempt integer not null default '-1'::integer,
+  cancel jsonb,
+  cancel_requested_at timestamp with time zone,
+  last_sequence integer not null default 0,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  updated_at timestamp with time zone not null default now(),
+  constraint task_pkey PRIMARY KEY (id),
+  constraint task_status_check CHECK (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'expired'::text]))
+) with (fillfactor=80);
+
+create table task_event (
+  task_id identifier not null,
+  sequence integer not null,
+  type text not null,
+  data jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint task_event_pkey PRIMARY KEY (task_id, sequence)
+) partition by RANGE (task_id);
+
+create table task_step (
+  task_id identifier not null,
+  index integer not null,
+  id identifier not null,
+  agent_id identifier not null,
+  type text not null,
+  status text not null,
+  attempt integer not null,
+  failures integer not null default 0,
+  name text not null,
+  input jsonb,
+  output jsonb,
+  error jsonb,
+  model text,
+  usage jsonb,
+  started_at timestamp with time zone not null default now(),
+  finished_at timestamp with time zone,
+  constraint task_step_pkey PRIMARY KEY (task_id, index),
+  constraint task_step_status_check CHECK (status = ANY (ARRAY['started'::text, 'completed'::text, 'failed'::text, 'unknown'::text])),
+  constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text]))
+) partition by RANGE (task_id);
+
+create table thread (
+  id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  metadata jsonb not null default '{}'::jsonb,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint thread_pkey PRIMARY KEY (id)
+);
+
+create table token_usage (
+  subject text not null,
+  hour timestamp with time zone not null,
+  tokens bigint not null,
+  constraint token_usage_pkey PRIMARY KEY (subject, hour)
+);
+
+create table webhook (
+  id identifier not null,
+  org_id identifier not null,
+  url text not null,
+  events text[] not null,
+  filters jsonb not null default '{}'::jsonb,
+  secret bytea not null,
+  status text not null default 'active'::text,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint webhook_pkey PRIMARY KEY (id),
+  constraint webhook_status_check CHECK (status = ANY (ARRAY['active'::text, 'disabled'::text]))
+);
+
+create table worker (
+  id identifier not null,
+  instance text not null,
+  slots integer not null,
+  started_at timestamp with time zone not null default now(),
+  seen_at timestamp with time zone not null default now(),
+  constraint worker_pkey PRIMARY KEY (id)
+);
+
+alter table agent add constraint agent_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id);
+alter table agent_version add constraint agent_version_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
+alter table api_key add constraint api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table api_key add constraint api_key_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table api_key_usage add constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
+alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table member add constraint member_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table member add constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table oauth_client add constraint oauth_client_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table oauth_consent add constraint oauth_consent_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(client_id) ON DELETE CASCADE;
+alter table oauth_consent add constraint oauth_consent_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table oauth_consent add constraint oauth_consent_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table oauth_grant add constraint oauth_grant_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(client_id) ON DELETE CASCADE;
+alter table oauth_grant add constraint oauth_grant_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table oauth_grant add constraint oauth_grant_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table project add constraint project_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table session add constraint session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table thread add constraint thread_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
+alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+
+CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
+CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
+CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
+CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
+CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);
+CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
+CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
+CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
+CREATE INDEX event_org ON event USING btree (org_id, id DESC);
+CREATE INDEX event_undelivered ON event USING btree (id) WHERE delivered_at IS NULL;
+CREATE INDEX idempotency_age ON idempotency USING btree (created_at);
+CREATE INDEX login_attempt_account ON login_attempt USING btree (account, at DESC);
+CREATE INDEX login_attempt_ip ON login_attempt USING btree (ip, at DESC);
+CREATE INDEX member_user ON member USING btree (user_id, joined_at);
+CREATE INDEX oauth_artifact_expiry ON oauth_artifact USING btree (expires_at);
+CREATE INDEX oauth_artifact_grant ON oauth_artifact USING btree (grant_id) WHERE grant_id IS NOT NULL;
+CREATE INDEX oauth_client_org ON oauth_client USING btree (org_id, created_at DESC);
+CREATE INDEX oauth_grant_expiry ON oauth_grant USING btree (expires_at);
+CREATE INDEX oauth_grant_user ON oauth_grant USING btree (user_id);
+CREATE INDEX project_created ON project USING btree (org_id, created_at, id);
+CREATE UNIQUE INDEX project_name ON project USING btree (org_id, lower(name));
+CREATE INDEX project_sorted ON project USING btree (org_id, name, id);
+CREATE INDEX project_updated ON project USING btree (org_id, updated_at, id);
+CREATE INDEX session_owner ON session USING btree (user_id);
+CREATE INDEX task_agent ON task USING btree (agent_id, id DESC);
+CREATE INDEX task_agent_finished ON task USING btree (agent_id, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX task_agent_status ON task USING btree (agent_id, status, id DESC);
+CREATE INDEX task_cancel ON task USING btree (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND status = 'running'::text;
+CREATE INDEX task_due ON task USING btree (run_after) WHERE job_id IS NULL AND status = 'queued'::text AND run_after IS NOT NULL;
+CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
+CREATE INDEX task_parked ON task USING btree (agent_id, id) WHERE job_id IS NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
+CREATE INDEX task_project ON task USING btree (project_id, id DESC);
+CREATE INDEX task_project_status ON task USING btree (project_id, status, id DESC);
+CREATE INDEX task_worker ON task USING btree (worker_id) WHERE status = 'running'::text;
+CREATE INDEX task_step_agent ON task_step USING btree (agent_id, started_at);
+CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
+CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
