@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, describe, it } from 'node:test'
+import { DataFolderError, openDataFolder } from './data-folder.ts'
+
+const base = await mkdtemp(join(tmpdir(), 'cadre-data-'))
+const children: ChildProcess[] = []
+afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')))
+after(() => rm(base, { recursive: true, force: true }))
+
+/** Another process that holds the folder, once this resolves. */
+async function holder(path: string): Promise<ChildProcess> {
+  const module = new URL('./data-folder.ts', import.meta.url).href
+  const code = `import { openDataFolder } from ${JSON.stringify(module)}
+    await openDataFolder(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 60_000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push(child)
+  await once(child.stdout, 'data')
+  return child
+}
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode & 0o777
+}
+
+describe('data folder', () => {
+  it('is made with its parents, closed to others', async () => {
+    const folder = await openDataFolder(join(base, 'a', 'b'))
+    assert.equal(await modeOf(folder.path), 0o700)
+    await folder.close()
+  })
+
+  it('is closed to others where it was empty or ours, and left alone where it holds other things', async () => {
+    const [empty, foreign] = [join(base, 'empty'), join(base, 'foreign')]
+    await mkdir(empty)
+    await mkdir(foreign)
+    await writeFile(join(foreign, 'notes'), '')
+    await Promise.all([chmod(empty, 0o755), chmod(foreign, 0o755)])
+    for (const [path, mode] of [[empty, 0o710], [foreign, 0o755]] as const) {
+      const folder = await openDataFolder(path)
+      assert.equal(await modeOf(path), mode)
+      await folder.close()
+    }
+  })
+
+  it('is refused to a second process, which is told the first one’s id', async () => {
+    const path = join(base, 'held')
+    const child = await holder(path)
+    await assert.rejects(openDataFolder(path), (error) => {
+      assert.ok(error instanceof DataFolderError)
+      assert.match(error.message, new RegExp(`is in use by process ${child.pid}, which started at 20`))
+      return true
+    })
+  })
+
+  it('is free at once when its process was killed, whoever has its id now', async () => {
+    const path = join(base, 'killed')
+    const child = await holder(path)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await writeFile(join(path, 'service.json'), JSON.stringify({ pid: process.ppid, host: 'x', started_at: 'y' }))
+    await (await openDataFolder(path)).close()
+  })
+
+  it('is free again after it was closed, and a second time in the same process it is refused', async () => {
+    const path = join(base, 'twice')
+    const folder = await openDataFolder(path)
+    await assert.rejects(openDataFolder(path), DataFolderError)
+    await folder.close()
+    await (await openDataFolder(path)).close()
+  })
+
+  it('may be shared where no database is in it', async () => {
+    const path = join(base, 'shared')
+    await holder(path)
+    const folder = await openDataFolder(path, { exclusive: false })
+    assert.equal((await folder.secretKey()).length, 44)
+    await folder.close()
+  })
+
+  it('keeps one secret key, also when several processes ask for it first at once', async () => {
+    const path = join(base, 'key')
+    const folders = await Promise.all([1, 2, 3, 4].map(() => openDataFolder(path, { exclusive: false })))
+    const keys = await Promise.all(folders.map((folder) => folder.secretKey()))
+    assert.equal(new Set(keys).size, 1)
+    assert.equal(Buffer.from(keys[0] ?? '', 'base64').length, 32)
+    assert.equal(await modeOf(join(path, 'secret.key')), 0o600)
+    assert.equal(await folders[0]?.secretKey(), keys[0])
+  })
+
+  it('never replaces a damaged secret key', async () => {
+    const path = join(base, 'damaged')
+    const folder = await openDataFolder(path)
+    await writeFile(join(path, 'secret.key'), 'short\n')
+    await assert.rejects(folder.secretKey(), /secret\.key holds no key of 32 characters\. Put it back/)
+    assert.equal(await readFile(join(path, 'secret.key'), 'utf8'), 'short\n')
+    await folder.close()
+  })
+
+  it('keeps credentials for nobody else to read', async () => {
+    const folder = await openDataFolder(join(base, 'credentials'))
+    const file = await folder.writeCredentials({ api_key: 'cadre_x' })
+    assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { api_key: 'cadre_x' })
+    assert.equal(await modeOf(file), 0o600)
+    await folder.close()
+  })
+
+  it('says so in a line when it cannot be used', async () => {
+    await writeFile(join(base, 'file'), '')
+    await assert.rejects(openDataFolder(join(base, 'file', 'x')), /^DataFolderError: The data folder .*file\/x cannot be used \((ENOTDIR|EEXIST)\)/)
+    await assert.rejects(openDataFolder(join(base, 'file')), DataFolderError)
+  })
+})

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { type Cluster, port, prepareCluster } from './embedded-postgres-cluster.ts'
+import { launchPostmaster, type Postmaster, type ServerSettings, stopPostmaster } from './embedded-postgres-postmaster.ts'
+import { Ended, type StartLog, waitUntilReady } from './embedded-postgres-ready.ts'
+
+/** A PostgreSQL of our own, kept running until it is stopped. */
+export interface EmbeddedPostgres {
+  /** For `pg`: over the unix socket, as an ordinary role that owns the database `cadre`. Stays true after restarts. */
+  connection: pg.ClientConfig
+  /** The server's process, now: another one after a restart. */
+  readonly pid: number
+  /** Stops the server, after everything that uses it, and resolves once it is gone (16 s at most). */
+  stop(): Promise<void>
+}
+
+export interface EmbeddedPostgresOptions {
+  /** The data folder of the service, whose lock the caller holds; the cluster is in `postgres` below it. */
+  data_dir: string
+  log: EmbeddedPostgresLog
+  /** Ends a start that is under way. */
+  signal?: AbortSignal
+  /** Over the usual ones, for tests (`fsync: 'off'`). Other settings than a running server's restart it. */
+  settings?: ServerSettings
+}
+
+/** What of a logger is used. */
+export interface EmbeddedPostgresLog extends StartLog {
+  error(details: object, message: string): void
+}
+
+const stopTimeout_ms = 10_000
+/** Retries of a restart: at once, then after 50 ms, doubled up to this. */
+const restartPauseMax_ms = 5000
+/** After this long a server counts as healthy, and its end as a new trouble. */
+const healthyAfter_ms = 60_000
+/** Processes of a killed server may use its memory for a moment, until they notice. */
+const lingeringTimeout_ms = 20_000
+
+/**
+ * Starts PostgreSQL from the binaries that npm brought, makes its cluster and database at the first start, and resolves
+ * once it accepts connections. Later it is restarted whenever it dies. It listens on no network address.
+ *
+ * A server that a killed service left behind is taken over as it runs. If this process ends without `stop`, the server
+ * is told to shut down. Throws `EmbeddedPostgresError`.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { data_dir, log, settings = {}, signal } = options
+  const began_ms = performance.now()
+  const cluster = await prepareCluster(data_dir)
+  const life = new AbortController()
+  let current = await launchUntilReady(cluster, settings, log, signal ? AbortSignal.any([signal, life.signal]) : life.signal)
+  log.info({ pid: current.pid, is_adopted: current.isAdopted, duration_ms: Math.round(performance.now() - began_ms) }, 'PostgreSQL is ready')
+
+  const onExit = (): void => void quietly(() => process.kill(current.pid, 'SIGINT'))
+  process.once('exit', onExit)
+  const supervision = supervise(
+    () => current,
+    async () => (current = await launchUntilReady(cluster, settings, log, life.signal)),
+    log,
+    life.signal,
+  )
+  return {
+    connection: { host: cluster.socket_dir, port, user: 'cadre', database: 'cadre', ssl: false },
+    get pid() {
+      return current.pid
+    },
+    async stop() {
+      life.abort()
+      process.off('exit', onExit)
+      await supervision
+      await stopPostmaster(current, stopTimeout_ms)
+    },
+  }
+}
+
+/** Restarts the server whenever it ends, until `signal`. */
+async function supervise(current: () => Postmaster, restart: () => Promise<Postmaster>, log: EmbeddedPostgresLog, signal: AbortSignal): Promise<void> {
+  let pause_ms = 0
+  let readySince_ms = performance.now()
+  const aborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
+  while (!signal.aborted) {
+    const cause = await Promise.race([current().exited, aborted])
+    if (cause === undefined) return
+    const complaint = await current().complaint().catch(() => undefined)
+    log.error({ pid: current().pid, cause, complaint }, 'PostgreSQL ended and is restarted')
+    if (performance.now() - readySince_ms > healthyAfter_ms) pause_ms = 0
+    for (let isBack = false; !isBack && !signal.aborted; ) {
+      await sleep(pause_ms, undefined, { signal }).catch(() => {})
+      pause_ms = Math.min(Math.max(50, pause_ms * 2), restartPauseMax_ms)
+      if (signal.aborted) return
+      try {
+        const { pid } = await restart()
+        readySince_ms = performance.now()
+        isBack = true
+        log.info({ pid }, 'PostgreSQL is ready again')
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error, next_ms: pause_ms }, 'PostgreSQL could not be restarted')
+      }
+    }
+  }
+}
+
+/** Launches the server and waits for its first connection; where that fails, nothing is left running. */
+async function launchUntilReady(cluster: Cluster, settings: ServerSettings, log: EmbeddedPostgresLog, signal: AbortSignal): Promise<Postmaster> {
+  const lingersUntil_ms = performance.now() + lingeringTimeout_ms
+  for (;;) {
+    signal.throwIfAborted()
+    const postmaster = await launchPostmaster(cluster, settings)
+    try {
+      await waitUntilReady(postmaster, cluster, log, signal)
+      signal.throwIfAborted()
+      return postmaster
+    } catch (error) {
+      await stopPostmaster(postmaster, stopTimeout_ms)
+      const mayPass = error instanceof Ended && error.isInTheWay && performance.now() < lingersUntil_ms
+      if (!mayPass) throw error instanceof Ended ? error.explained() : error
+    }
+    await sleep(50, undefined, { signal })
+  }
+}
+
+function quietly(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // The process is gone already.
+  }
+}
