@@ -27,6 +27,13 @@ export type FirstStartConfig = Pick<
   'admin_email' | 'admin_password' | 'admin_api_key' | 'oauth_client_id' | 'oauth_client_secret' | 'oauth_redirect_uri'
 >
 
+export interface FirstStart {
+  sql: Sql
+  config: FirstStartConfig
+  /** Keeps what was made, before it takes effect: a crash between the two must not lose the only copy. */
+  keep?: ((owner: FirstOwner) => Promise<void>) | undefined
+}
+
 /**
  * Where an app on the owner's own machine waits, when the configuration does not say where: on any port, because the
  * first client is a native one then (RFC 8252 7.3), and under either name.
@@ -39,7 +46,7 @@ const loopbackRedirects = [loopbackRedirect, 'http://localhost/callback']
  * (decision D69). Undefined where there are users already: a later start changes nothing, and of processes that start
  * at once one makes it and the others wait.
  */
-export async function createFirstOwner({ sql, config }: { sql: Sql; config: FirstStartConfig }): Promise<FirstOwner | undefined> {
+export async function createFirstOwner({ sql, config, keep }: FirstStart): Promise<FirstOwner | undefined> {
   if (!(await isWithoutUsers(sql))) return undefined
   const owner = firstValues(config)
   const password_hash = await createPasswords().hash(owner.password)
@@ -51,7 +58,12 @@ export async function createFirstOwner({ sql, config }: { sql: Sql; config: Firs
     if (!user) throw new Error('an empty database has no address that is taken')
     const organization = await insertOrganization(tx, 'My organization', user.id)
     const whose = { user_id: user.id, org_id: organization.id }
-    await insertApiKey(tx, whose, owner.api_key, { name: 'First key', description: 'Made at the first start.', scopes: ['admin'], expires_at: null })
+    await insertApiKey(tx, whose, owner.api_key, {
+      name: 'First key',
+      description: 'Made at the first start.',
+      scopes: ['admin'],
+      expires_at: null,
+    })
     await insertClient(tx, organization.id, {
       client_id: owner.oauth_client_id,
       name: 'First app',
@@ -60,7 +72,9 @@ export async function createFirstOwner({ sql, config }: { sql: Sql; config: Firs
       scopes: [...scopes],
       native: config.oauth_redirect_uri === undefined,
     })
-    return { ...owner, ...whose }
+    const made = { ...owner, ...whose }
+    await keep?.(made)
+    return made
   })
 }
 

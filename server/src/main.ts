@@ -3,8 +3,7 @@ import { openDataFolder, DataFolderError, type DataFolder } from './platform/dat
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/embedded-postgres.ts'
 import { EmbeddedPostgresError } from './platform/embedded-postgres-error.ts'
 import { makeLog } from './platform/log.ts'
-import { startService, type Service } from './service.ts'
-import { welcome } from './welcome.ts'
+import type { Service } from './service.ts'
 
 /** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
 const stopTimeout_ms = 30_000
@@ -44,23 +43,32 @@ async function main(): Promise<void> {
       : await openDataFolder(config.data_dir, { exclusive: !config.database_url })
   let postgres: EmbeddedPostgres | undefined
   let service: Service | undefined
+  let credentials_file: string | undefined
   const end = async (): Promise<void> => {
     await service?.stop()
     await postgres?.stop()
     await folder?.close()
   }
   try {
-    postgres = config.database_url ? undefined : await startEmbeddedPostgres({ data_dir: config.data_dir, log })
+    // The database starts in its own process while this one reads the rest of the program.
+    const starting = config.database_url ? undefined : startEmbeddedPostgres({ data_dir: config.data_dir, log })
+    const [{ startService }, { welcome }, started] = await Promise.all([
+      import('./service.ts'),
+      import('./welcome.ts'),
+      starting,
+    ])
+    postgres = started
     service = await startService({
       config,
       secret_key: config.secret_key ?? (await requireFolder(folder).secretKey()),
-      connection: config.database_url ?? postgres!.connection,
+      connection: config.database_url ?? started!.connection,
       log,
+      keepCredentials: async (owner) => {
+        if (config.database_url) return
+        const kept = Object.entries(owner).filter(([name]) => owner.generated.includes(name))
+        credentials_file = await requireFolder(folder).writeCredentials(Object.fromEntries(kept))
+      },
     })
-    const credentials_file =
-      service.first_owner && postgres
-        ? await requireFolder(folder).writeCredentials({ ...service.first_owner })
-        : undefined
     process.stdout.write(welcome(service, credentials_file, startedAfter_ms()))
     if (!stop.signal.aborted)
       await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))

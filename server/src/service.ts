@@ -28,6 +28,8 @@ export interface ServiceOptions {
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
   connection: string | pg.ClientConfig
   log: Logger
+  /** Keeps what the first start generates, before it takes effect. */
+  keepCredentials?: (owner: FirstOwner) => Promise<void>
 }
 
 /** A service that listens. */
@@ -46,7 +48,13 @@ export interface Service {
  * Starts everything that one process does: migrates, makes the first owner, serves the API and works on tasks. `stop`
  * undoes it in the opposite order.
  */
-export async function startService({ config, secret_key, connection, log }: ServiceOptions): Promise<Service> {
+export async function startService({
+  config,
+  secret_key,
+  connection,
+  log,
+  keepCredentials,
+}: ServiceOptions): Promise<Service> {
   const onError = (error: Error): void => log.warn({ err: error }, 'a database connection was lost')
   const database = openDatabase({ connection, onError })
   const authentication = openDatabase({
@@ -61,7 +69,7 @@ export async function startService({ config, secret_key, connection, log }: Serv
   if (applied.length > 0) log.info({ applied }, 'the database was migrated')
 
   const secrets = makeSecrets(secret_key)
-  const first_owner = await createFirstOwner({ sql, config })
+  const first_owner = await createFirstOwner({ sql, config, keep: keepCredentials })
   let port = config.port
   const egress = makeEgress({
     allow: config.egress_allow,

@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const root = new URL('..', import.meta.url).pathname
+
+/** A service as a process of its own, started as a newcomer starts it. */
+export interface RunningService {
+  process: ChildProcess
+  /** Where it listens, as it printed it. */
+  url: string
+  /** What it has printed so far. */
+  output(): string
+  /** Sends a signal and gives how the process ended. */
+  end(signal?: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+}
+
+/** Starts `node start.mjs` and waits until it says that it is ready. Rejects with its output if it ends before. */
+export async function startProcess(
+  env: Record<string, string>,
+  options: { ready_ms?: number } = {},
+): Promise<RunningService> {
+  const { ready_ms = 30_000 } = options
+  const child = launch(env)
+  let text = ''
+  const ready = Promise.withResolvers<string>()
+  const read = (chunk: Buffer): void => {
+    text += chunk.toString()
+    const url = /^ {2}API +(\S+)\/api\/v1$/m.exec(text)?.[1]
+    if (url && text.includes('Cadre is ready')) ready.resolve(url)
+  }
+  child.stdout!.on('data', read)
+  child.stderr!.on('data', read)
+  child.on('exit', (code) => ready.reject(new Error(`the service ended with ${code}:\n${text}`)))
+  const timer = setTimeout(
+    () => ready.reject(new Error(`the service was not ready in ${ready_ms} ms:\n${text}`)),
+    ready_ms,
+  )
+  try {
+    const url = await ready.promise
+    return { process: child, url, output: () => text, end: (signal = 'SIGTERM') => endProcess(child, signal) }
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Runs `node start.mjs` to its end and gives what it printed: for starts that are refused. */
+export async function refusedStart(env: Record<string, string>): Promise<{ code: number | null; output: string }> {
+  const child = launch(env)
+  let output = ''
+  child.stdout!.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stderr!.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const [code] = (await once(child, 'exit')) as [number | null]
+  return { code, output }
+}
+
+function launch(env: Record<string, string>): ChildProcess {
+  return spawn(process.execPath, ['start.mjs'], {
+    cwd: root,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', CADRE_LOG_LEVEL: 'error', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+async function endProcess(
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+  return { code: child.exitCode, signal: child.signalCode }
+}
+
+/** A folder for a test's data, and its removal. */
+export async function temporaryFolder(): Promise<{ path: string; remove(): Promise<void> }> {
+  const path = await mkdtemp(join(tmpdir(), 'cadre-e2e-'))
+  return { path, remove: () => rm(path, { recursive: true, force: true }) }
+}
