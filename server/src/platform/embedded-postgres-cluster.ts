@@ -77,7 +77,8 @@ async function makeSocketFolder(data: string, account: Account | undefined): Pro
   })
   const { uid, mode } = await lstat(folder)
   if (account && uid === 0) await chown(folder, account.uid, account.gid)
-  else if (uid !== owner) throw new EmbeddedPostgresError(`${folder} belongs to another account (uid ${uid}). Remove it. ${remedy}`)
+  else if (uid !== owner)
+    throw new EmbeddedPostgresError(`${folder} belongs to another account (uid ${uid}). Remove it. ${remedy}`)
   if ((mode & 0o077) !== 0) await chmod(folder, 0o700)
   return folder
 }
@@ -96,7 +97,12 @@ async function initialise(cluster: Cluster, data: string): Promise<void> {
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
   const access = ['--username=postgres', '--auth-local=trust', '--auth-host=reject']
   const { initdb } = cluster.binaries
-  const launch = await launchAs(cluster.account, initdb, [`--pgdata=${fresh}`, ...locale, ...access, '--no-instructions'], [initdb, fresh])
+  const launch = await launchAs(
+    cluster.account,
+    initdb,
+    [`--pgdata=${fresh}`, ...locale, ...access, '--no-instructions'],
+    [initdb, fresh],
+  )
   try {
     await runToEnd(launch, cluster)
     await rename(fresh, cluster.dir)
@@ -123,7 +129,11 @@ async function runToEnd(launch: Launch, cluster: Cluster): Promise<void> {
 }
 
 /** Nothing of our environment is passed on: it holds secrets, and `PG…` variables would change what is meant. */
-export function spawnLaunch(launch: Launch, { binaries }: Cluster, stdio: ('ignore' | 'pipe' | number)[]): ChildProcess {
+export function spawnLaunch(
+  launch: Launch,
+  { binaries }: Cluster,
+  stdio: ('ignore' | 'pipe' | number)[],
+): ChildProcess {
   const { file, args, uid, gid } = launch
   const libraries = binaries.library_path
   const env = {
@@ -145,7 +155,10 @@ export function spawnFault(error: NodeJS.ErrnoException, { file, uid }: Launch):
 
 /** The last line of an output that tells a fault, without its prefix; else the last line. */
 export function lastFault(output: string): string | undefined {
-  const lines = output.split('\n').map((line) => line.trim()).filter((line) => line !== '')
+  const lines = output
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
   const fault = lines.findLast((line) => /\b(FATAL|PANIC|error|fatal):/.test(line)) ?? lines.at(-1)
   return fault?.replace(/^.*?\b(FATAL|PANIC|error|fatal):\s*/, '').replace(/\.$/, '')
 }

@@ -30,7 +30,11 @@ const leavingTimeout_ms = 30_000
  * shutting down, is waited for and replaced. The caller holds the data folder's lock, so nobody else does this.
  */
 export async function launchPostmaster(cluster: Cluster, settings: ServerSettings): Promise<Postmaster> {
-  const args = ['-D', cluster.dir, ...Object.entries(serverSettings(cluster, settings)).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const args = [
+    '-D',
+    cluster.dir,
+    ...Object.entries(serverSettings(cluster, settings)).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ]
   const running = await findRunning(cluster)
   if (running === undefined) await forgetPredecessor(cluster)
   else if (running.isStaying && (await wasStartedWith(cluster, args))) return adopt(cluster, running.pid)
@@ -44,7 +48,11 @@ export async function launchPostmaster(cluster: Cluster, settings: ServerSetting
  */
 export async function stopPostmaster(postmaster: Postmaster, timeout_ms: number): Promise<void> {
   if (await endsWithin(postmaster.exited, 0)) return
-  for (const [signal, patience_ms] of [['SIGINT', timeout_ms], ['SIGQUIT', 3000], ['SIGKILL', 3000]] as const) {
+  for (const [signal, patience_ms] of [
+    ['SIGINT', timeout_ms],
+    ['SIGQUIT', 3000],
+    ['SIGKILL', 3000],
+  ] as const) {
     sendSignal(postmaster.pid, signal)
     if (await endsWithin(postmaster.exited, patience_ms)) return
   }
@@ -71,7 +79,11 @@ function serverSettings({ socket_dir }: Cluster, settings: ServerSettings): Serv
 
 async function spawnPostmaster(cluster: Cluster, args: string[]): Promise<Postmaster> {
   const { binaries, dir, log_file } = cluster
-  const launch = await launchAs(cluster.account, binaries.postgres, args, [binaries.postgres, join(dir, 'PG_VERSION'), cluster.socket_dir])
+  const launch = await launchAs(cluster.account, binaries.postgres, args, [
+    binaries.postgres,
+    join(dir, 'PG_VERSION'),
+    cluster.socket_dir,
+  ])
   // A file, not a pipe: the server may outlive this process, and goes on being able to write.
   const log = await openLog(log_file)
   const { size: logStart } = await log.stat()
@@ -83,7 +95,8 @@ async function spawnPostmaster(cluster: Cluster, args: string[]): Promise<Postma
   })
   child.unref()
   await log.close()
-  const complaint = async (): Promise<string | undefined> => fault ?? lastFault((await readFile(log_file)).subarray(logStart).toString())
+  const complaint = async (): Promise<string | undefined> =>
+    fault ?? lastFault((await readFile(log_file)).subarray(logStart).toString())
   // Without a pid there was nothing to spawn, and `exited` says why.
   return { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
 }
@@ -127,7 +140,9 @@ async function isPostmaster(pid: number, dir: string): Promise<boolean> {
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     return command.includes(`\0-D\0${dir}\0`)
   }
-  const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)]).catch(() => ({ stdout: '' }))
+  const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)]).catch(() => ({
+    stdout: '',
+  }))
   return stdout.includes(` -D ${dir} `)
 }
 

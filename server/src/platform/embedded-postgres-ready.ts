@@ -30,11 +30,16 @@ const connectTimeout_ms = 15_000
  * Resolves once the service's role has connected to its database, both made if they are missing. Throws `Ended` when
  * the server ends before, `EmbeddedPostgresError` when it takes too long; the server is left as it is.
  */
-export async function waitUntilReady(postmaster: Postmaster, cluster: Cluster, log: StartLog, signal: AbortSignal): Promise<void> {
+export async function waitUntilReady(
+  postmaster: Postmaster,
+  cluster: Cluster,
+  log: StartLog,
+  signal: AbortSignal,
+): Promise<void> {
   const began_ms = performance.now()
   const ended = postmaster.exited.then((cause) => ({ cause }))
   let acceptingSince_ms: number | undefined
-  for (let told = 0; ; ) {
+  for (let told = 0; ;) {
     // Asking by connecting would work too, and fill the server's log with refusals.
     const failure = (await isAccepting(cluster, postmaster.pid)) ? await tryConnection(cluster) : undefined
     const now_ms = performance.now()
@@ -42,8 +47,14 @@ export async function waitUntilReady(postmaster: Postmaster, cluster: Cluster, l
       if (failure === 'none') return
       acceptingSince_ms ??= now_ms
     }
-    const isLate = acceptingSince_ms === undefined ? now_ms - began_ms > recoveryTimeout_ms : now_ms - acceptingSince_ms > connectTimeout_ms
-    if (isLate) throw new EmbeddedPostgresError(`PostgreSQL runs, but does not let us in: ${failure ?? 'it still recovers'}. ${remedy}`)
+    const isLate =
+      acceptingSince_ms === undefined
+        ? now_ms - began_ms > recoveryTimeout_ms
+        : now_ms - acceptingSince_ms > connectTimeout_ms
+    if (isLate)
+      throw new EmbeddedPostgresError(
+        `PostgreSQL runs, but does not let us in: ${failure ?? 'it still recovers'}. ${remedy}`,
+      )
     if (now_ms - began_ms > (told + 1) * 5000) log.info({ waited_s: (told += 1) * 5 }, 'PostgreSQL is still starting')
 
     const end = await Promise.race([ended, sleep(now_ms - began_ms < 1000 ? 5 : 100, undefined, { signal })])
@@ -79,8 +90,20 @@ async function createDatabase(cluster: Cluster): Promise<void> {
   })
 }
 
-async function withClient(cluster: Cluster, user: string, database: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ host: cluster.socket_dir, port, user, database, ssl: false, connectionTimeoutMillis: 5000 })
+async function withClient(
+  cluster: Cluster,
+  user: string,
+  database: string,
+  work: (client: pg.Client) => Promise<void>,
+): Promise<void> {
+  const client = new pg.Client({
+    host: cluster.socket_dir,
+    port,
+    user,
+    database,
+    ssl: false,
+    connectionTimeoutMillis: 5000,
+  })
   // A connection that dies between two statements emits `error`; the next statement reports it.
   client.on('error', () => {})
   try {

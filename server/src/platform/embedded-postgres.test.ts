@@ -30,7 +30,10 @@ after(async () => {
 
 const log = { info: (): void => {}, error: (): void => {} }
 
-async function start(data_dir: string, options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {}): Promise<EmbeddedPostgres> {
+async function start(
+  data_dir: string,
+  options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {},
+): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ data_dir, log, ...options })
   servers.push(server)
   pids.add(server.pid)
@@ -63,7 +66,10 @@ async function isServer(pid: number): Promise<boolean> {
 }
 
 /** Another process that starts the server on `data_dir`, and says its process id; then does what `rest` says. */
-async function service(data_dir: string, rest = 'setInterval(() => {}, 60_000)'): Promise<{ child: ChildProcess; pid: number }> {
+async function service(
+  data_dir: string,
+  rest = 'setInterval(() => {}, 60_000)',
+): Promise<{ child: ChildProcess; pid: number }> {
   const module = new URL('./embedded-postgres.ts', import.meta.url).href
   const code = `import { startEmbeddedPostgres } from ${JSON.stringify(module)}
     const log = { info() {}, error() {} }
@@ -87,7 +93,9 @@ async function killed(child: ChildProcess): Promise<void> {
  * to the memory of the server until then.
  */
 async function keepBusy(server: Pick<EmbeddedPostgres, 'connection'>): Promise<{ ended: Promise<unknown> }> {
-  const ended = query(server, 'set statement_timeout = 2000; select count(*) from generate_series(1, 1e9)').catch(() => {})
+  const ended = query(server, 'set statement_timeout = 2000; select count(*) from generate_series(1, 1e9)').catch(
+    () => {},
+  )
   const others = `select from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
   await until(async () => (await query(server, others)).length === 1, 'a process is busy')
   return { ended }
@@ -112,9 +120,10 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
 
   it('knows the cases of all letters, and orders by code point', async () => {
     const server = await start(usual)
-    assert.deepEqual(await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`), [
-      { low: 'äéж', ordered: true, encoding: 'UTF8' },
-    ])
+    assert.deepEqual(
+      await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
+      [{ low: 'äéж', ordered: true, encoding: 'UTF8' }],
+    )
   })
 
   it('is reached by its socket alone, in a folder that is closed to others', async () => {
@@ -128,7 +137,9 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     const server = await start(usual)
     await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
     await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
-    assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [{ rolsuper: false }])
+    assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [
+      { rolsuper: false },
+    ])
   })
 
   it('has none of our environment in its processes', { skip: process.platform !== 'linux' }, async () => {
@@ -147,7 +158,10 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await query(server, 'create table survivors as select generate_series(1, 1000) as n')
     const busy = await keepBusy(server)
     process.kill(pid, 'SIGKILL')
-    await until(async () => (await query(server, 'select count(*)::int as n from survivors'))[0]?.n === 1000, 'the server is back')
+    await until(
+      async () => (await query(server, 'select count(*)::int as n from survivors'))[0]?.n === 1000,
+      'the server is back',
+    )
     assert.notEqual(server.pid, pid)
     pids.add(server.pid)
     await busy.ended
@@ -158,7 +172,10 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     for (const round of [1, 2, 3]) {
       const { pid } = server
       process.kill(pid, 'SIGKILL')
-      await until(async () => server.pid !== pid && (await query(server, 'select 1')).length === 1, `the server is back, round ${round}`)
+      await until(
+        async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
+        `the server is back, round ${round}`,
+      )
       pids.add(server.pid)
     }
   })
@@ -241,13 +258,17 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await rm(String(server.connection.host), { recursive: true })
   })
 
-  it('works for root below a folder that only root may enter', { skip: !isRoot || process.platform !== 'linux' }, async () => {
-    await mkdir(join(base, 'closed'), { mode: 0o700 })
-    const folder = join(base, 'closed', 'data')
-    const server = await start(folder)
-    assert.deepEqual(await query(server, 'select 1 as n'), [{ n: 1 }])
-    assert.notEqual((await stat(join(folder, 'postgres'))).uid, 0)
-  })
+  it(
+    'works for root below a folder that only root may enter',
+    { skip: !isRoot || process.platform !== 'linux' },
+    async () => {
+      await mkdir(join(base, 'closed'), { mode: 0o700 })
+      const folder = join(base, 'closed', 'data')
+      const server = await start(folder)
+      assert.deepEqual(await query(server, 'select 1 as n'), [{ n: 1 }])
+      assert.notEqual((await stat(join(folder, 'postgres'))).uid, 0)
+    },
+  )
 
   it('says in a line why it does not start', async () => {
     const file = join(usual, 'postgres', 'PG_VERSION')
@@ -256,7 +277,10 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     try {
       await assert.rejects(start(usual), (error) => {
         assert.ok(error instanceof EmbeddedPostgresError)
-        assert.match(error.message, /^PostgreSQL did not start: database files are incompatible with server\. Or set DATABASE_URL/)
+        assert.match(
+          error.message,
+          /^PostgreSQL did not start: database files are incompatible with server\. Or set DATABASE_URL/,
+        )
         return true
       })
     } finally {

@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Cluster, port, prepareCluster } from './embedded-postgres-cluster.ts'
-import { launchPostmaster, type Postmaster, type ServerSettings, stopPostmaster } from './embedded-postgres-postmaster.ts'
+import {
+  launchPostmaster,
+  type Postmaster,
+  type ServerSettings,
+  stopPostmaster,
+} from './embedded-postgres-postmaster.ts'
 import { Ended, type StartLog, waitUntilReady } from './embedded-postgres-ready.ts'
 
 /** A PostgreSQL of our own, kept running until it is stopped. */
@@ -49,8 +54,16 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const began_ms = performance.now()
   const cluster = await prepareCluster(data_dir)
   const life = new AbortController()
-  let current = await launchUntilReady(cluster, settings, log, signal ? AbortSignal.any([signal, life.signal]) : life.signal)
-  log.info({ pid: current.pid, is_adopted: current.isAdopted, duration_ms: Math.round(performance.now() - began_ms) }, 'PostgreSQL is ready')
+  let current = await launchUntilReady(
+    cluster,
+    settings,
+    log,
+    signal ? AbortSignal.any([signal, life.signal]) : life.signal,
+  )
+  log.info(
+    { pid: current.pid, is_adopted: current.isAdopted, duration_ms: Math.round(performance.now() - began_ms) },
+    'PostgreSQL is ready',
+  )
 
   const onExit = (): void => void quietly(() => process.kill(current.pid, 'SIGINT'))
   process.once('exit', onExit)
@@ -75,17 +88,26 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 /** Restarts the server whenever it ends, until `signal`. */
-async function supervise(current: () => Postmaster, restart: () => Promise<Postmaster>, log: EmbeddedPostgresLog, signal: AbortSignal): Promise<void> {
+async function supervise(
+  current: () => Postmaster,
+  restart: () => Promise<Postmaster>,
+  log: EmbeddedPostgresLog,
+  signal: AbortSignal,
+): Promise<void> {
   let pause_ms = 0
   let readySince_ms = performance.now()
-  const aborted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
+  const aborted = new Promise<undefined>((resolve) =>
+    signal.addEventListener('abort', () => resolve(undefined), { once: true }),
+  )
   while (!signal.aborted) {
     const cause = await Promise.race([current().exited, aborted])
     if (cause === undefined) return
-    const complaint = await current().complaint().catch(() => undefined)
+    const complaint = await current()
+      .complaint()
+      .catch(() => undefined)
     log.error({ pid: current().pid, cause, complaint }, 'PostgreSQL ended and is restarted')
     if (performance.now() - readySince_ms > healthyAfter_ms) pause_ms = 0
-    for (let isBack = false; !isBack && !signal.aborted; ) {
+    for (let isBack = false; !isBack && !signal.aborted;) {
       await sleep(pause_ms, undefined, { signal }).catch(() => {})
       pause_ms = Math.min(Math.max(50, pause_ms * 2), restartPauseMax_ms)
       if (signal.aborted) return
@@ -102,7 +124,12 @@ async function supervise(current: () => Postmaster, restart: () => Promise<Postm
 }
 
 /** Launches the server and waits for its first connection; where that fails, nothing is left running. */
-async function launchUntilReady(cluster: Cluster, settings: ServerSettings, log: EmbeddedPostgresLog, signal: AbortSignal): Promise<Postmaster> {
+async function launchUntilReady(
+  cluster: Cluster,
+  settings: ServerSettings,
+  log: EmbeddedPostgresLog,
+  signal: AbortSignal,
+): Promise<Postmaster> {
   const lingersUntil_ms = performance.now() + lingeringTimeout_ms
   for (;;) {
     signal.throwIfAborted()

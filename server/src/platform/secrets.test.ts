@@ -8,7 +8,10 @@ const secrets = makeSecrets(key)
 describe('secrets', () => {
   it('gives back what was encrypted, also after a restart', () => {
     for (const text of ['', 'sk-123', 'ü😀'.repeat(1000)]) {
-      assert.equal(makeSecrets(key).decrypt('agent.environment', secrets.encrypt('agent.environment', text, 'agent_1'), 'agent_1'), text)
+      assert.equal(
+        makeSecrets(key).decrypt('agent.environment', secrets.encrypt('agent.environment', text, 'agent_1'), 'agent_1'),
+        text,
+      )
     }
   })
 
@@ -43,12 +46,15 @@ describe('secrets', () => {
 
   it('tells a wrong key from a damaged value, without telling the key', () => {
     const wrong = makeSecrets('another key of 32 characters and more')
-    assert.throws(() => wrong.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'), (error) => {
-      assert.ok(error instanceof WrongSecretKey)
-      assert.match(error.message, /another CADRE_SECRET_KEY/)
-      assert.equal(error.message.includes(key), false)
-      return true
-    })
+    assert.throws(
+      () => wrong.decrypt('a', secrets.encrypt('a', 'text', 'row'), 'row'),
+      (error) => {
+        assert.ok(error instanceof WrongSecretKey)
+        assert.match(error.message, /another CADRE_SECRET_KEY/)
+        assert.equal(error.message.includes(key), false)
+        return true
+      },
+    )
   })
 
   it('refuses a key of fewer than 32 characters', () => {

@@ -75,7 +75,9 @@ export function makeSecrets(secretKey: string): Secrets {
       if (bytes.length < textAt || bytes[0] !== format) throw new DamagedSecret(label)
       const written = bytes.subarray(1, nonceAt)
       if (!written.equals(key_id)) throw new WrongSecretKey(written.toString('hex'), key_id.toString('hex'))
-      const decipher = createDecipheriv('aes-256-gcm', derive('encrypt', label), bytes.subarray(nonceAt, tagAt), { authTagLength: 16 })
+      const decipher = createDecipheriv('aes-256-gcm', derive('encrypt', label), bytes.subarray(nonceAt, tagAt), {
+        authTagLength: 16,
+      })
         .setAAD(Buffer.from(aad))
         .setAuthTag(bytes.subarray(tagAt, textAt))
       try {
