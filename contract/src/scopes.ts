@@ -34,13 +34,13 @@ export const scopeDescriptions: Record<Scope, string> = {
 }
 
 /** Coarse scopes and what they stand for; neither implies the other (decision D71). */
-const implied: Partial<Record<Scope, readonly FineScope[]>> = {
-  read: ['projects:read', 'agents:read', 'organizations:read'],
-  write: ['projects:write', 'agents:write', 'tasks:write'],
-  admin: fineScopes,
+const implied: ReadonlyMap<string, readonly FineScope[]> = new Map<Scope, readonly FineScope[]>([
+  ['read', ['projects:read', 'agents:read', 'organizations:read']],
+  ['write', ['projects:write', 'agents:write', 'tasks:write']],
+  ['admin', fineScopes],
   // A key that may change agents may give them tasks; not the other way round.
-  'agents:write': ['agents:write', 'tasks:write'],
-}
+  ['agents:write', ['agents:write', 'tasks:write']],
+])
 
 export const roles = ['owner', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
@@ -66,7 +66,7 @@ const roleScopes: Record<Role, readonly FineScope[]> = {
 export function expandScopes(written: readonly string[]): Set<FineScope> {
   const all = new Set<FineScope>()
   for (const scope of written) {
-    for (const fine of implied[scope as Scope] ?? []) all.add(fine)
+    for (const fine of implied.get(scope) ?? []) all.add(fine)
     if ((fineScopes as readonly string[]).includes(scope)) all.add(scope as FineScope)
   }
   return all

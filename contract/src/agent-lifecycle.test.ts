@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { agentActions, agentMoves, agentStates, allowedActions, settledStates, settlesTo, type AgentAction, type AgentState } from './agent-lifecycle.ts'
+
+type Settled = Exclude<AgentState, 'creating' | 'updating'>
+
+/** Spec 3 with decision D33: what an action makes of a settled state; null where it is refused. */
+const table: Record<Settled, Record<AgentAction, AgentState | null>> = {
+  running: { start: 'running', pause: 'paused', stop: 'stopped', restart: 'running' },
+  paused: { start: 'running', pause: 'paused', stop: 'stopped', restart: 'running' },
+  stopped: { start: 'running', pause: null, stop: 'stopped', restart: 'running' },
+  error: { start: null, pause: null, stop: 'stopped', restart: 'running' },
+}
+
+describe('the life of an agent', () => {
+  it('has the six states of the specification', () => {
+    assert.deepEqual([...agentStates], ['creating', 'running', 'paused', 'stopped', 'error', 'updating'])
+  })
+
+  for (const [state, row] of Object.entries(table) as [Settled, Record<AgentAction, AgentState | null>][]) {
+    for (const [action, to] of Object.entries(row) as [AgentAction, AgentState | null][]) {
+      it(`${action} of an agent that is ${state}: ${to ?? 'refused'}`, () => {
+        const { from, to: target } = agentActions[action]
+        const result = from.includes(state) ? target : target === state ? state : null
+        assert.equal(result, to)
+        assert.equal(allowedActions(state).includes(action), to !== null)
+      })
+    }
+  }
+
+  it('restart moves from every settled state, also from running', () => {
+    assert.deepEqual([...agentActions.restart.from].sort(), ['error', 'paused', 'running', 'stopped'])
+  })
+
+  it('an action never meets an agent that is not settled', () => {
+    for (const { from, to } of Object.values(agentActions)) {
+      for (const state of [...from, to]) assert.equal(['creating', 'updating'].includes(state), false)
+    }
+  })
+
+  it('an update leads back to the state before it, creating to running, error to stopped (decision D35)', () => {
+    const back = Object.fromEntries(agentStates.map((state) => [state, settlesTo(state)]))
+    assert.deepEqual(back, { creating: 'running', running: 'running', paused: 'paused', stopped: 'stopped', error: 'stopped', updating: undefined })
+  })
+
+  it('every move of an action, a settling, an update and a failure is a move, and there are no others', () => {
+    const moves = Object.fromEntries(agentStates.map((state) => [state, new Set<AgentState>()])) as Record<AgentState, Set<AgentState>>
+    for (const { from, to } of Object.values(agentActions)) for (const state of from) moves[state].add(to)
+    for (const state of agentStates) moves[state].add('updating')
+    for (const state of agentStates) if (state !== 'error') moves[state].add('error')
+    moves.creating.add('running')
+    for (const state of settledStates) moves.updating.add(state)
+    for (const state of agentStates) assert.deepEqual([...agentMoves[state]].sort(), [...moves[state]].sort(), state)
+  })
+})

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { problems } from './problems.ts'
+
+/** Spec 7.3, decision D28 and tasks 9: every code of family A with its status. */
+const lowercase: Record<string, number[]> = {
+  validation_error: [400],
+  invalid_json: [400],
+  invalid_api_key: [401],
+  expired_token: [401],
+  invalid_token: [401],
+  unauthorized: [401],
+  insufficient_scope: [403],
+  insufficient_permissions: [403],
+  resource_not_found: [404],
+  agent_not_found: [404],
+  // A project's name that is taken is an answer of family B alone, where it is 400 (decision D25).
+  resource_conflict: [400, 409],
+  agent_conflict: [409],
+  rate_limit_exceeded: [429],
+  internal_error: [500],
+  service_unavailable: [503],
+  method_not_allowed: [405],
+  bad_gateway: [502],
+  gateway_timeout: [504],
+  idempotency_key_reused: [422],
+  precondition_failed: [412],
+  task_not_found: [404],
+  thread_not_found: [404],
+  approval_not_found: [404],
+  schedule_not_found: [404],
+  agent_not_running: [409],
+  thread_busy: [409],
+  task_already_finished: [409],
+  approval_already_resolved: [409],
+  budget_exceeded: [429],
+  queue_full: [429],
+}
+
+/** Spec 7.4 and decision D28: every code of family B with its status. */
+const uppercase: Record<string, number[]> = {
+  INVALID_REQUEST: [400],
+  INVALID_PROJECT_NAME: [400],
+  PROJECT_NAME_TAKEN: [400],
+  VALIDATION_ERROR: [400],
+  UNAUTHORIZED: [401],
+  FORBIDDEN: [403],
+  RESOURCE_NOT_FOUND: [404],
+  METHOD_NOT_ALLOWED: [405],
+  RESOURCE_CONFLICT: [409],
+  PRECONDITION_FAILED: [412],
+  IDEMPOTENCY_KEY_REUSED: [422],
+  RATE_LIMIT_EXCEEDED: [429],
+  QUEUE_FULL: [429],
+  INTERNAL_ERROR: [500],
+  BAD_GATEWAY: [502],
+  SERVICE_UNAVAILABLE: [503],
+  GATEWAY_TIMEOUT: [504],
+}
+
+describe('everything that can go wrong', () => {
+  for (const [kind, { status, a, b, message }] of Object.entries(problems)) {
+    it(`${kind} has a documented code and status in both families, and a sentence`, () => {
+      assert.ok(lowercase[a]?.includes(status), `${status} ${a}`)
+      assert.ok(uppercase[b]?.includes(status), `${status} ${b}`)
+      assert.match(message, /^[A-Z].*\.$/)
+    })
+  }
+
+  it('has every code of the specification', () => {
+    const codes = Object.values(problems).flatMap(({ a, b }) => [a, b] as string[])
+    const specified = [...Object.keys(lowercase).slice(0, 15), ...Object.keys(uppercase).slice(0, 7), 'RATE_LIMIT_EXCEEDED', 'INTERNAL_ERROR']
+    assert.deepEqual(specified.filter((code) => !codes.includes(code)), [])
+  })
+})
