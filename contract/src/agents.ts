@@ -218,7 +218,6 @@ export const createAgent = defineOperation({
     'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
   scope: 'agents:write',
   bucket: 'agents.create',
-  revisioned: true,
   body: Type.Object({
     name: NameText(bounds.agent_name, 'Unique in the project.'),
     description: Type.Optional(Type.String({ maxLength: bounds.agent_description })),
