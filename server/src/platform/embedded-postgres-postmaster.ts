@@ -164,7 +164,8 @@ async function forgetPredecessor({ dir, socket_dir }: Cluster): Promise<void> {
   if (text !== '') await writeFile(file, text.replace(/^.*/, String(process.pid)))
 }
 
-function sendSignal(pid: number, signal: NodeJS.Signals): void {
+/** Sends a signal, and takes no notice of a process that is gone. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     if (pid > 0) process.kill(pid, signal)
   } catch {

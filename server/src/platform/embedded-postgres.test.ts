@@ -213,6 +213,26 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await until(async () => !(await isServer(pid)), 'the server is gone')
   })
 
+  it('shuts down when the service ends while it is still starting', async () => {
+    const module = new URL('./embedded-postgres.ts', import.meta.url).href
+    const code = `import { existsSync } from 'node:fs'
+      import { startEmbeddedPostgres } from ${JSON.stringify(module)}
+      startEmbeddedPostgres({ data_dir: ${JSON.stringify(usual)}, log: { info() {}, error() {} } })
+      const file = ${JSON.stringify(join(usual, 'postgres', 'postmaster.pid'))}
+      setInterval(() => existsSync(file) && process.exit(), 0)`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+    children.push(child)
+    await once(child, 'exit')
+    await until(
+      () =>
+        stat(join(usual, 'postgres', 'postmaster.pid')).then(
+          () => false,
+          () => true,
+        ),
+      'the server is gone',
+    )
+  })
+
   it('starts where service and server were killed and another process has the server’s number', async () => {
     const { child, pid } = await service(usual)
     await killed(child)

@@ -4,6 +4,7 @@ import { type Cluster, port, prepareCluster } from './embedded-postgres-cluster.
 import {
   launchPostmaster,
   type Postmaster,
+  sendSignal,
   type ServerSettings,
   stopPostmaster,
 } from './embedded-postgres-postmaster.ts'
@@ -54,103 +55,93 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const began_ms = performance.now()
   const cluster = await prepareCluster(data_dir)
   const life = new AbortController()
-  let current = await launchUntilReady(
-    cluster,
-    settings,
-    log,
-    signal ? AbortSignal.any([signal, life.signal]) : life.signal,
-  )
+  let current: Postmaster | undefined
+  const launch = (until: AbortSignal): Promise<Postmaster> =>
+    launchUntilReady(cluster, settings, log, until, (postmaster) => (current = postmaster))
+  const onExit = (): void => void (current && sendSignal(current.pid, 'SIGINT'))
+  process.once('exit', onExit)
+
+  const first = await launch(signal ? AbortSignal.any([signal, life.signal]) : life.signal).catch((error: unknown) => {
+    process.off('exit', onExit)
+    throw error
+  })
   log.info(
-    { pid: current.pid, is_adopted: current.isAdopted, duration_ms: Math.round(performance.now() - began_ms) },
+    { pid: first.pid, is_adopted: first.isAdopted, duration_ms: Math.round(performance.now() - began_ms) },
     'PostgreSQL is ready',
   )
-
-  const onExit = (): void => void quietly(() => process.kill(current.pid, 'SIGINT'))
-  process.once('exit', onExit)
-  const supervision = supervise(
-    () => current,
-    async () => (current = await launchUntilReady(cluster, settings, log, life.signal)),
-    log,
-    life.signal,
-  )
+  const supervision = supervise(first, () => launch(life.signal), log, life.signal)
   return {
     connection: { host: cluster.socket_dir, port, user: 'cadre', database: 'cadre', ssl: false },
     get pid() {
-      return current.pid
+      return (current ?? first).pid
     },
     async stop() {
       life.abort()
       process.off('exit', onExit)
       await supervision
-      await stopPostmaster(current, stopTimeout_ms)
+      await stopPostmaster(current ?? first, stopTimeout_ms)
     },
   }
 }
 
 /** Restarts the server whenever it ends, until `signal`. */
 async function supervise(
-  current: () => Postmaster,
-  restart: () => Promise<Postmaster>,
+  first: Postmaster,
+  launch: () => Promise<Postmaster>,
   log: EmbeddedPostgresLog,
   signal: AbortSignal,
 ): Promise<void> {
   let pause_ms = 0
-  let readySince_ms = performance.now()
   const aborted = new Promise<undefined>((resolve) =>
     signal.addEventListener('abort', () => resolve(undefined), { once: true }),
   )
-  while (!signal.aborted) {
-    const cause = await Promise.race([current().exited, aborted])
+  for (let server: Postmaster | undefined = first; server;) {
+    const readySince_ms = performance.now()
+    const cause = await Promise.race([server.exited, aborted])
     if (cause === undefined) return
-    const complaint = await current()
-      .complaint()
-      .catch(() => undefined)
-    log.error({ pid: current().pid, cause, complaint }, 'PostgreSQL ended and is restarted')
+    const complaint = await server.complaint().catch(() => undefined)
+    log.error({ pid: server.pid, cause, complaint }, 'PostgreSQL ended and is restarted')
     if (performance.now() - readySince_ms > healthyAfter_ms) pause_ms = 0
-    for (let isBack = false; !isBack && !signal.aborted;) {
+    server = undefined
+    while (!server && !signal.aborted) {
       await sleep(pause_ms, undefined, { signal }).catch(() => {})
       pause_ms = Math.min(Math.max(50, pause_ms * 2), restartPauseMax_ms)
-      if (signal.aborted) return
-      try {
-        const { pid } = await restart()
-        readySince_ms = performance.now()
-        isBack = true
-        log.info({ pid }, 'PostgreSQL is ready again')
-      } catch (error) {
+      server = await launch().catch((error: unknown) => {
         if (!signal.aborted) log.error({ err: error, next_ms: pause_ms }, 'PostgreSQL could not be restarted')
-      }
+        return undefined
+      })
     }
+    if (server) log.info({ pid: server.pid }, 'PostgreSQL is ready again')
   }
 }
 
-/** Launches the server and waits for its first connection; where that fails, nothing is left running. */
+/**
+ * Launches the server and waits for its first connection; where that fails, nothing is left running. `onLaunch` is told
+ * the server as soon as there is one.
+ */
 async function launchUntilReady(
   cluster: Cluster,
   settings: ServerSettings,
   log: EmbeddedPostgresLog,
   signal: AbortSignal,
+  onLaunch: (postmaster: Postmaster) => void,
 ): Promise<Postmaster> {
   const lingersUntil_ms = performance.now() + lingeringTimeout_ms
   for (;;) {
     signal.throwIfAborted()
     const postmaster = await launchPostmaster(cluster, settings)
+    onLaunch(postmaster)
     try {
       await waitUntilReady(postmaster, cluster, log, signal)
       signal.throwIfAborted()
       return postmaster
     } catch (error) {
       await stopPostmaster(postmaster, stopTimeout_ms)
-      const mayPass = error instanceof Ended && error.isInTheWay && performance.now() < lingersUntil_ms
-      if (!mayPass) throw error instanceof Ended ? error.explained() : error
+      if (!(error instanceof Ended)) throw error
+      // One that was taken over may have been dying already.
+      const mayPass = error.isInTheWay || postmaster.isAdopted
+      if (!mayPass || performance.now() > lingersUntil_ms) throw error.explained()
     }
     await sleep(50, undefined, { signal })
-  }
-}
-
-function quietly(work: () => void): void {
-  try {
-    work()
-  } catch {
-    // The process is gone already.
   }
 }
