@@ -44,8 +44,15 @@ interface Payload {
   signals: Partial<Record<SignalKind, string[]>>
 }
 
+export interface BusOptions {
+  database: Database
+  log: Logger
+  /** Run first on every connection that listens: what is to last as long as the process does. */
+  presence?: { text: string; values: unknown[] }
+}
+
 /** Opens the bus of this process on one connection of its own; reconnects by itself until closed. */
-export function openBus({ database, log }: { database: Database; log: Logger }): Bus {
+export function openBus({ database, log, presence }: BusOptions): Bus {
   const origin = randomBytes(6).toString('base64url')
   const listeners = new Map<SignalKind, Set<SignalListener>>()
   const gapListeners = new Set<() => void>()
@@ -86,6 +93,7 @@ export function openBus({ database, log }: { database: Database; log: Logger }):
   }
   const listening = keepListening({
     settings: database.settings,
+    presence,
     signal: closing.signal,
     log,
     receive,
@@ -146,6 +154,7 @@ function payloads(origin: string, signals: Payload['signals']): string[] {
 
 interface Listening {
   settings: pg.ClientConfig
+  presence: { text: string; values: unknown[] } | undefined
   signal: AbortSignal
   log: Logger
   receive: (payload: string | undefined) => void
@@ -153,7 +162,7 @@ interface Listening {
 }
 
 /** Holds a connection that listens, and makes a new one whenever it is lost, until the signal aborts. */
-async function keepListening({ settings, signal, log, receive, connected }: Listening): Promise<void> {
+async function keepListening({ settings, presence, signal, log, receive, connected }: Listening): Promise<void> {
   for (let again = false; !signal.aborted; ) {
     const client = new pg.Client(settings)
     const lost = Promise.withResolvers<void>()
@@ -168,6 +177,7 @@ async function keepListening({ settings, signal, log, receive, connected }: List
     let heartbeat: NodeJS.Timeout | undefined
     try {
       await client.connect()
+      if (presence) await client.query(presence.text, presence.values)
       await client.query(`listen ${channel}`)
       connected(again)
       again = true

@@ -17,6 +17,7 @@ export type IdPrefix =
   | 'aud'
   | 'req'
   | 'client'
+  | 'worker'
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'
 

@@ -1,0 +1,135 @@
+import { isFinished } from '#contract/task-lifecycle.ts'
+import type { Sql } from '../platform/database.ts'
+import { canceled, readReceipt } from './cancel.ts'
+import { agentHolds, expired, failed, waiting } from './endings.ts'
+import type { Job, Queue } from './queue.ts'
+import { Run } from './run.ts'
+import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { listSteps, listTaskWork, lockTasks, type LockedTask, type TaskWork } from './task-rows.ts'
+
+export interface ClaimOptions {
+  sql: Sql
+  queue: Queue
+  worker_id: string
+  count: number
+  /** Active tasks of one project at most, over all processes. */
+  perProject: number
+  /** Values of an agent's environment variables, for redaction. */
+  secretsOf: (agent_id: string, environment: Buffer | null) => readonly string[]
+}
+
+export interface Claimed {
+  runs: Run[]
+  /** Jobs that were fetched, whatever became of them: as many as asked for means that there are more. */
+  fetched: number
+  published: PublishedEvents[]
+}
+
+/**
+ * Takes tasks from the queue: fetching their jobs and taking the tasks is one transaction, so a job is never active
+ * without a worker that knows of it. A job whose task may not run now is taken out of the queue instead: its task was
+ * canceled, its agent is paused, its time is over.
+ */
+export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
+  const { sql, queue, worker_id, count, perProject, secretsOf } = options
+  return sql.begin(async (tx) => {
+    const jobs = await queue.fetch(tx, count, perProject)
+    if (jobs.length === 0) return { runs: [], fetched: 0, published: [] }
+    const tasks = await lockTasks(tx, jobs.map(({ task_id }) => task_id))
+    const found = jobs.map((job) => ({ job, task: named(job, tasks.get(job.task_id)) }))
+    const works = await listTaskWork(tx, found.filter(({ task }) => task && !mayNotRun(task)).map(({ job }) => job.task_id))
+
+    const changes: TaskChange[] = []
+    const taken: { task: LockedTask; work: TaskWork; change: TaskChange }[] = []
+    for (const { task } of found) {
+      if (!task) continue
+      const work = works.get(task.id)
+      const change = work ? take(task, work, worker_id) : await putAside(tx, task)
+      changes.push(change)
+      if (work) taken.push({ task, work, change })
+    }
+    const published = await applyChanges(tx, queue, changes)
+    await queue.discard(tx, found.filter(({ task }) => !task).map(({ job }) => job.id))
+    const begun = taken.filter(({ task }) => task.attempt > 0).map(({ task }) => task.id)
+    const steps = begun.length > 0 ? await listSteps(tx, begun) : new Map()
+    const runs = taken.map(({ task, work, change }) => new Run({
+      claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+      task,
+      work,
+      steps: steps.get(task.id) ?? [],
+      expires_at: change.expires_at ?? task.expires_at,
+      secrets: secretsOf(task.agent_id, work.environment),
+    }))
+    return { runs, fetched: jobs.length, published }
+  })
+}
+
+/** The task of a fetched job, with the attempt fetched; undefined where it no longer names this job. */
+function named(job: Job, task: LockedTask | undefined): LockedTask | undefined {
+  if (!task || task.job_id !== job.id || isFinished(task.status) || job.attempt <= task.job_attempt) return undefined
+  // The queue itself gave the job back although its worker had not been found dead: its last resort.
+  const crashes = task.status === 'running' && task.worker_id !== null ? task.crashes + 1 : task.crashes
+  return { ...task, crashes, job_attempt: job.attempt }
+}
+
+function mayNotRun(task: LockedTask): boolean {
+  return !task.agent || task.cancel !== null || isOver(task) || agentHolds(task) !== undefined || task.crashes >= task.max_attempts
+}
+
+function isOver({ expires_at, now }: LockedTask): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= Date.parse(now)
+}
+
+async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange> {
+  const job = { kind: 'end' } as const
+  // Created while its agent was being deleted: to be purged with the rest.
+  if (!task.agent) await tx`insert into removed_agent (agent_id) values (${task.agent_id}) on conflict do nothing`
+  if (!task.agent || task.cancel) {
+    const request = task.cancel ?? { reason: 'The agent was deleted.', mode: 'force' as const, user_id: task.created_by }
+    return { ...canceled(task, request, await readReceipt(tx, task.id)), job }
+  }
+  if (isOver(task)) return { ...expired(task), task, job }
+  const held = agentHolds(task)
+  if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }
+  const message = `${task.crashes} workers died while they worked on this task.`
+  return { ...failed(task, { code: 'attempts_exhausted', message, retryable: true, step_id: null }), task, job }
+}
+
+function take(task: LockedTask, work: TaskWork, worker_id: string): TaskChange {
+  const attempt = task.attempt + 1
+  const seconds = work.timeout_seconds ?? work.config.timeout_seconds
+  const first = task.started_at === null
+  const limit = first ? { expires_at: seconds ? new Date(Date.parse(task.now) + seconds * 1000).toISOString() : null } : {}
+  return {
+    task,
+    status: 'running',
+    wait: null,
+    claimed: { worker_id, job_attempt: task.job_attempt },
+    crashes: task.crashes,
+    ...limit,
+    ...told(task, attempt),
+    ...(first ? { logs: [...told(task, attempt).logs, ...unknownTools(work)] } : {}),
+  }
+}
+
+function told(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'events' | 'logs'>> {
+  if (task.status === 'queued') {
+    return { events: [{ type: 'task.started', data: { attempt } }], logs: [{ level: 'info', message: 'Task started', context: { attempt } }] }
+  }
+  if (task.status === 'waiting') {
+    const reason = task.wait?.reason ?? null
+    return { events: [{ type: 'task.resumed', data: { attempt, reason } }], logs: [{ level: 'info', message: 'Task resumed', context: { attempt, reason } }] }
+  }
+  const reason = task.crashes > 0 ? 'worker_lost' : 'handed_back'
+  return {
+    events: [{ type: 'task.retrying', data: { attempt, reason } }],
+    logs: [{ level: task.crashes > 0 ? 'warn' : 'info', message: 'Task taken over from another worker', context: { attempt, reason } }],
+  }
+}
+
+/** Names with no tool behind them are left out (decision D40). */
+function unknownTools({ config }: TaskWork): Required<TaskChange>['logs'] {
+  const tools = config.tools ?? []
+  if (tools.length === 0) return []
+  return [{ level: 'warn', message: `No tool is named ${tools.slice(0, 20).join(', ')}: left out`, context: { tools } }]
+}

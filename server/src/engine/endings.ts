@@ -1,0 +1,111 @@
+import { agentMayWork } from '#contract/task-lifecycle.ts'
+import { lastText } from './conversation.ts'
+import type { Decide } from './journal.ts'
+import type { Run } from './run.ts'
+import type { TaskChange } from './task-changes.ts'
+import type { LockedTask, TaskError, TaskOutput, Wait } from './task-rows.ts'
+
+type Change = ReturnType<Decide>
+
+/** A task that ended well. */
+export function completed(task: LockedTask, run: Run, output: TaskOutput): Change {
+  const { usage } = run
+  return {
+    status: 'completed',
+    wait: null,
+    output,
+    usage,
+    job: { kind: 'end' },
+    events: [{ type: 'task.completed', data: { output, usage } }],
+    logs: [{ level: 'info', message: 'Task completed', context: { ...spent(run), duration_seconds: duration_seconds(task) } }],
+    outbox: [{ type: 'agent.completed', data: { agent: eventAgent(task), task: eventTask(task, 'completed') } }],
+  }
+}
+
+/** A task that ended badly, after all that could be tried; what there is of an answer is kept. */
+export function failed(task: LockedTask, error: TaskError, run?: Run): Change {
+  return ended(task, 'failed', error, run)
+}
+
+/** A task whose time is over: of waiting in the queue, or of running (tasks 4). */
+export function expired(task: LockedTask, run?: Run): Change {
+  const error = task.started_at === null
+    ? { code: 'queue_ttl_exceeded', message: 'The task was not started within queue_ttl_seconds.', retryable: true, step_id: null }
+    : { code: 'task_timeout', message: 'The task took longer than timeout_seconds.', retryable: true, step_id: run?.steps.at(-1)?.id ?? null }
+  return ended(task, 'expired', error, run)
+}
+
+function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Run | undefined): Change {
+  const text = run && lastText(run.steps, run.unfinished)
+  const output = text === undefined ? null : { content: text, data: null }
+  const usage = run?.usage ?? task.usage
+  const severity = error.code === 'provider_credentials_refused' ? 'critical' : 'medium'
+  const told = { code: error.code, message: error.message }
+  return {
+    status,
+    wait: null,
+    output,
+    error,
+    usage,
+    job: { kind: task.worker_id === null && run === undefined ? 'forget' : 'end' },
+    events: [{ type: `task.${status}`, data: { error, output, usage } }],
+    logs: [{ level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } }],
+    outbox: [
+      { type: 'agent.failed', data: { agent: eventAgent(task), task: eventTask(task, status), error: told } },
+      {
+        type: 'error.occurred',
+        data: {
+          error: { ...told, severity, affected_resources: [task.agent_id, task.id] },
+          user_id: task.created_by,
+          request_id: task.request_id,
+        },
+      },
+    ],
+  }
+}
+
+/** Puts a task aside until its agent runs again, or until a moment. */
+export function waiting(task: LockedTask, reason: Wait['reason'], until: Date | undefined): Change {
+  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids: [] }
+  return {
+    status: 'waiting',
+    wait,
+    job: until ? { kind: 'again', start_after: until } : { kind: 'end' },
+    events: [{ type: 'task.waiting', data: { wait } }],
+  }
+}
+
+/** Why a task's agent keeps it from working; undefined where it does not. */
+export function agentHolds({ agent }: LockedTask): 'agent_paused' | 'agent_stopped' | undefined {
+  if (!agent || agentMayWork(agent)) return undefined
+  return (agent.status === 'updating' ? agent.settles_to : agent.status) === 'paused' ? 'agent_paused' : 'agent_stopped'
+}
+
+/** Joins the change that a finished step made with what happens next; both become one write. */
+export function joined(first: Change | undefined, next: Change): Change {
+  if (!first) return next
+  return {
+    ...first,
+    ...next,
+    steps: [...(first.steps ?? []), ...(next.steps ?? [])],
+    events: [...(first.events ?? []), ...(next.events ?? [])],
+    logs: [...(first.logs ?? []), ...(next.logs ?? [])],
+  }
+}
+
+/** An agent as events carry it (decision D93). */
+export function eventAgent({ agent_id, project_id, agent }: LockedTask): Record<string, unknown> {
+  return { id: agent_id, name: agent?.name ?? '', project_id: `proj_${project_id}`, status: agent?.status ?? 'stopped' }
+}
+
+function eventTask(task: LockedTask, status: TaskChange['status']): Record<string, unknown> {
+  return { id: task.id, status, started_at: task.started_at, finished_at: task.now, duration_seconds: duration_seconds(task) }
+}
+
+function duration_seconds({ started_at, now }: LockedTask): number {
+  return started_at === null ? 0 : (Date.parse(now) - Date.parse(started_at)) / 1000
+}
+
+function spent({ usage }: Run): Record<string, unknown> {
+  return { steps: usage.steps, input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+}

@@ -1,0 +1,98 @@
+import type { Sql } from '../platform/database.ts'
+import type { PublishedEvents } from './task-changes.ts'
+import { applyChanges } from './task-changes.ts'
+import type { Queue } from './queue.ts'
+import { lockTasks } from './task-rows.ts'
+
+/** How often a worker says that it lives. */
+export const heartbeat_ms = 1000
+/**
+ * A worker unseen for this long is dead if it does not hold its lock either: its process is gone, PostgreSQL noticed at
+ * once. One that still holds it may only be busy.
+ */
+const silent_seconds = 3
+/** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
+const lease_seconds = 15
+const batch = 500
+
+/** A worker as its row: `instance` is the data folder or host that only one process at a time works for. */
+export interface WorkerIdentity {
+  id: string
+  instance: string
+  slots: number
+}
+
+const presenceSeed = 1984
+
+/**
+ * Taken on a connection of the process's own, which PostgreSQL closes when the process is gone: the lock tells that a
+ * worker lives. Shared, so that a new connection need not wait for the end of a lost one.
+ */
+export function presenceLock(worker_id: string): { text: string; values: unknown[] } {
+  return { text: 'select pg_advisory_lock_shared(hashtextextended($1, $2))', values: [worker_id, presenceSeed] }
+}
+
+export async function registerWorker(sql: Sql, { id, instance, slots }: WorkerIdentity): Promise<void> {
+  await sql`
+    insert into worker (id, instance, slots) values (${id}, ${instance}, ${slots})
+    on conflict (id) do update set seen_at = now(), slots = excluded.slots`
+}
+
+/** Says that the worker lives; gives the slots of all that do, and whether this one's row was still there. */
+export async function heartbeat(sql: Sql, id: string): Promise<{ registered: boolean; slots: number }> {
+  const [row] = await sql<{ registered: boolean; slots: number }>`
+    with me as (update worker set seen_at = now() where id = ${id} returning id)
+    select exists (select from me) as registered,
+      (select coalesce(sum(slots), 0) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as slots`
+  return row!
+}
+
+/** Workers that are dead: earlier ones of this instance at once, others by lock and lease. */
+export async function listDeadWorkers(sql: Sql, me: Pick<WorkerIdentity, 'id' | 'instance'>): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select w.id from worker w
+    where w.id <> ${me.id} and (
+      (w.instance = ${me.instance} and w.started_at < (select started_at from worker where id = ${me.id}))
+      or w.seen_at < now() - make_interval(secs => ${lease_seconds})
+      or (w.seen_at < now() - make_interval(secs => ${silent_seconds}) and not exists (
+        select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+          and l.database = (select oid from pg_database where datname = current_database())
+          and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(w.id, ${presenceSeed}))))`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Gives back the tasks of a dead worker, in batches, and forgets it. Whoever fetches them next goes on from their last
+ * finished step; the dead one, should it still twitch, can write nothing more.
+ */
+export async function buryWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
+  let given = 0
+  for (;;) {
+    const { count } = await giveBackTasks(sql, queue, worker_id, { crashed: true, except: [] })
+    given += count
+    if (count < batch) break
+  }
+  await sql`delete from worker w where id = ${worker_id} and not exists (select from task where worker_id = ${worker_id} and status = 'running')`
+  return given
+}
+
+/** Gives back tasks that a worker holds by their rows, but for those in `except`. */
+export async function giveBackTasks(
+  sql: Sql,
+  queue: Queue,
+  worker_id: string,
+  { crashed, except }: { crashed: boolean; except: readonly string[] },
+): Promise<{ count: number; published: PublishedEvents[] }> {
+  return sql.begin(async (tx) => {
+    const held = await tx<{ id: string }>`
+      select id from task where worker_id = ${worker_id} and status = 'running' and id <> all(${[...except]}) order by id limit ${batch}`
+    const tasks = [...(await lockTasks(tx, held.map(({ id }) => id))).values()]
+    const theirs = tasks.filter((task) => task.worker_id === worker_id && task.status === 'running')
+    const published = await applyChanges(tx, queue, theirs.map((task) => ({
+      task,
+      crashes: task.crashes + (crashed ? 1 : 0),
+      job: { kind: 'back' as const },
+    })))
+    return { count: held.length, published }
+  })
+}

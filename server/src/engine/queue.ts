@@ -1,0 +1,148 @@
+import pg from 'pg'
+import { PgBoss, type Db } from 'pg-boss'
+import type { Logger } from 'pino'
+import type { Database, Fragment, Sql } from '../platform/database.ts'
+
+/** What is put into the queue for a task: a job says only which task, everything else is in the task's row. */
+export interface NewJob {
+  /** A UUID of the caller's choice, so that the task's row can name it in the same statement. */
+  id: string
+  task_id: string
+  project_id: number
+  /** 0 to 9; higher ones are fetched first. */
+  priority: number
+  /** Not before; undefined means now. */
+  start_after?: Date | undefined
+}
+
+/** A job that this process fetched. `attempt` rises with every fetch of the same job. */
+export interface Job {
+  id: string
+  attempt: number
+  task_id: string
+}
+
+export type JobAttempt = Pick<Job, 'id' | 'attempt'>
+
+/**
+ * The queue: pg-boss on our own PostgreSQL, so that a task, its job and its events are one transaction. All that is
+ * done to jobs happens in a transaction of the caller.
+ *
+ * A job that is done is deleted: the history is the task's, and a small table keeps fetching fast.
+ */
+export interface Queue {
+  /** Resolves when the queue's own schema exists and jobs can be sent. */
+  ready: Promise<void>
+  send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
+  /**
+   * Fetches at most `count` jobs, by priority and age, and marks them active. `perProject` bounds how many jobs of one
+   * project are active at once, over all processes: fairness behind somebody's backlog.
+   */
+  fetch(tx: Sql, count: number, perProject: number): Promise<Job[]>
+  /** Ends jobs. One that was fetched again meanwhile is left alone. */
+  remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
+  /** Ends jobs whatever their attempt: those whose task no longer names them. */
+  discard(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
+  giveBack(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Stops its maintenance. Jobs stay as they are. */
+  close(): Promise<void>
+}
+
+const name = 'task'
+const schema = 'pgboss'
+/** The queue's own expiry is the last resort behind our leases; a claim lasts an hour at most (see run-task). */
+const expire_seconds = 86_400
+/** Jobs that wait are never thrown away. */
+const retention_seconds = 10 * 365 * 86_400
+/** How often a job is given back is bounded by the task's max_attempts, not here. */
+const retriesMax = 1_000_000
+const maintenanceTimeout_ms = 120_000
+const superviseInterval_seconds = 60
+/** How many jobs one fetch takes at most. */
+export const fetchMax = 64
+
+/** Opens the queue. Its schema is made or checked in the background: see `ready`. */
+export function openQueue({ database, log }: { database: Database; log: Logger }): Queue {
+  const own = ownDatabase(database, log)
+  const boss = new PgBoss({ db: own.db, schema, schedule: false, superviseIntervalSeconds: superviseInterval_seconds })
+  boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'the queue warns'))
+  const ready = start(boss)
+  // Whoever needs the queue sees the failure; without this line it would also end the process.
+  ready.catch(() => {})
+
+  return {
+    ready,
+    async send(tx, jobs) {
+      if (jobs.length === 0) return
+      await ready
+      const inserts = jobs.map(({ id, task_id, project_id, priority, start_after }) => ({
+        id,
+        data: { task_id },
+        priority,
+        group: { id: String(project_id) },
+        ...(start_after ? { startAfter: start_after } : {}),
+      }))
+      await boss.insert(name, inserts, { db: prepared(tx) })
+    },
+    async fetch(tx, count, perProject) {
+      await ready
+      // The number is part of the statement's text: powers of two keep the prepared statements few.
+      const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
+      const jobs = await boss.fetch<{ task_id: string }>(name, { db: prepared(tx), batchSize, groupConcurrency: perProject })
+      return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
+    },
+    async remove(tx, jobs) {
+      if (jobs.length === 0) return
+      await ready
+      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, { db: prepared(tx) })
+    },
+    async discard(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await boss.deleteJob(name, [...ids], { db: prepared(tx) })
+    },
+    async giveBack(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await boss.fail(name, [...ids], null as never, { db: prepared(tx) })
+    },
+    async close() {
+      await ready.catch(() => {})
+      await boss.stop({ graceful: false, close: false })
+      await own.close()
+    },
+  }
+}
+
+async function start(boss: PgBoss): Promise<void> {
+  await boss.start()
+  if (await boss.getQueue(name)) return
+  await boss.createQueue(name, { retryLimit: retriesMax, retryDelay: 0, expireInSeconds: expire_seconds, retentionSeconds: retention_seconds })
+}
+
+/** A transaction of ours as pg-boss sees it. Its statements are named like ours, so PostgreSQL prepares them once. */
+function prepared(tx: Sql): Db {
+  return {
+    executeSql: async (text, values = []) => ({
+      // `run` reads only the text and the values of a fragment.
+      rows: await tx.run({ text, values } as Fragment),
+    }),
+  }
+}
+
+/** The connections of the queue's own upkeep: its statements may take longer than those of a request. */
+function ownDatabase(database: Database, log: Logger): { db: Db; close(): Promise<void> } {
+  const { types: _types, ...settings } = database.settings
+  const pool = new pg.Pool({
+    ...settings,
+    application_name: 'cadre queue',
+    options: `${settings.options ?? ''} -c statement_timeout=${maintenanceTimeout_ms}`,
+    query_timeout: maintenanceTimeout_ms,
+    max: 2,
+    idleTimeoutMillis: 5000,
+  })
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection of the queue was lost'))
+  return { db: { executeSql: (text, values) => pool.query(text, values) }, close: () => pool.end() }
+}

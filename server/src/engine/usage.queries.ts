@@ -1,0 +1,99 @@
+import { jsonb, type Sql } from '../platform/database.ts'
+
+/** What was consumed for an agent (spec 2.8). */
+export interface Consumption {
+  model_calls?: number
+  tool_calls?: number
+  input_tokens?: number
+  output_tokens?: number
+  /** Bytes. */
+  network_in?: number
+  network_out?: number
+  /** Seconds of one core, and bytes times seconds, by the rule of docs/guides/metrics.md. */
+  cpu_seconds?: number
+  memory_byte_seconds?: number
+  cpu_seconds_available?: number
+  memory_byte_seconds_available?: number
+  stored_bytes?: number
+}
+
+export interface AgentConsumption {
+  agent_id: string
+  /** The credential that tokens are counted for (decision D90); null counts for nobody. */
+  token_subject: string | null
+  /** Whether this is activity of the agent (decision D42). */
+  active: boolean
+  consumed: Consumption
+}
+
+const members = [
+  'model_calls', 'tool_calls', 'input_tokens', 'output_tokens', 'network_in', 'network_out', 'cpu_seconds', 'memory_byte_seconds',
+  'cpu_seconds_available', 'memory_byte_seconds_available', 'stored_bytes',
+] as const satisfies readonly (keyof Consumption)[]
+
+type Row = Record<(typeof members)[number], number> & { agent_id: string }
+
+/**
+ * Adds to the running minute of agents, to the running hour of their credentials, and moves `last_activity`. Rows are
+ * written in the order of their keys, so that two transactions never wait for each other.
+ */
+export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
+  const rows = sumByAgent(all)
+  if (rows.length > 0) {
+    await tx`
+      insert into agent_usage as u (agent_id, minute, model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
+        cpu_seconds, memory_byte_seconds, cpu_seconds_available, memory_byte_seconds_available, stored_bytes)
+      select agent_id, date_trunc('minute', now(), 'UTC'), model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
+        cpu_seconds, memory_byte_seconds, cpu_seconds_available, memory_byte_seconds_available, stored_bytes
+      from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(agent_id text, model_calls bigint, tool_calls bigint, input_tokens bigint,
+        output_tokens bigint, network_in bigint, network_out bigint, cpu_seconds float8, memory_byte_seconds float8,
+        cpu_seconds_available float8, memory_byte_seconds_available float8, stored_bytes bigint)
+      order by agent_id
+      on conflict (agent_id, minute) do update set model_calls = u.model_calls + excluded.model_calls,
+        tool_calls = u.tool_calls + excluded.tool_calls, input_tokens = u.input_tokens + excluded.input_tokens,
+        output_tokens = u.output_tokens + excluded.output_tokens, network_in = u.network_in + excluded.network_in,
+        network_out = u.network_out + excluded.network_out, cpu_seconds = u.cpu_seconds + excluded.cpu_seconds,
+        memory_byte_seconds = u.memory_byte_seconds + excluded.memory_byte_seconds,
+        cpu_seconds_available = u.cpu_seconds_available + excluded.cpu_seconds_available,
+        memory_byte_seconds_available = u.memory_byte_seconds_available + excluded.memory_byte_seconds_available,
+        stored_bytes = u.stored_bytes + excluded.stored_bytes`
+  }
+  await addTokens(tx, all)
+  const active = new Set(all.filter((one) => one.active).map(({ agent_id }) => agent_id))
+  if (active.size > 0) await touchAgents(tx, [...active])
+}
+
+function sumByAgent(all: readonly AgentConsumption[]): Row[] {
+  const rows = new Map<string, Row>()
+  for (const { agent_id, consumed } of all) {
+    const row = rows.get(agent_id) ?? ({ agent_id, ...Object.fromEntries(members.map((member) => [member, 0])) } as Row)
+    for (const member of members) row[member] += consumed[member] ?? 0
+    rows.set(agent_id, row)
+  }
+  return [...rows.values()].filter((row) => members.some((member) => row[member] > 0))
+}
+
+async function addTokens(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
+  const tokens = new Map<string, number>()
+  for (const { token_subject, consumed } of all) {
+    const used = (consumed.input_tokens ?? 0) + (consumed.output_tokens ?? 0)
+    if (token_subject !== null && used > 0) tokens.set(token_subject, (tokens.get(token_subject) ?? 0) + used)
+  }
+  if (tokens.size === 0) return
+  await tx`
+    insert into token_usage as u (subject, hour, tokens)
+    select subject, date_trunc('hour', now(), 'UTC'), tokens
+    from unnest(${[...tokens.keys()]}::text[], ${[...tokens.values()]}::bigint[]) as c(subject, tokens) order by subject
+    on conflict (subject, hour) do update set tokens = u.tokens + excluded.tokens`
+}
+
+/**
+ * An agent that somebody else is changing right now is left out instead of waited for: its actions lock the agent
+ * before its tasks, and this transaction holds tasks already. A second is fine enough.
+ */
+async function touchAgents(tx: Sql, agent_ids: string[]): Promise<void> {
+  await tx`
+    update agent set last_activity = now() where id in (
+      select id from agent where id = any(${agent_ids}) and (last_activity is null or last_activity < now() - interval '1 second')
+      order by id for no key update skip locked)`
+}

@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Bus } from '../events/streams-bus.ts'
+import { isPassing, LeaseLost } from './journal.ts'
+import { failed } from './endings.ts'
+import { checkBreaker } from './circuit-breaker.ts'
+import { claimTasks, type ClaimOptions } from './claim.ts'
+import { fetchMax } from './queue.ts'
+import { runTask, type RunContext } from './run-task.ts'
+import type { Run } from './run.ts'
+import type { TaskError } from './task-rows.ts'
+import type { UsageMeter } from './usage-meter.ts'
+
+/** How long an idle worker sleeps where nobody wakes it: a lost signal costs no more than this. */
+const poll_ms = 500
+/** After a failure of the database; doubled up to the most. */
+const backoff_ms = { first: 100, most: 5000 }
+/** While there is a backlog, freed slots gather this long, so that one fetch fills several. */
+const gather_ms = 2
+/** At a stop: how long calls in flight may go on before they are aborted. */
+const grace_ms = 5000
+/** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
+const projectShare = 0.75
+
+export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'secretsOf'> {
+  id: string
+  /** Tasks that run at the same time. */
+  slots: number
+  bus: Bus
+  context: Omit<RunContext, 'isClosing'>
+  meter: UsageMeter
+  log: Logger
+  /** Told after each claim and each finished task, for events that are to be published. */
+  publish: (published: Awaited<ReturnType<typeof claimTasks>>['published']) => void
+}
+
+/**
+ * Runs tasks: one loop fetches as many as there are free slots, woken by signals, by freed slots, and by a poll as the
+ * backstop. What a task needs beyond that is in the database, so a worker that is killed loses nothing.
+ */
+export class Worker {
+  readonly #options: WorkerOptions
+  readonly #runs = new Map<string, Run>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
+  readonly #leave: (() => void)[]
+  #wake = Promise.withResolvers<void>()
+  #isWoken = false
+  /** The last fetch was full, so there is more. */
+  #hasMore = false
+  #loop: Promise<void> = Promise.resolve()
+  #claiming: Promise<unknown> = Promise.resolve()
+  /** Slots of all workers that live. */
+  #slotsOfAll: number
+
+  constructor(options: WorkerOptions) {
+    this.#options = options
+    this.#slotsOfAll = options.slots
+    const { bus } = options
+    this.#leave = [
+      bus.on('jobs', () => this.wake()),
+      bus.onGap(() => this.wake()),
+      bus.on('agent', (agent_id) => void this.#agentChanged(agent_id)),
+      bus.on('cancel', (task_id) => this.#runs.get(task_id)?.interrupt('cancel')),
+    ]
+  }
+
+  start(): void {
+    this.#loop = this.#fetchLoop()
+  }
+
+  /** There may be something to fetch. */
+  wake(): void {
+    this.#isWoken = true
+    this.#wake.resolve()
+  }
+
+  get running(): number {
+    return this.#runs.size
+  }
+
+  setSlotsOfAll(slots: number): void {
+    this.#slotsOfAll = Math.max(slots, this.#options.slots)
+  }
+
+  /** Runs `look` with the tasks that this worker works on, while it claims no others. */
+  async withTasks<T>(look: (task_ids: string[]) => Promise<T>): Promise<T> {
+    const before = this.#claiming
+    const looked = before.then(() => look([...this.#runs.keys()]))
+    this.#claiming = looked.catch(() => {})
+    return looked
+  }
+
+  /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
+  async stop(): Promise<void> {
+    for (const leave of this.#leave) leave()
+    this.#closing.abort()
+    this.wake()
+    await this.#loop
+    const interrupt = setTimeout(() => {
+      for (const run of this.#runs.values()) run.interrupt('shutdown')
+    }, grace_ms)
+    await Promise.all(this.#running)
+    clearTimeout(interrupt)
+  }
+
+  async #fetchLoop(): Promise<void> {
+    for (let wait_ms = backoff_ms.first; !this.#closing.signal.aborted; ) {
+      try {
+        await this.#fetch()
+        wait_ms = backoff_ms.first
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'tasks could not be fetched; trying again')
+        await delay(wait_ms, undefined, { signal: this.#closing.signal }).catch(() => {})
+        wait_ms = Math.min(wait_ms * 2, backoff_ms.most)
+      }
+      await this.#sleep()
+    }
+  }
+
+  async #sleep(): Promise<void> {
+    const free = this.#options.slots - this.#runs.size
+    if (this.#hasMore && free > 0) {
+      // In saturation a fetch for each freed slot would cost more than the task.
+      if (free < Math.min(fetchMax, this.#options.slots) / 4) await delay(gather_ms)
+      return
+    }
+    if (!this.#isWoken) {
+      const timer = setTimeout(() => this.#wake.resolve(), poll_ms)
+      await this.#wake.promise
+      clearTimeout(timer)
+    }
+  }
+
+  async #fetch(): Promise<void> {
+    this.#isWoken = false
+    this.#wake = Promise.withResolvers()
+    const count = this.#options.slots - this.#runs.size
+    if (count <= 0) return
+    await this.#claiming
+    const claiming = this.#claim(count)
+    this.#claiming = claiming.catch(() => {})
+    await claiming
+  }
+
+  async #claim(count: number): Promise<void> {
+    const { sql, queue, id, secretsOf, publish } = this.#options
+    const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
+    const { runs, fetched, published } = await claimTasks({ sql, queue, worker_id: id, count, perProject, secretsOf })
+    this.#hasMore = fetched > 0
+    publish(published)
+    for (const run of runs) this.#begin(run)
+  }
+
+  #begin(run: Run): void {
+    this.#runs.set(run.claim.task_id, run)
+    this.#options.meter.begin(run.agent_id)
+    const running = this.#run(run).finally(() => {
+      run.end()
+      this.#options.meter.end(run.agent_id)
+      this.#runs.delete(run.claim.task_id)
+      this.#running.delete(running)
+      if (this.#hasMore) this.wake()
+    })
+    this.#running.add(running)
+  }
+
+  async #run(run: Run): Promise<void> {
+    const { context, log, sql } = this.#options
+    try {
+      const error = await runTask(run, { ...context, isClosing: () => this.#closing.signal.aborted })
+      if ((error || run.expired) && (await checkBreaker(sql, run.agent_id))) this.#options.bus.tell('agent', run.agent_id)
+    } catch (error) {
+      if (error instanceof LeaseLost) return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
+      log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
+      // Where the database is away the lease tells others, or the next heartbeat gives the task back.
+      if (!isPassing(error)) await this.#failInternally(run)
+    }
+  }
+
+  /** A mistake of ours ends the task with a clear code instead of being repeated for ever. */
+  async #failInternally(run: Run): Promise<void> {
+    const error: TaskError = { code: 'internal_error', message: 'Something went wrong on our side.', retryable: true, step_id: null }
+    await this.#options.context.journal.write(run.claim, (task) => failed(task, error, run)).catch((cause: unknown) => {
+      if (!(cause instanceof LeaseLost)) this.#options.log.error({ err: cause, task_id: run.claim.task_id }, 'a task could not be failed')
+    })
+  }
+
+  /** A stopped or deleted agent's calls are aborted; a paused one's end by themselves. */
+  async #agentChanged(agent_id: string): Promise<void> {
+    const runs = [...this.#runs.values()].filter((run) => run.agent_id === agent_id)
+    if (runs.length === 0) return
+    try {
+      const [agent] = await this.#options.sql<{ state: string }>`
+        select case when status = 'updating' then settles_to else status end as state from agent where id = ${agent_id}`
+      if (agent && ['running', 'creating', 'paused'].includes(agent.state)) return
+    } catch (error) {
+      this.#options.log.warn({ err: error, agent_id }, 'the state of an agent could not be read; its calls are aborted')
+    }
+    for (const run of runs) run.interrupt('agent')
+  }
+}
