@@ -60,7 +60,11 @@ interface Link {
   target: string
 }
 
-async function completeLinks(root: string, links_dir: string): Promise<string | undefined> {
+/**
+ * Makes the library links that the package lists and lacks. Undefined when they are where they belong, else the folder
+ * that they were made in instead.
+ */
+export async function completeLinks(root: string, links_dir: string): Promise<string | undefined> {
   const list = await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   // The file comes with the package, whose version is fixed.
   const links = JSON.parse(list) as Link[]
