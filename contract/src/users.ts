@@ -162,6 +162,13 @@ export const logout = defineOperation({
   extension: true,
 })
 
+/** What an account is made from. */
+export const NewAccount = Type.Object({
+  email: Type.String({ minLength: 3, maxLength: emailMax, format: 'email' }),
+  password: password(`${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`),
+  name: NameText(bounds.user_name, 'What the user is called.'),
+})
+
 export const signup = defineOperation({
   ...common,
   id: 'signup',
@@ -172,11 +179,7 @@ export const signup = defineOperation({
   credentials: [],
   scope: null,
   bucket: 'login',
-  body: Type.Object({
-    email: Type.String({ minLength: 3, maxLength: emailMax, format: 'email' }),
-    password: password(`${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`),
-    name: NameText(bounds.user_name, 'What the user is called.'),
-  }),
+  body: NewAccount,
   body_example: { email: 'ada@example.com', password: 'seven grey herons', name: 'Ada Lovelace' },
   responses: [{
     status: 201,

@@ -13,8 +13,11 @@ import { newRequestId } from './platform/ids.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { Settler } from './resources/agents/settler.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
+import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
+import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
+import { userRoutes } from './resources/users/users.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
@@ -24,6 +27,8 @@ const requestTimeout_ms = 15_000
 const connectionsCheckingInterval_ms = 2000
 const keepAliveTimeout_ms = 72_000
 const connectionsMax = 5000
+/** Longer than any request line that is read: a parameter of any length is looked at, and names nothing. */
+const pathParameterMax = 65_536
 
 /** Builds the HTTP server: what happens to every request, then each slice by name. It does not listen yet. */
 export async function buildApp(context: Context, settler: Settler): Promise<FastifyInstance> {
@@ -40,9 +45,12 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     http: { headersTimeout: headersTimeout_ms, connectionsCheckingInterval: connectionsCheckingInterval_ms },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      answerProblem(http, error, request, reply, familyOf(request)),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParameterMax },
+    frameworkErrors: (_error, request, reply) => {
+      // A path that cannot be decoded names nothing. No hook ran before this.
+      reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
+      answerUnknownPath(http, routes, request, reply)
+    },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
   const routes = collectRoutes(app)
@@ -51,6 +59,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   const http = httpContext(context, app)
   decorateEveryAnswer(app, context)
   registerCors(app, config.cors_origins)
+  leaveBodiesOfUnknownPaths(app)
   app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
   app.setErrorHandler((error: unknown, request, reply) =>
     answerProblem(http, asProblem(error), request, reply, familyOf(request)),
@@ -64,6 +73,9 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     projectRoutes(api, http, context)
     agentRoutes(api, http, context, settler)
     apiKeyRoutes(api, http)
+    userRoutes(api, http, context)
+    sessionRoutes(api, http, context)
+    oauthRoutes(api, http, context)
     webhookRoutes(api, http, context)
   })
   return app
@@ -90,18 +102,12 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
 
 /** What every answer carries, whatever became of its request (decisions D4, D5; reliability 6, headers). */
 function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
-  const strictTransport = context.config.public_url?.startsWith('https:') ?? false
   app.decorateRequest('started_at', 0)
   app.decorateRequest('content_type', undefined)
   app.decorateRequest('principal', undefined)
   app.addHook('onRequest', async (request, reply) => {
     request.started_at = performance.now()
-    reply.headers({
-      'x-request-id': request.id,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-      ...(strictTransport ? { 'strict-transport-security': 'max-age=31536000' } : {}),
-    })
+    reply.headers(headersOfEveryAnswer(context, request.id))
   })
   app.addHook('onSend', async (request, reply) => {
     reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
@@ -126,9 +132,33 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
   })
 }
 
+function headersOfEveryAnswer({ config }: Context, request_id: string): Record<string, string> {
+  return {
+    'x-request-id': request_id,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    ...(config.public_url?.startsWith('https:') ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+  }
+}
+
 /** A caller's own request id is never echoed, only logged, and only where it cannot forge a log line (decision D4). */
 function clientRequestId(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(header) ? header : undefined
+}
+
+/**
+ * An unknown path or method is answered whatever its body is (decision D3): the framework would complain about the body
+ * first. Slices that take bodies say themselves how.
+ */
+function leaveBodiesOfUnknownPaths(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, payload, done) => {
+    payload.resume()
+    done(null)
+  })
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) request.headers['content-type'] = 'application/octet-stream'
+  })
 }
 
 /**

@@ -15,6 +15,7 @@ import { makeEgress } from './platform/safe-fetch.ts'
 import { makeSecrets } from './platform/secrets.ts'
 import { startSettler } from './resources/agents/settler.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
+import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { version } from './version.ts'
 
 /** Connections of the pool that authenticates and counts. */
@@ -100,7 +101,7 @@ export async function startService({
   }
   context.onInternalError = reportInternalErrors(context)
   const settler = startSettler(context)
-  const maintenance = startMaintenance(context)
+  const maintenance = startMaintenance(context, [sweepOAuth])
   const app = await buildApp(context, settler)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Family } from '#contract/operation.ts'
 import { Problem, problems, type Issue } from '#contract/problems.ts'
 import { sqlState } from '../platform/database.ts'
+import { PasswordsBusy } from '../platform/passwords.ts'
 
 /** Seconds after which a caller may try again when the service is unavailable. */
 const unavailableRetry_seconds = 1
@@ -33,8 +34,12 @@ export function toProblem(error: unknown): Problem {
   return new Problem('internal_error', undefined, { cause: error })
 }
 
-/** Connection errors, shutdowns, timeouts and exhaustion of PostgreSQL and of the pool in front of it (decision D13). */
+/**
+ * Connection errors, shutdowns, timeouts and exhaustion of PostgreSQL and of the pool in front of it (decision D13), and
+ * passwords that found no turn to be checked.
+ */
 function isUnavailable(error: unknown): boolean {
+  if (error instanceof PasswordsBusy) return true
   const state = sqlState(error)
   if (state !== undefined && /^(08|57P|53|58)/.test(state)) return true
   // Statement and lock timeouts; deadlocks and serialization failures that survived their retries.

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Logger } from 'pino'
 import type Provider from 'oidc-provider'
 import type { KoaContextWithOIDC } from 'oidc-provider'
+import { scopes } from '#contract/scopes.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { renderProblem, toProblem } from '../../http/errors.ts'
@@ -126,6 +127,7 @@ const notOAuth = new Set([
 function plainOAuth(metadata: Record<string, unknown>): Record<string, unknown> {
   return {
     ...Object.fromEntries(Object.entries(metadata).filter(([name]) => !notOAuth.has(name))),
+    scopes_supported: scopes,
     response_modes_supported: ['query'],
     revocation_endpoint_auth_methods_supported: metadata.token_endpoint_auth_methods_supported,
     service_documentation: `${String(metadata.issuer)}/api/v1/docs`,

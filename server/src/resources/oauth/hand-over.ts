@@ -1,6 +1,8 @@
 import { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type Provider from 'oidc-provider'
+import { invalid } from '#contract/problems.ts'
+import { isCleanText } from '../../http/validation.ts'
 import { oauthCookies } from './provider.ts'
 
 /** What we know about a request that the library serves, for what is done around it. */
@@ -84,6 +86,8 @@ export async function handOver(request: FastifyRequest, reply: FastifyReply, { p
 function knownUrl(request: FastifyRequest): string {
   const [path = '/', search = ''] = splitOnce(request.url, '?')
   const known = [...new URLSearchParams(search)].filter(([name]) => authorizationParameters.includes(name))
+  const [unclean] = known.find(([, value]) => !isCleanText(value)) ?? []
+  if (unclean) throw invalid({ field: unclean, message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' })
   return known.length === 0 ? path : `${path}?${new URLSearchParams(known)}`
 }
 

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { brokenConstraint, type Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import { findClient, type OAuthClientRow } from './oauth.queries.ts'
-import { hashOf } from './store.ts'
+import { endGrantsOfClient, findClient, hashOf, type OAuthClientRow } from './oauth.queries.ts'
 
 /** An app to be registered (decision D77). */
 export interface NewClient {
@@ -84,11 +83,9 @@ export async function updateClient(tx: Sql, org_id: string, client_id: string, c
 
 /** Removes a client with everything that users ever gave it. False when there is none. */
 export async function deleteClient(tx: Sql, org_id: string, client_id: string): Promise<boolean> {
-  // The grants go first, so that a refresh in flight is waited for and its tokens are deleted too.
-  const grants = await tx<{ id: string }>`
-    delete from oauth_grant g using oauth_client c
-    where c.client_id = g.client_id and c.client_id = ${client_id} and c.org_id = ${org_id} returning g.id`
-  await tx`delete from oauth_artifact where grant_id = any(${grants.map(({ id }) => id)})`
-  const rows = await tx`delete from oauth_client where client_id = ${client_id} and org_id = ${org_id} returning client_id`
-  return rows.length > 0
+  const rows = await tx`select 1 from oauth_client where client_id = ${client_id} and org_id = ${org_id} for update`
+  if (rows.length === 0) return false
+  await endGrantsOfClient(tx, client_id)
+  await tx`delete from oauth_client where client_id = ${client_id}`
+  return true
 }

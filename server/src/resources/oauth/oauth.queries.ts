@@ -1,6 +1,12 @@
+import { createHash } from 'node:crypto'
 import type { Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import { lifetimes } from './lifetimes.ts'
+import { lifetimes, sweepDelay_seconds } from './lifetimes.ts'
+
+/** SHA-256, under which tokens and secrets are kept. */
+export function hashOf(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
+}
 
 /** An app that may ask users for access (decision D77). */
 export interface OAuthClientRow {
@@ -18,6 +24,7 @@ export interface OAuthClientRow {
 }
 
 export async function findClient(sql: Sql, client_id: string): Promise<OAuthClientRow | undefined> {
+  if (!/^[\x21-\x7e]{1,128}$/.test(client_id)) return undefined
   const [row] = await sql<OAuthClientRow>`
     select client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at
     from oauth_client where client_id = ${client_id}`
@@ -25,18 +32,18 @@ export async function findClient(sql: Sql, client_id: string): Promise<OAuthClie
 }
 
 /** The name of the app whose authorization waits under `uid`, for the page where its user signs in. */
-export async function findWaitingApp(sql: Sql, uid_hash: Buffer): Promise<string | undefined> {
+export async function findWaitingApp(sql: Sql, uid: string): Promise<string | undefined> {
   const [row] = await sql<{ name: string }>`
     select c.name from oauth_artifact a join oauth_client c on c.client_id = a.payload->'params'->>'client_id'
-    where a.kind = 'Interaction' and a.id = ${uid_hash} and a.expires_at > now()`
+    where a.kind = 'Interaction' and a.id = ${hashOf(uid)} and a.expires_at > now()`
   return row?.name
 }
 
 /** Whether a session began after the authorization did: what an app asks for with `prompt=login`. */
-export async function isSignedInSince(sql: Sql, session_id: string, uid_hash: Buffer): Promise<boolean> {
+export async function isSignedInSince(sql: Sql, session_id: string, uid: string): Promise<boolean> {
   const [row] = await sql`
     select 1 from session s join oauth_artifact a on a.created_at <= s.created_at
-    where s.id = ${session_id} and a.kind = 'Interaction' and a.id = ${uid_hash}`
+    where s.id = ${session_id} and a.kind = 'Interaction' and a.id = ${hashOf(uid)}`
   return row !== undefined
 }
 
@@ -128,22 +135,56 @@ export interface GrantOwner {
  * seen, and deleted, by the second statement.
  */
 export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefined> {
-  const [ended] = await tx<GrantOwner>`
-    delete from oauth_grant where id = ${id} returning id, user_id, org_id, client_id`
-  await tx`delete from oauth_artifact where grant_id = ${id}`
+  const [ended] = await deleteArtifacts(tx, await tx<GrantOwner>`
+    delete from oauth_grant where id = ${id} returning id, user_id, org_id, client_id`)
+  return ended
+}
+
+/** The same for one of a user's own. */
+export async function endGrantOf(tx: Sql, user_id: string, id: string): Promise<GrantOwner | undefined> {
+  const [ended] = await deleteArtifacts(tx, await tx<GrantOwner>`
+    delete from oauth_grant where id = ${id} and user_id = ${user_id} returning id, user_id, org_id, client_id`)
   return ended
 }
 
 /** Ends all grants of a user but `except`; returns those that ended. */
-export async function endGrantsOf(tx: Sql, user_id: string, except: string | null): Promise<GrantOwner[]> {
-  const ended = await tx<GrantOwner>`
-    delete from oauth_grant where user_id = ${user_id} and (${except}::text is null or id <> ${except})
-    returning id, user_id, org_id, client_id`
-  await tx`delete from oauth_artifact where grant_id = any(${ended.map(({ id }) => id)})`
+export async function endGrantsOf(tx: Sql, user_id: string, except: string): Promise<GrantOwner[]> {
+  return deleteArtifacts(tx, await tx<GrantOwner>`
+    delete from oauth_grant where user_id = ${user_id} and id <> ${except} returning id, user_id, org_id, client_id`)
+}
+
+/** Ends all grants of an app. */
+export async function endGrantsOfClient(tx: Sql, client_id: string): Promise<GrantOwner[]> {
+  return deleteArtifacts(tx, await tx<GrantOwner>`
+    delete from oauth_grant where client_id = ${client_id} returning id, user_id, org_id, client_id`)
+}
+
+async function deleteArtifacts(tx: Sql, ended: GrantOwner[]): Promise<GrantOwner[]> {
+  if (ended.length > 0) await tx`delete from oauth_artifact where grant_id = any(${ended.map(({ id }) => id)})`
   return ended
 }
 
 /** The user no longer wants this app to be let in without being asked. */
 export async function forgetConsent(tx: Sql, user_id: string, client_id: string): Promise<void> {
   await tx`delete from oauth_consent where user_id = ${user_id} and client_id = ${client_id}`
+}
+
+/** Rows that one statement removes, so that nobody waits behind a sweep. */
+const sweepBatch = 1000
+
+/**
+ * Removes what has been expired for a day, and grants that ended by themselves, up to 1,000 of either; returns how many
+ * went of whichever were more.
+ */
+export async function sweepOAuth(sql: Sql): Promise<number> {
+  const artifacts = await sql`
+    delete from oauth_artifact where (kind, id) in (
+      select kind, id from oauth_artifact where expires_at < now() - make_interval(secs => ${sweepDelay_seconds})
+      order by expires_at limit ${sweepBatch} for update skip locked)
+    returning kind`
+  const grants = await sql`
+    delete from oauth_grant where id in (
+      select id from oauth_grant where expires_at < now() order by expires_at limit ${sweepBatch} for update skip locked)
+    returning id`
+  return Math.max(artifacts.length, grants.length)
 }

@@ -2,7 +2,8 @@ import { timingSafeEqual, type JsonWebKey } from 'node:crypto'
 import Provider, { errors, type Client, type Configuration, type ErrorOut, type KoaContextWithOIDC } from 'oidc-provider'
 import { scopes } from '#contract/scopes.ts'
 import { lifetimes } from './lifetimes.ts'
-import { hashOf, type OAuthStore } from './store.ts'
+import { hashOf } from './oauth.queries.ts'
+import type { OAuthStore } from './store.ts'
 
 /** What the authorization server is made of. */
 export interface ProviderOptions {

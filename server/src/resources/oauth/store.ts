@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createHash } from 'node:crypto'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { jsonb, type Sql } from '../../platform/database.ts'
 import { lifetimes } from './lifetimes.ts'
-import { endGrant, findClient, type GrantOwner } from './oauth.queries.ts'
+import { endGrant, findClient, hashOf, type GrantOwner } from './oauth.queries.ts'
 
 /*
  * What the authorization server keeps, in PostgreSQL (decisions 1.3).
@@ -27,11 +26,6 @@ export interface OAuthStore {
    * grants that the library ends in it.
    */
   transaction<T>(work: (tx: Sql, ended: readonly GrantOwner[]) => Promise<T>): Promise<T>
-}
-
-/** SHA-256, under which a secret is kept. */
-export function hashOf(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
 }
 
 export function createStore(sql: Sql, options: { refresh_grace_seconds: number }): OAuthStore {

@@ -113,3 +113,10 @@ export async function isWithoutUsers(sql: Sql): Promise<boolean> {
   const rows = await sql`select 1 from app_user limit 1`
   return rows.length === 0
 }
+
+/** Keeps a password from changing until the transaction ends; false when it is another by now, or nobody's. */
+export async function holdPassword(tx: Sql, id: string, password_hash: string | null): Promise<boolean> {
+  const rows = await tx`
+    select 1 from app_user where id = ${id} and password_hash is not distinct from ${password_hash} and disabled_at is null for share`
+  return rows.length > 0
+}

@@ -1,0 +1,79 @@
+import { scopeDescriptions, type Scope } from '#contract/scopes.ts'
+import { html, Html } from '../../http/html.ts'
+import type { Page } from '../../http/page.ts'
+import type { SignedInUser } from '../sessions/sessions.queries.ts'
+import type { Membership, OAuthClientRow } from './oauth.queries.ts'
+import { isLoopback } from './redirect-uris.ts'
+
+/** What the page shows on which a user decides about an app. */
+export interface ConsentView {
+  action: string
+  token: string
+  client: OAuthClientRow
+  scopes: string[]
+  redirect_uri: string
+  /** Host under which this service is known. */
+  service: string
+  user: SignedInUser
+  /** To choose from; one is not asked about. */
+  organizations: Membership[]
+  /** The one that is chosen beforehand. */
+  org_id: string | undefined
+  logout: { token: string; return_to: string }
+}
+
+/** App, account, what is asked for in words, where the answer goes; allow, deny, or another account. */
+export function consentPage(view: ConsentView): Page {
+  const { client, user, redirect_uri } = view
+  const host = URL.parse(redirect_uri)?.host ?? redirect_uri
+  return {
+    title: `Allow ${client.name}?`,
+    content: html`
+      <h1>Allow ${client.name}?</h1>
+      <p class="lead">It asks for access to your account on ${view.service}.</p>
+      ${isLoopback(redirect_uri) && html`
+        <p class="notice warn" role="note"><strong>This app runs on your own machine.</strong> Cadre cannot tell which program it is. Allow it only if you have just started it yourself.</p>`}
+      <div class="account">
+        <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
+        <form method="post" action="/logout">
+          <input type="hidden" name="token" value="${view.logout.token}">
+          <input type="hidden" name="return_to" value="${view.logout.return_to}">
+          <button>Use another account</button>
+        </form>
+      </div>
+      <form method="post" action="${view.action}">
+        <input type="hidden" name="token" value="${view.token}">
+        ${organizationChoice(view)}
+        <h2 id="asked">It will be able to</h2>
+        <ul class="scopes" aria-labelledby="asked">${view.scopes.map(scopeItem)}</ul>
+        <dl><dt>Sends you to</dt><dd>${host}</dd><dt>App ID</dt><dd>${client.client_id}</dd></dl>
+        <div class="actions">
+          <button name="decision" value="deny">Deny</button>
+          <button class="primary" name="decision" value="allow">Allow</button>
+        </div>
+      </form>
+      <p class="foot">Never more than you may do yourself. You can end this at any time among your sessions.</p>`,
+  }
+}
+
+function organizationChoice({ organizations, org_id }: ConsentView): Html {
+  const [only] = organizations
+  if (organizations.length <= 1) return html`<input type="hidden" name="org_id" value="${only?.id ?? ''}">`
+  const chosen = org_id ?? only?.id
+  return html`
+    <div class="field">
+      <label for="org_id">Organization that it may work in</label>
+      <select id="org_id" name="org_id">
+        ${organizations.map(({ id, name }) => html`<option value="${id}"${id === chosen && html` selected`}>${name}</option>`)}
+      </select>
+    </div>`
+}
+
+const tick = new Html(
+  '<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2.2" ' +
+    'stroke-linecap="round" stroke-linejoin="round"><path d="M3 8.5 6.5 12 13 4.5"/></svg>',
+)
+
+function scopeItem(scope: string): Html {
+  return html`<li>${tick}<span>${scopeDescriptions[scope as Scope] ?? scope}</span></li>`
+}

@@ -1,0 +1,161 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type Provider from 'oidc-provider'
+import { Problem } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/forms.ts'
+import { formTokens, type FormTokens } from '../../http/form-token.ts'
+import { continuePage, sendPage } from '../../http/page.ts'
+import { readSessionCookie } from '../../http/session-cookie.ts'
+import { findSignedInUser, holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
+import type { AuthorizationServer } from './authorization-server.ts'
+import { consentPage } from './consent-page.ts'
+import { findClient, findConsent, insertGrant, isSignedInSince, listMemberships, rememberConsent, type OAuthClientRow } from './oauth.queries.ts'
+
+type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
+
+/** An authorization that waits for its user. */
+interface Waiting {
+  server: AuthorizationServer
+  interaction: Interaction
+  client: OAuthClientRow
+  scopes: string[]
+  redirect_uri: string
+  /** Where the browser goes to end it, whatever was decided. */
+  path: string
+}
+
+/** Where users sign in to, and decide about, what an app asks for (decisions 1.3.5, D76). */
+export function interactionRoutes(app: FastifyInstance, context: Context, server: () => Promise<AuthorizationServer>): void {
+  const tokens = formTokens(context.secrets)
+  app.register(async (scope) => {
+    answerWithPages(scope)
+    scope.get<{ Params: { uid: string } }>('/oauth2/interaction/:uid', { exposeHeadRoute: false }, async (request, reply) =>
+      showInteraction(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
+    )
+    scope.post<{ Params: { uid: string } }>('/oauth2/interaction/:uid', { bodyLimit: formBytesMax }, async (request, reply) =>
+      submitDecision(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
+    )
+  })
+}
+
+/**
+ * The authorization that a path and this browser's cookie name together; another browser's, or one that has expired,
+ * is a 400.
+ */
+async function findWaiting(
+  { sql }: Context,
+  server: AuthorizationServer,
+  request: FastifyRequest<{ Params: { uid: string } }>,
+  reply: FastifyReply,
+): Promise<Waiting> {
+  const interaction = await server.provider.interactionDetails(request.raw, reply.raw)
+  const { client_id, scope, redirect_uri } = interaction.params
+  const client = interaction.uid === request.params.uid ? await findClient(sql, String(client_id)) : undefined
+  if (!client) throw new Problem('validation_error', undefined, { message: 'This page has expired. Go back to the app and start again.' })
+  return {
+    server,
+    interaction,
+    client,
+    scopes: [...new Set(String(scope).split(' '))],
+    redirect_uri: String(redirect_uri),
+    path: `/oauth2/interaction/${interaction.uid}`,
+  }
+}
+
+async function showInteraction(
+  context: Context,
+  tokens: FormTokens,
+  waiting: Waiting,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { sql } = context
+  const { client, interaction, scopes, path } = waiting
+  const user = await signedInUser(context, request)
+  if (!user) return reply.redirect(signInPath(waiting), 303)
+  const prompts = String(interaction.params.prompt ?? '').split(' ')
+  if (prompts.includes('login') && !(await isSignedInSince(sql, user.session_id, interaction.uid))) {
+    return reply.redirect(`${signInPath(waiting)}&again=1`, 303)
+  }
+
+  const consent = await findConsent(sql, user.user_id, client.client_id)
+  // Anybody can pretend to be a public app, so its users are always asked (decision D76).
+  const remembered = client.secret_hash !== null && !prompts.includes('consent') && consent && scopes.every((scope) => consent.scopes.includes(scope))
+  if (remembered) return reply.redirect(await allow(waiting, user, consent.org_id, request, reply), 303)
+
+  const organizations = await listMemberships(sql, user.user_id)
+  const page = consentPage({
+    action: path,
+    token: tokens.issue('consent', user.session_id, interaction.uid),
+    client,
+    scopes,
+    redirect_uri: waiting.redirect_uri,
+    service: new URL(context.public_url()).host,
+    user,
+    organizations,
+    org_id: consent?.org_id ?? organizations.find(({ id }) => id === client.org_id)?.id,
+    logout: { token: tokens.issue('logout', user.session_id), return_to: path },
+  })
+  return sendPage(reply, page)
+}
+
+async function submitDecision(
+  context: Context,
+  tokens: FormTokens,
+  waiting: Waiting,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  checkFormOrigin(request)
+  const { token, decision, org_id } = readForm(request)
+  const user = await signedInUser(context, request)
+  if (!user || !tokens.verify(token, 'consent', user.session_id, waiting.interaction.uid)) {
+    throw new Problem('insufficient_permissions', undefined, { message: 'The form had expired. Go back to the app and start again.' })
+  }
+  const onward = decision === 'allow' ? await allow(waiting, user, org_id ?? '', request, reply) : await deny(waiting, request, reply)
+  return sendPage(reply, continuePage(onward, waiting.client.name))
+}
+
+/**
+ * Lets the app in: the grant, what is remembered about it and the end of the authorization are one transaction. Gives
+ * where the browser goes on to.
+ */
+async function allow(
+  { server, client, scopes }: Waiting,
+  user: SignedInUser,
+  org_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<string> {
+  return server.store.transaction(async (tx) => {
+    const { user_id } = user
+    const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
+    // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
+    if (!(await holdSession(tx, user.session_id))) throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
+    const grant_id = await insertGrant(tx, { user_id, org_id, client_id: client.client_id, scopes, ip: request.ip, user_agent })
+    if (grant_id === undefined) throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
+    await rememberConsent(tx, user_id, client.client_id, { org_id, scopes })
+    const detail = { client_id: client.client_id, scopes }
+    await recordAudit(tx, { org_id, actor: user_id, action: 'oauth_grant.created', target: grant_id, request_id: request.id, detail })
+    return server.provider.interactionResult(request.raw, reply.raw, {
+      login: { accountId: user_id, remember: false },
+      consent: { grantId: grant_id },
+    })
+  })
+}
+
+async function deny({ server }: Waiting, request: FastifyRequest, reply: FastifyReply): Promise<string> {
+  const refusal = { error: 'access_denied', error_description: 'the user did not allow it' }
+  return server.provider.interactionResult(request.raw, reply.raw, refusal, { mergeWithLastSubmission: false })
+}
+
+function signInPath({ interaction, path }: Waiting): string {
+  const { login_hint } = interaction.params
+  return `/login?${new URLSearchParams({ return_to: path, ...(login_hint ? { email: String(login_hint) } : {}) })}`
+}
+
+async function signedInUser({ sql }: Context, request: FastifyRequest): Promise<SignedInUser | undefined> {
+  const secret = readSessionCookie(request)
+  return secret === undefined ? undefined : findSignedInUser(sql, secret)
+}

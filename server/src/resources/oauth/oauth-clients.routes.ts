@@ -1,0 +1,107 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/oauth.ts'
+import { invalid, notFound, type Issue } from '#contract/problems.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import type { Principal } from '../../http/principal.ts'
+import type { Sql } from '../../platform/database.ts'
+import { deleteClient, findClientOf, insertClient, listClients, newClientSecret, updateClient } from './oauth-clients.queries.ts'
+import type { OAuthClientRow } from './oauth.queries.ts'
+import { redirectUriFault } from './redirect-uris.ts'
+
+/** Registration of OAuth apps by administrators of an organization (decision D77). */
+export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, operations.createOAuthClient, {
+    run: async ({ sql, principal, body, request_id }) => {
+      const { confidential = true, native = false } = body
+      checkRedirects(body.redirect_uris, native)
+      const client_secret = confidential ? newClientSecret() : null
+      return sql.begin(async (tx) => {
+        const client = await insertClient(tx, principal.org_id, {
+          name: body.name.normalize('NFC'),
+          redirect_uris: [...new Set(body.redirect_uris)],
+          scopes: [...new Set(body.scopes)],
+          native,
+          secret: client_secret,
+        })
+        if (!client) throw new Error('a generated identifier is taken')
+        await record(tx, principal, 'oauth_client.created', client.client_id, request_id)
+        return { ...shown(client), ...(client_secret === null ? {} : { client_secret }) }
+      })
+    },
+  })
+
+  handle(app, http, operations.listOAuthClients, {
+    run: async ({ sql, principal, query }) => {
+      const { limit = 20, offset = 0 } = query
+      const { clients, total } = await listClients(sql, principal.org_id, { limit, offset })
+      return { oauth_clients: clients.map(shown), pagination: offsetPagination(total, limit, offset, clients.length) }
+    },
+  })
+
+  handle(app, http, operations.getOAuthClient, {
+    load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
+    run: async ({ loaded }) => shown(loaded),
+  })
+
+  handle(app, http, operations.updateOAuthClient, {
+    load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
+    run: async ({ sql, principal, body, loaded, request_id }) => {
+      if (body.redirect_uris) checkRedirects(body.redirect_uris, loaded.native)
+      const client_secret = newSecretFor(loaded, body.rotate_secret)
+      return sql.begin(async (tx) => {
+        const client = await updateClient(tx, principal.org_id, loaded.client_id, {
+          name: body.name?.normalize('NFC'),
+          redirect_uris: body.redirect_uris && [...new Set(body.redirect_uris)],
+          scopes: body.scopes && [...new Set(body.scopes)],
+          secret: client_secret,
+        })
+        if (!client) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
+        await record(tx, principal, 'oauth_client.updated', client.client_id, request_id, { changed: Object.keys(body) })
+        return { ...shown(client), ...(client_secret === undefined ? {} : { client_secret }) }
+      })
+    },
+  })
+
+  handle(app, http, operations.deleteOAuthClient, {
+    load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
+    run: async ({ sql, principal, loaded, request_id }) =>
+      sql.begin(async (tx) => {
+        if (!(await deleteClient(tx, principal.org_id, loaded.client_id))) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
+        await record(tx, principal, 'oauth_client.deleted', loaded.client_id, request_id)
+        return { message: 'OAuth client deleted', client_id: loaded.client_id }
+      }),
+  })
+}
+
+async function requireClient(sql: Sql, principal: Principal, client_id: string): Promise<OAuthClientRow> {
+  const client = await findClientOf(sql, principal.org_id, client_id)
+  if (!client) throw notFound('oauth_client_not_found', 'oauth_client', client_id.slice(0, 100))
+  return client
+}
+
+function newSecretFor(client: OAuthClientRow, rotate: boolean | undefined): string | undefined {
+  if (!rotate) return undefined
+  if (client.secret_hash === null) throw invalid({ field: 'rotate_secret', message: 'a public app has no secret', code: 'invalid_choice' })
+  return newClientSecret()
+}
+
+function checkRedirects(uris: readonly string[], native: boolean): void {
+  const issues = uris.flatMap((uri, i): Issue[] => {
+    const fault = redirectUriFault(uri, native)
+    return fault === undefined ? [] : [{ field: `redirect_uris[${i}]`, message: fault, code: 'invalid_format', provided: uri.slice(0, 100) }]
+  })
+  const [first, ...others] = issues
+  if (first) throw invalid(first, ...others)
+}
+
+/** Without the hash of the secret. */
+function shown({ secret_hash, org_id: _, ...client }: OAuthClientRow) {
+  return { ...client, confidential: secret_hash !== null }
+}
+
+async function record(tx: Sql, { org_id, user_id }: Principal, action: string, target: string, request_id: string, detail = {}): Promise<void> {
+  await recordAudit(tx, { org_id, actor: user_id, action, target, request_id, detail })
+}

@@ -1,0 +1,69 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { BucketName } from '#contract/limits.ts'
+import { scopes } from '#contract/scopes.ts'
+import type { Context } from '../../context.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { addressSubject, countSubject } from '../../http/rate-limit.ts'
+import { authorizationServer } from './authorization-server.ts'
+import { handOver } from './hand-over.ts'
+import { interactionRoutes } from './interaction.routes.ts'
+import { oauthClientRoutes } from './oauth-clients.routes.ts'
+import { findClient } from './oauth.queries.ts'
+
+/** Largest form that the token and revocation endpoints read. */
+const formBytesMax = 56 * 1024
+
+/** OAuth 2.0 (spec 4.2, 5.3; decisions 1.3, D76–D84): the protocol, the pages where users decide, the registration of apps. */
+export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const server = authorizationServer(context)
+  const count = async (reply: FastifyReply, bucket: BucketName, subject: string): Promise<void> => {
+    void reply.headers(await countSubject(http.authentication.sql, http.authentication.rates, bucket, subject))
+  }
+
+  app.get('/oauth2/authorize', { exposeHeadRoute: false }, async (request, reply) => {
+    await count(reply, 'oauth.authorize', addressSubject(request.ip))
+    await handOver(request, reply, { provider: (await server()).provider })
+  })
+  app.get('/oauth2/authorize/:uid', { exposeHeadRoute: false }, async (request, reply) => {
+    await handOver(request, reply, { provider: (await server()).provider, cookie: 'resume' })
+  })
+  for (const [path, bucket] of [['/oauth2/token', 'oauth.token'], ['/oauth2/revoke', 'oauth.revoke']] as const) {
+    app.post(path, { bodyLimit: formBytesMax }, async (request, reply) => {
+      const body = Buffer.isBuffer(request.body) ? request.body : undefined
+      await count(reply, bucket, await clientSubject(context, request, body))
+      await handOver(request, reply, { provider: (await server()).provider, body })
+    })
+  }
+  app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: false }, async (request, reply) => {
+    await handOver(request, reply, { provider: (await server()).provider })
+  })
+  protectedResourceRoutes(app, context)
+  interactionRoutes(app, context, server)
+  oauthClientRoutes(app, http)
+}
+
+/** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
+function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
+  for (const path of ['', '/api/v1']) {
+    app.get(`/.well-known/oauth-protected-resource${path}`, async () => ({
+      resource: `${context.public_url()}${path}`,
+      authorization_servers: [context.public_url()],
+      scopes_supported: scopes,
+      bearer_methods_supported: ['header'],
+      resource_name: 'Cadre',
+      resource_documentation: `${context.public_url()}/api/v1/docs`,
+    }))
+  }
+}
+
+/**
+ * Whose requests are counted together: a client's at an address. Clients that do not exist are one client, so that
+ * making names up neither evades the limit nor fills the table.
+ */
+async function clientSubject({ sql }: Context, request: FastifyRequest, body: Buffer | undefined): Promise<string> {
+  const posted = new URLSearchParams(body?.toString() ?? '').get('client_id')
+  const basic = /^basic +([A-Za-z0-9+/=]{1,1024})$/i.exec(request.headers.authorization ?? '')?.[1]
+  const client_id = posted ?? Buffer.from(basic ?? '', 'base64').toString().split(':', 1)[0] ?? ''
+  const client = await findClient(sql, client_id)
+  return `${client ? `client:${client.client_id}` : 'client'}@${addressSubject(request.ip)}`
+}

@@ -1,0 +1,100 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** A session as it is answered (spec 2.6): a cookie sign-in or an OAuth grant (decision D63). */
+export interface SessionRow {
+  id: string
+  user_id: string
+  created_at: string
+  expires_at: string
+  last_activity: string
+  ip_address: string
+  user_agent: string
+}
+
+/** Where a request comes from. */
+export interface Origin {
+  ip: string
+  user_agent: string
+}
+
+const userAgentMax = 500
+
+/** A new cookie session. `secret` is what the cookie carries, 256 random bits; only its SHA-256 is kept. */
+export async function insertSession(tx: Sql, user_id: string, from: Origin): Promise<{ session: SessionRow; secret: string }> {
+  const secret = randomBytes(32).toString('base64url')
+  const [session] = await tx<SessionRow>`
+    insert into session (id, secret_hash, user_id, idle_expires_at, expires_at, ip, user_agent)
+    values (${newId('sess')}, ${secretHash(secret)}, ${user_id}, now() + interval '7 days', now() + interval '30 days',
+      ${from.ip}, ${from.user_agent.slice(0, userAgentMax)})
+    returning id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent`
+  if (!session) throw new Error('an inserted session is returned')
+  return { session, secret }
+}
+
+/** Somebody who is signed in by cookie, as pages show them. */
+export interface SignedInUser {
+  session_id: string
+  user_id: string
+  name: string
+  email: string
+}
+
+/** Who a session cookie stands for; undefined where it has ended, expired, or its user was disabled. */
+export async function findSignedInUser(sql: Sql, secret: string): Promise<SignedInUser | undefined> {
+  const [row] = await sql<SignedInUser>`
+    select s.id as session_id, u.id as user_id, u.name, u.email
+    from session s join app_user u on u.id = s.user_id and u.disabled_at is null
+    where s.secret_hash = ${secretHash(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
+  return row
+}
+
+/** Keeps a session from ending until the transaction does; false when it has. */
+export async function holdSession(tx: Sql, id: string): Promise<boolean> {
+  const rows = await tx`select 1 from session where id = ${id} for share`
+  return rows.length > 0
+}
+
+/** Ends the session of a cookie, if it is one. */
+export async function endSessionOfCookie(tx: Sql, secret: string): Promise<void> {
+  await tx`delete from session where secret_hash = ${secretHash(secret)}`
+}
+
+/** Everything a user is signed in with, cookies and grants, the latest activity first. */
+export async function listSessions(sql: Sql, user_id: string): Promise<SessionRow[]> {
+  return sql<SessionRow>`
+    select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent from session
+    where user_id = ${user_id} and expires_at > now() and idle_expires_at > now()
+    union all
+    select id, user_id, created_at, expires_at, last_activity, ip, user_agent from oauth_grant
+    where user_id = ${user_id} and expires_at > now()
+    order by last_activity desc, id`
+}
+
+/** One of them. */
+export async function findSession(sql: Sql, user_id: string, id: string): Promise<SessionRow | undefined> {
+  const [row] = await sql<SessionRow>`
+    select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent from session
+    where id = ${id} and user_id = ${user_id}
+    union all
+    select id, user_id, created_at, expires_at, last_activity, ip, user_agent from oauth_grant
+    where id = ${id} and user_id = ${user_id}`
+  return row
+}
+
+/** Ends a cookie session; false when the user has no such one. */
+export async function endSession(tx: Sql, user_id: string, id: string): Promise<boolean> {
+  const rows = await tx`delete from session where id = ${id} and user_id = ${user_id} returning id`
+  return rows.length > 0
+}
+
+/** Ends all cookie sessions of a user but `except`; returns how many. */
+export async function endSessionsOf(tx: Sql, user_id: string, except: string): Promise<number> {
+  const rows = await tx`delete from session where user_id = ${user_id} and id <> ${except} returning id`
+  return rows.length
+}
+
+function secretHash(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
+}

@@ -1,0 +1,86 @@
+import type { FastifyInstance } from 'fastify'
+import { notFound } from '#contract/problems.ts'
+import * as operations from '#contract/sessions.ts'
+import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import type { Principal } from '../../http/principal.ts'
+import { clearSessionCookie } from '../../http/session-cookie.ts'
+import type { Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+import { endGrantOf, endGrantsOf, forgetConsent, type GrantOwner } from '../oauth/oauth.queries.ts'
+import { endSession, endSessionsOf, findSession, listSessions } from './sessions.queries.ts'
+
+/** Cookie sign-ins and OAuth grants: to see and to end (spec 4.3, decisions D63, D68). */
+export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  handle(app, http, operations.getSession, {
+    run: async ({ sql, principal }) => {
+      const { last_activity: _, ...session } = await requireSession(sql, principal.user_id, principal.credential_id)
+      return { ...session, scopes: principal.scopes }
+    },
+  })
+
+  handle(app, http, operations.listSessions, {
+    run: async ({ sql, principal }) => {
+      const sessions = await listSessions(sql, principal.user_id)
+      return { sessions: sessions.map(({ user_id: _, ...session }) => ({ ...session, is_current: session.id === principal.credential_id })) }
+    },
+  })
+
+  handle(app, http, operations.deleteSession, {
+    load: ({ sql, principal, params }) => requireSession(sql, principal.user_id, params.session_id ?? ''),
+    run: async ({ sql, principal, loaded, request_id }) => {
+      const ended = await sql.begin((tx) => endOne(tx, principal, loaded.id, request_id))
+      if (!ended) throw notFound('session_not_found', 'session', loaded.id)
+      return { message: 'Session revoked', session_id: loaded.id }
+    },
+    finish: async ({ principal, loaded }, answer, reply) => {
+      if (principal.credential_id === loaded.id) clearSessionCookie(reply, context.public_url().startsWith('https:'))
+      return answer
+    },
+  })
+
+  handle(app, http, operations.deleteSessions, {
+    run: async ({ sql, principal, request_id }) => {
+      const revoked_count = await sql.begin(async (tx) => {
+        // Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen.
+        const sessions = await endSessionsOf(tx, principal.user_id, principal.credential_id)
+        const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
+        for (const grant of grants) await recordGrantEnd(tx, principal, grant, request_id)
+        return sessions + grants.length
+      })
+      return { message: 'All other sessions revoked', revoked_count }
+    },
+  })
+}
+
+async function requireSession(sql: Sql, user_id: string, id: string) {
+  const session = isId('sess', id) ? await findSession(sql, user_id, id) : undefined
+  if (!session) throw notFound('session_not_found', 'session', id.slice(0, 100))
+  return session
+}
+
+async function endOne(tx: Sql, principal: Principal, id: string, request_id: string): Promise<boolean> {
+  if (await endSession(tx, principal.user_id, id)) {
+    await recordAudit(tx, { org_id: null, actor: principal.user_id, action: 'session.ended', target: id, request_id })
+    return true
+  }
+  const grant = await endGrantOf(tx, principal.user_id, id)
+  if (!grant) return false
+  await recordGrantEnd(tx, principal, grant, request_id)
+  return true
+}
+
+/** Whoever shuts an app out wants to be asked before it is let in again. */
+async function recordGrantEnd(tx: Sql, principal: Principal, grant: GrantOwner, request_id: string): Promise<void> {
+  await forgetConsent(tx, grant.user_id, grant.client_id)
+  await recordAudit(tx, {
+    org_id: grant.org_id,
+    actor: principal.user_id,
+    action: 'oauth_grant.revoked',
+    target: grant.id,
+    request_id,
+    detail: { reason: 'ended_by_user', client_id: grant.client_id },
+  })
+}

@@ -1,0 +1,102 @@
+import { invalid, Problem, type Issue } from '#contract/problems.ts'
+import { recordAudit } from '../../events/audit.ts'
+import type { Sql } from '../../platform/database.ts'
+import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/password-rules.ts'
+import { endGrantsOf } from '../oauth/oauth.queries.ts'
+import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
+import { beginSession, checkPassword, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import { findCredentials, insertOrganization, insertUser, updatePasswordHash, type SignInRow } from './users.queries.ts'
+
+/**
+ * Makes an account with an organization of its own (decision D62) and signs it in. Throws `validation_error` for a
+ * password that the rules refuse and `resource_conflict` for an address that is taken.
+ */
+export async function signUp(
+  { sql, passwords }: SignInContext,
+  { email, password, name }: { email: string; password: string; name: string },
+  from: SignInFrom,
+): Promise<SignedIn> {
+  refuseFault('password', passwordFault(password, email))
+  const password_hash = await passwords.hash(password)
+  return sql.begin(async (tx) => {
+    const user = await insertUser(tx, { email, name: name.normalize('NFC'), password_hash })
+    if (!user) {
+      throw new Problem('resource_conflict', { resource_type: 'user', conflicting_field: 'email', conflicting_value: email }, {
+        message: 'There is an account with this e-mail address.',
+      })
+    }
+    const organization = await insertOrganization(tx, `${user.name}'s organization`, user.id)
+    await recordAudit(tx, { org_id: organization.id, actor: user.id, action: 'user.created', target: user.id, request_id: from.request_id })
+    const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from)
+    if (!signedIn) throw new Error('an account that was just made can sign in')
+    return signedIn
+  })
+}
+
+/** Who changes a password, from which session. */
+export interface PasswordChange {
+  user_id: string
+  session_id: string
+  current_password: string
+  new_password: string
+}
+
+/**
+ * Changes a password and ends all other sessions and grants of the user (decision D65); returns how many. Throws
+ * `validation_error` where either password is not accepted, and like signing in after too many wrong ones.
+ */
+export async function changePassword({ sql, passwords }: SignInContext, change: PasswordChange, from: Origin & { request_id: string }): Promise<number> {
+  const known = await findCredentials(sql, change.user_id)
+  if (!known) throw new Problem('unauthorized')
+  refuseFault('new_password', passwordFault(change.new_password, known.email))
+  const user = await checkCurrent({ sql, passwords }, known, change.current_password, from)
+  const password_hash = await passwords.hash(change.new_password)
+
+  return sql.begin(async (tx) => {
+    if (!(await updatePasswordHash(tx, user.id, user.password_hash, password_hash))) throw notCurrent()
+    const ended = await endOthers(tx, user.id, change.session_id)
+    await recordAudit(tx, {
+      org_id: null,
+      actor: user.id,
+      action: 'user.password_changed',
+      target: user.id,
+      request_id: from.request_id,
+      detail: { sessions_ended: ended },
+    })
+    return ended
+  })
+}
+
+/** Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen. */
+async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<number> {
+  const sessions = await endSessionsOf(tx, user_id, session_id)
+  const grants = await endGrantsOf(tx, user_id, session_id)
+  return sessions + grants.length
+}
+
+/** Somebody who is signed in hears which field is wrong, not that they are not signed in. */
+async function checkCurrent(context: SignInContext, known: SignInRow, password: string, from: Origin): Promise<SignInRow> {
+  try {
+    return await checkPassword(context, { email: known.email, find: async () => known }, password, from)
+  } catch (error) {
+    throw error instanceof Problem && error.kind === 'unauthorized' ? notCurrent() : error
+  }
+}
+
+function notCurrent(): Problem {
+  return invalid({ field: 'current_password', message: 'is not the current password', code: 'invalid_choice' })
+}
+
+const issueCodes: Record<PasswordFault, Issue['code']> = {
+  too_short: 'too_short',
+  too_long: 'too_long',
+  unreadable: 'invalid_format',
+  email: 'invalid_choice',
+  common: 'invalid_choice',
+  repeated: 'invalid_choice',
+  sequence: 'invalid_choice',
+}
+
+function refuseFault(field: string, fault: PasswordFault | undefined): void {
+  if (fault) throw invalid({ field, message: passwordFaults[fault], code: issueCodes[fault] })
+}

@@ -1,0 +1,45 @@
+import type { Sql } from '../../platform/database.ts'
+
+/** An attempt to sign in that was let through, counted as failed until it succeeds; or when the next one may be made. */
+export type Attempt = { id: number } | { retry_after_seconds: number }
+
+/**
+ * Lets an attempt through unless there were too many failures: 5 of an account from an address in 15 minutes, 20 of an
+ * account or 100 from an address in an hour (decision D66). It is counted before the password is looked at, under locks
+ * on account and address (always in this order), so that simultaneous guesses are not let through together.
+ */
+export async function beginAttempt(sql: Sql, account: string, address: string): Promise<Attempt> {
+  return sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtextextended('sign-in of ' || lower(${account}), 0))`
+    await tx`select pg_advisory_xact_lock(hashtextextended('sign-in from ' || ${address}, 0))`
+    // A window is full while its nth latest failure is in it.
+    const [full] = await tx<{ retry_after_seconds: number }>`
+      with next as (
+        select greatest(
+          (select at + interval '15 minutes' from login_attempt
+            where account = lower(${account}) and ip = ${address} and at > now() - interval '15 minutes'
+            order by at desc offset 4 limit 1),
+          (select at + interval '1 hour' from login_attempt
+            where account = lower(${account}) and at > now() - interval '1 hour' order by at desc offset 19 limit 1),
+          (select at + interval '1 hour' from login_attempt
+            where ip = ${address} and at > now() - interval '1 hour' order by at desc offset 99 limit 1)
+        ) as at
+      )
+      select greatest(1, ceil(extract(epoch from at - now())))::int as retry_after_seconds from next where at is not null`
+    if (full) return full
+    const [attempt] = await tx<{ id: number }>`
+      insert into login_attempt (account, ip) values (lower(${account}), ${address}) returning id`
+    if (!attempt) throw new Error('an inserted attempt is returned')
+    return attempt
+  })
+}
+
+/** A success clears the failures of this account from this address. */
+export async function clearAttempts(tx: Sql, account: string, address: string): Promise<void> {
+  await tx`delete from login_attempt where account = lower(${account}) and ip = ${address}`
+}
+
+/** The attempt was none: nothing was found out about the password. */
+export async function forgetAttempt(sql: Sql, id: number): Promise<void> {
+  await sql`delete from login_attempt where id = ${id}`
+}

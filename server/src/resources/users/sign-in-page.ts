@@ -1,0 +1,88 @@
+import { passwordLength } from '#contract/users.ts'
+import type { Issue } from '#contract/problems.ts'
+import { html } from '../../http/html.ts'
+import { alert, field, type Page } from '../../http/page.ts'
+import type { SignedInUser } from '../sessions/sessions.queries.ts'
+
+/** What the page for signing in shows. */
+export interface SignInView {
+  return_to: string
+  token: string
+  /** The app that one signs in for. */
+  app: string | undefined
+  email?: string | undefined
+  fault?: string | undefined
+  /** Whether everybody may make an account. */
+  signup: boolean
+}
+
+export function signInPage({ return_to, token, app, email, fault, signup }: SignInView): Page {
+  return {
+    title: 'Sign in',
+    content: html`
+      <h1>Sign in</h1>
+      <p class="lead">${app === undefined ? 'Enter your e-mail address and password.' : html`to continue to <strong>${app}</strong>`}</p>
+      ${alert(fault)}
+      <form method="post" action="/login">
+        <input type="hidden" name="token" value="${token}">
+        <input type="hidden" name="return_to" value="${return_to}">
+        ${field({ name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email ?? '', focus: !email })}
+        ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', focus: Boolean(email) })}
+        <button class="primary wide">Sign in</button>
+      </form>
+      ${signup && html`<p class="foot">No account yet? <a href="/signup?${String(new URLSearchParams({ return_to }))}">Create one</a></p>`}`,
+  }
+}
+
+/** What the page for making an account shows. */
+export interface SignUpView {
+  return_to: string
+  token: string
+  email?: string
+  name?: string
+  fault?: string
+  issues?: readonly Issue[]
+}
+
+export function signUpPage({ return_to, token, email = '', name = '', fault, issues = [] }: SignUpView): Page {
+  const faultOf = (wanted: string): string | undefined => {
+    const issue = issues.find((issue) => issue.field === wanted)
+    return issue && `This ${issue.message.replace(`${wanted} `, '')}.`
+  }
+  return {
+    title: 'Create an account',
+    content: html`
+      <h1>Create an account</h1>
+      <p class="lead">You get an organization of your own.</p>
+      ${alert(fault)}
+      <form method="post" action="/signup">
+        <input type="hidden" name="token" value="${token}">
+        <input type="hidden" name="return_to" value="${return_to}">
+        ${field({ name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name, fault: faultOf('name'), focus: true })}
+        ${field({ name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email, fault: faultOf('email') })}
+        ${field({
+          name: 'password',
+          label: 'Password',
+          type: 'password',
+          autocomplete: 'new-password',
+          hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
+          fault: faultOf('password'),
+        })}
+        <button class="primary wide">Create account</button>
+      </form>
+      <p class="foot">Have an account? <a href="/login?${String(new URLSearchParams({ return_to }))}">Sign in</a></p>`,
+  }
+}
+
+export function signedInPage({ name, email }: SignedInUser, logout_token: string): Page {
+  return {
+    title: 'Signed in',
+    content: html`
+      <h1>You are signed in</h1>
+      <p class="lead">as <strong>${name}</strong> (${email})</p>
+      <form method="post" action="/logout">
+        <input type="hidden" name="token" value="${logout_token}">
+        <button class="wide">Sign out</button>
+      </form>`,
+  }
+}

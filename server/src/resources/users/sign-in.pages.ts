@@ -1,0 +1,178 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { bounds } from '#contract/limits.ts'
+import { invalid, Problem, type Issue } from '#contract/problems.ts'
+import { NewAccount } from '#contract/users.ts'
+import type { Context } from '../../context.ts'
+import { answerWithPages, checkFormOrigin, formBytesMax, isOwnForm, preSessionOf, readForm, safePath } from '../../http/forms.ts'
+import { formTokens, type FormTokens } from '../../http/form-token.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { toProblem } from '../../http/errors.ts'
+import { continuePage, sendPage } from '../../http/page.ts'
+import { addressSubject, countSubject } from '../../http/rate-limit.ts'
+import { clearSessionCookie, readSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
+import { check } from '../../http/validation.ts'
+import { findWaitingApp } from '../oauth/oauth.queries.ts'
+import { endSessionOfCookie, findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { signUp } from './accounts.ts'
+import { signIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
+
+/** Where somebody goes who came from nowhere in particular. */
+const home = '/'
+
+/** What the pages work with. */
+interface Pages {
+  context: Context
+  http: HttpContext
+  signing: SignInContext
+  tokens: FormTokens
+  secure: () => boolean
+}
+
+/** Pages for signing in, up and out: plain HTML that works without scripts (decisions 1.4, D64). */
+export function signInPages(app: FastifyInstance, http: HttpContext, context: Context, signing: SignInContext): void {
+  const pages: Pages = {
+    context,
+    http,
+    signing,
+    tokens: formTokens(context.secrets),
+    secure: () => context.public_url().startsWith('https:'),
+  }
+  app.register(async (scope) => {
+    answerWithPages(scope)
+    scope.get('/login', (request, reply) => showSignIn(pages, request, reply))
+    scope.post('/login', { bodyLimit: formBytesMax }, (request, reply) => submitSignIn(pages, request, reply))
+    scope.post('/logout', { bodyLimit: formBytesMax }, (request, reply) => submitSignOut(pages, request, reply))
+    if (context.config.signup !== 'open') return
+    scope.get('/signup', (request, reply) => showSignUp(pages, request, reply))
+    scope.post('/signup', { bodyLimit: formBytesMax }, (request, reply) => submitSignUp(pages, request, reply))
+  })
+}
+
+async function showSignIn(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const query = request.query as Record<string, unknown>
+  const text = (name: string): string | undefined => (typeof query[name] === 'string' ? query[name] : undefined)
+  const return_to = safePath(text('return_to'), home)
+  const user = await signedInUser(pages, request)
+  // `again`: an app wants its user to sign in anew, whoever is signed in.
+  if (user && text('again') === undefined) {
+    if (return_to !== home) return reply.redirect(return_to, 303)
+    return sendPage(reply, signedInPage(user, pages.tokens.issue('logout', user.session_id)))
+  }
+  return sendSignIn(pages, request, reply, { return_to, email: text('email')?.slice(0, 254) })
+}
+
+async function sendSignIn(
+  { context, tokens, secure }: Pages,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  shown: { return_to: string; email?: string | undefined; fault?: string; status?: number },
+): Promise<FastifyReply> {
+  const page = signInPage({
+    ...shown,
+    app: await waitingApp(context, shown.return_to),
+    token: tokens.issue('login', preSessionOf(request, reply, secure())),
+    signup: context.config.signup === 'open',
+  })
+  return sendPage(reply, page, shown.status)
+}
+
+async function submitSignIn(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  checkFormOrigin(request)
+  const { token, email = '', password = '', return_to: wanted } = readForm(request)
+  const return_to = safePath(wanted, home)
+  const again = (status: number, fault: string): Promise<FastifyReply> => sendSignIn(pages, request, reply, { return_to, email, fault, status })
+  if (!isOwnForm(pages.tokens, 'login', token, request)) return again(403, 'The form had expired. Please sign in again.')
+  try {
+    await countForm(pages, request)
+    return finish(pages, reply, await signIn(pages.signing, email.slice(0, 254), password.slice(0, 1024), signInFrom(request)), return_to)
+  } catch (error) {
+    const problem = toProblem(error)
+    if (problem.status === 500) throw error
+    return again(problem.status, sentence(problem))
+  }
+}
+
+async function showSignUp(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const { return_to } = request.query as { return_to?: unknown }
+  return sendSignUp(pages, request, reply, { return_to: safePath(typeof return_to === 'string' ? return_to : undefined, home) })
+}
+
+async function sendSignUp(
+  { tokens, secure }: Pages,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  shown: { return_to: string; email?: string; name?: string; issues?: readonly Issue[]; fault?: string; status?: number },
+): Promise<FastifyReply> {
+  const token = tokens.issue('signup', preSessionOf(request, reply, secure()))
+  return sendPage(reply, signUpPage({ ...shown, token }), shown.status)
+}
+
+async function submitSignUp(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  checkFormOrigin(request)
+  const { token, email = '', password = '', name = '', return_to: wanted } = readForm(request)
+  const return_to = safePath(wanted, home)
+  const again = (status: number, fault: string, issues: readonly Issue[] = []): Promise<FastifyReply> =>
+    sendSignUp(pages, request, reply, { return_to, email, name: name.slice(0, bounds.user_name), fault, issues, status })
+  if (!isOwnForm(pages.tokens, 'signup', token, request)) return again(403, 'The form had expired. Please try again.')
+  try {
+    await countForm(pages, request)
+    const body = { email: email.trim(), password, name: name.trim() }
+    const [first, ...others] = check(NewAccount, body)
+    if (first) throw invalid(first, ...others)
+    return finish(pages, reply, await signUp(pages.signing, body, signInFrom(request)), return_to)
+  } catch (error) {
+    const problem = toProblem(error)
+    if (problem.status === 500) throw error
+    const issues = problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
+    return again(problem.status, issues.length > 0 ? 'Please look at what is marked below.' : sentence(problem), issues)
+  }
+}
+
+/** Puts the session into the browser and goes on; to an app only by a page in between (see `page.ts`). */
+function finish({ secure }: Pages, reply: FastifyReply, { secret }: SignedIn, return_to: string): FastifyReply {
+  setSessionCookie(reply, secret, secure())
+  if (return_to.startsWith('/oauth2/')) return sendPage(reply, continuePage(return_to, 'the app that you came from'))
+  return reply.redirect(return_to, 303)
+}
+
+async function submitSignOut(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  checkFormOrigin(request)
+  const { token, return_to } = readForm(request)
+  const user = await signedInUser(pages, request)
+  if (user && !pages.tokens.verify(token, 'logout', user.session_id)) {
+    throw new Problem('insufficient_permissions', undefined, { message: 'The form had expired. Go back and try again.' })
+  }
+  const secret = readSessionCookie(request)
+  if (secret !== undefined) await endSessionOfCookie(pages.context.sql, secret)
+  clearSessionCookie(reply, pages.secure())
+  const onward = safePath(return_to, home)
+  return reply.redirect(onward === home ? '/login' : `/login?${new URLSearchParams({ return_to: onward })}`, 303)
+}
+
+async function signedInUser({ context }: Pages, request: FastifyRequest): Promise<SignedInUser | undefined> {
+  const secret = readSessionCookie(request)
+  return secret === undefined ? undefined : findSignedInUser(context.sql, secret)
+}
+
+/** The app that waits behind `return_to`, so that the page can say what one signs in for. */
+async function waitingApp(context: Context, return_to: string): Promise<string | undefined> {
+  const [, uid] = /^\/oauth2\/interaction\/([\w-]{1,64})$/.exec(return_to) ?? []
+  return uid === undefined ? undefined : findWaitingApp(context.sql, uid)
+}
+
+async function countForm({ http }: Pages, request: FastifyRequest): Promise<void> {
+  await countSubject(http.authentication.sql, http.authentication.rates, 'login', addressSubject(request.ip))
+}
+
+/** What is known about whoever signs in, beside the password. */
+export function signInFrom(request: FastifyRequest): SignInFrom {
+  return { ip: request.ip, user_agent: request.headers['user-agent'] ?? '', request_id: request.id, replaces: readSessionCookie(request) }
+}
+
+function sentence(problem: Problem): string {
+  const retry_after = Number(problem.members.retry_after)
+  if (problem.kind !== 'rate_limit_exceeded' || !(retry_after > 0)) return problem.message
+  const minutes = Math.ceil(retry_after / 60)
+  return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`
+}

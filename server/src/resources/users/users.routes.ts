@@ -1,0 +1,109 @@
+import type { FastifyInstance } from 'fastify'
+import { invalid, Problem } from '#contract/problems.ts'
+import { permissionsOf, sessionScopes } from '#contract/scopes.ts'
+import * as operations from '#contract/users.ts'
+import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { checkSameOrigin } from '../../http/cross-site.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { clearSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
+import { createPasswords } from '../../platform/passwords.ts'
+import { endSession, type SessionRow } from '../sessions/sessions.queries.ts'
+import { changePassword, signUp } from './accounts.ts'
+import { signInFrom, signInPages } from './sign-in.pages.ts'
+import { signIn, type SignedIn } from './sign-in.ts'
+import { findUser, listOrganizations, updateUser } from './users.queries.ts'
+
+/** The user, what their credential may do, and signing in, up and out (spec 4.3, decisions D61–D67). */
+export function userRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const signing = { sql: context.sql, passwords: createPasswords() }
+  const secure = (): boolean => context.public_url().startsWith('https:')
+  signInPages(app, http, context, signing)
+
+  handle(app, http, operations.getUser, {
+    run: async ({ sql, principal }) => {
+      const user = await findUser(sql, principal.user_id)
+      return { ...user, organizations: await listOrganizations(sql, principal.user_id) }
+    },
+  })
+
+  handle(app, http, operations.updateUser, {
+    run: async ({ sql, principal, body }) => {
+      if (body.name === undefined && body.avatar_url === undefined) {
+        throw invalid({ field: 'body', message: 'name or avatar_url is required', code: 'required' })
+      }
+      return updateUser(sql, principal.user_id, { name: body.name?.normalize('NFC'), avatar_url: avatar(body.avatar_url) })
+    },
+  })
+
+  handle(app, http, operations.getPermissions, {
+    run: async ({ principal }) => ({ scopes: principal.scopes, permissions: permissionsOf(principal.scopes, principal.role) }),
+  })
+
+  const answerSignedIn = async (signedIn: SignedIn) => ({ user: signedIn.user, session: await sessionInfo(context, signedIn.session) })
+
+  handle(app, http, operations.login, {
+    run: async ({ request, body }) => {
+      checkSameOrigin(request, http.public_origin())
+      return signIn(signing, body.email, body.password, signInFrom(request))
+    },
+    finish: async (_handling, answer, reply) => {
+      const signedIn = answer.body as SignedIn
+      setSessionCookie(reply, signedIn.secret, secure())
+      return { status: answer.status, body: await answerSignedIn(signedIn) }
+    },
+  })
+
+  handle(app, http, operations.signup, {
+    run: async ({ request, body }) => {
+      checkSameOrigin(request, http.public_origin())
+      if (context.config.signup !== 'open') {
+        throw new Problem('insufficient_permissions', undefined, { message: 'Accounts are made by invitation here.' })
+      }
+      return signUp(signing, body, signInFrom(request))
+    },
+    finish: async (_handling, answer, reply) => {
+      const signedIn = answer.body as SignedIn
+      setSessionCookie(reply, signedIn.secret, secure())
+      return { status: answer.status, body: await answerSignedIn(signedIn) }
+    },
+  })
+
+  handle(app, http, operations.logout, {
+    run: async ({ sql, principal, request_id }) => {
+      await sql.begin(async (tx) => {
+        if (!(await endSession(tx, principal.user_id, principal.credential_id))) return
+        await recordAudit(tx, { org_id: null, actor: principal.user_id, action: 'session.ended', target: principal.credential_id, request_id })
+      })
+      return { message: 'Signed out' }
+    },
+    finish: async (_handling, answer, reply) => {
+      clearSessionCookie(reply, secure())
+      return answer
+    },
+  })
+
+  handle(app, http, operations.changePassword, {
+    run: async ({ request, principal, body }) => {
+      const whose = { user_id: principal.user_id, session_id: principal.credential_id }
+      const revoked_count = await changePassword(signing, { ...whose, ...body }, signInFrom(request))
+      return { message: 'Password changed', revoked_count }
+    },
+  })
+}
+
+/** Null clears (decision D17). The contract has checked the form; this is whether it is an address at all. */
+function avatar(url: string | null | undefined): string | undefined {
+  if (url === null || url === '') return ''
+  if (url !== undefined && URL.parse(url) === null) {
+    throw invalid({ field: 'avatar_url', message: 'must be an http or https URL', code: 'invalid_format', provided: url.slice(0, 100) })
+  }
+  return url
+}
+
+/** A cookie session as the current one: its scopes are what the role in the first organization allows (decisions D62, D63). */
+async function sessionInfo({ sql }: Context, { last_activity: _, ...session }: SessionRow) {
+  const [organization] = await listOrganizations(sql, session.user_id)
+  return { ...session, scopes: organization ? sessionScopes(organization.role) : [] }
+}
