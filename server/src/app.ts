@@ -34,7 +34,8 @@ const pathParameterMax = 65_536
 export async function buildApp(context: Context, settler: Settler): Promise<FastifyInstance> {
   const { config } = context
   const app = Fastify({
-    loggerInstance: context.log as never,
+    // Its own lines only where something is wrong; requests are logged below.
+    loggerInstance: context.log.child({}, { level: quietest(context.log.level, 'warn') }) as never,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: newRequestId,
     requestIdHeader: false,
@@ -46,7 +47,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParameterMax },
-    frameworkErrors: (_error, request, reply) => {
+    frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       // A path that cannot be decoded names nothing. No hook ran before this.
       reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
       answerUnknownPath(http, routes, request, reply)
@@ -114,7 +115,7 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
   })
   app.addHook('onResponse', async (request, reply) => {
     const client_request_id = clientRequestId(request.headers['x-request-id'])
-    request.log.info(
+    context.log.info(
       {
         request_id: request.id,
         ...(client_request_id ? { client_request_id } : {}),
@@ -139,6 +140,12 @@ function headersOfEveryAnswer({ config }: Context, request_id: string): Record<s
     'cache-control': 'no-store',
     ...(config.public_url?.startsWith('https:') ? { 'strict-transport-security': 'max-age=31536000' } : {}),
   }
+}
+
+/** The level of the two that says less. */
+function quietest(...levels: [string, string]): string {
+  const order = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+  return levels.sort((a, b) => order.indexOf(b) - order.indexOf(a))[0]
 }
 
 /** A caller's own request id is never echoed, only logged, and only where it cannot forge a log line (decision D4). */

@@ -56,7 +56,11 @@ export async function startService({
   log,
   keepCredentials,
 }: ServiceOptions): Promise<Service> {
-  const onError = (error: Error): void => log.warn({ err: error }, 'a database connection was lost')
+  let stopping = false
+  const onError = (error: Error): void => {
+    // The embedded server ends the last connections itself when it stops.
+    if (!stopping) log.warn({ err: error }, 'a database connection was lost')
+  }
   const database = openDatabase({ connection, onError })
   const authentication = openDatabase({
     connection,
@@ -112,7 +116,8 @@ export async function startService({
     url: context.public_url(),
     first_owner,
     async stop() {
-      context.stopping = true
+      context.stopping = stopping = true
+      engine.closeStreams()
       await app.close()
       await Promise.all([settler.stop(), maintenance.stop()])
       await engine.stop()

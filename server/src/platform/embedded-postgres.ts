@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     process.off('exit', onExit)
     throw error
   })
-  log.info(
+  log.debug(
     { pid: first.pid, is_adopted: first.isAdopted, duration_ms: Math.round(performance.now() - began_ms) },
     'PostgreSQL is ready',
   )

@@ -15,6 +15,7 @@ export function makeLog(level: string): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: describeError },
       redact: {
         paths: [
           'headers.authorization',
@@ -31,4 +32,18 @@ export function makeLog(level: string): Logger {
     },
     { write: (line: string) => void destination.write(line.replaceAll(secretText, '[redacted]')) },
   )
+}
+
+/** An error without what libraries hang on it: `pg` puts the whole connection there. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { name, message, stack, cause } = error
+  const code = 'code' in error ? error.code : undefined
+  return {
+    type: name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    stack,
+    ...(cause === undefined ? {} : { cause: describeError(cause) }),
+  }
 }
