@@ -1,9 +1,12 @@
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
+import { logOperations } from './logs.ts'
+import { metricOperations } from './metrics.ts'
 import { oauthOperations } from './oauth.ts'
 import type { Operation } from './operation.ts'
 import { projectOperations } from './projects.ts'
 import { sessionOperations } from './sessions.ts'
+import { taskOperations } from './tasks.ts'
 import { userOperations } from './users.ts'
 import { utilityOperations } from './utility.ts'
 import { webhookOperations } from './webhooks.ts'
@@ -12,6 +15,9 @@ import { webhookOperations } from './webhooks.ts'
 export const operations: readonly Operation[] = [
   ...projectOperations,
   ...agentOperations,
+  ...logOperations,
+  ...metricOperations,
+  ...taskOperations,
   ...apiKeyOperations,
   ...userOperations,
   ...sessionOperations,

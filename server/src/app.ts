@@ -14,10 +14,13 @@ import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { Settler } from './resources/agents/settler.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
+import { logRoutes } from './resources/logs/logs.routes.ts'
+import { metricRoutes } from './resources/metrics/metrics.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
 import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
 import { userRoutes } from './resources/users/users.routes.ts'
+import { taskRoutes } from './resources/tasks/tasks.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
@@ -66,13 +69,16 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     answerProblem(http, asProblem(error), request, reply, familyOf(request)),
   )
 
-  probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping })
+  probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping && context.engine.isReady() })
   referenceRoutes(app)
   await app.register(async (api) => {
     readBodiesWhole(api)
     utilityRoutes(api, http, context)
     projectRoutes(api, http, context)
     agentRoutes(api, http, context, settler)
+    taskRoutes(api, http, context)
+    logRoutes(api, http)
+    metricRoutes(api, http)
     apiKeyRoutes(api, http)
     userRoutes(api, http, context)
     sessionRoutes(api, http, context)

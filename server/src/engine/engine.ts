@@ -11,6 +11,7 @@ import type { CancelRequest } from './task-rows.ts'
 export interface Engine {
   /** Resolves when tasks can be accepted: the queue's schema stands and signals are listened for. */
   ready: Promise<void>
+  isReady(): boolean
   /** Where streams and waits watch tasks. */
   hub: Hub
   /** Stores a task, its first event and, where its agent may work, its job. */

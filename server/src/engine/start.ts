@@ -74,7 +74,11 @@ export async function startEngine({ database, log, models, secrets, config, rand
     publish,
     wake: () => bus.tell('jobs'),
   })
-  const ready = Promise.all([queue.ready, bus.ready, upkeep.ready]).then(() => worker.start())
+  let isReady = false
+  const ready = Promise.all([queue.ready, bus.ready, upkeep.ready]).then(() => {
+    worker.start()
+    isReady = true
+  })
   ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))
 
   const continueDispatch = async (agent_id: string): Promise<void> => {
@@ -83,6 +87,7 @@ export async function startEngine({ database, log, models, secrets, config, rand
   }
   return {
     ready,
+    isReady: () => isReady,
     hub,
     async enqueue(tx, task) {
       if (await insertTask(tx, queue, task)) tx.afterCommit(() => bus.tell('jobs'))

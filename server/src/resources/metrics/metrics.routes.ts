@@ -1,0 +1,62 @@
+import type { FastifyInstance } from 'fastify'
+import { getAgentMetrics, metricIntervals, metricPeriodDefault_seconds, metricPointsMax } from '#contract/metrics.ts'
+import { Problem } from '#contract/problems.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { moment } from '../../http/pagination.ts'
+import { requireAgent } from '../agents/agents.queries.ts'
+import { emptyPeriod } from '../logs/period.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { findTaskNumbers, findUsageNumbers, listSeries, type Period } from './metrics.queries.ts'
+
+/** An agent's metrics (spec 2.8 and 4.4, decision D49). */
+export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, getAgentMetrics, {
+    load: async ({ sql, params, principal }) => {
+      const project = await requireProject(sql, params.project_id!, principal)
+      return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
+    },
+    run: async ({ sql, loaded: agent, query }) => {
+      const { interval = '1h' } = query
+      const period = resolvePeriod(moment(query.start_time), moment(query.end_time), metricIntervals[interval])
+      const { start_time, end_time } = period
+      const [tasks, usage, time_series] = await Promise.all([
+        findTaskNumbers(sql, agent.id, period),
+        findUsageNumbers(sql, agent.id, period),
+        listSeries(sql, agent.id, period),
+      ])
+      const { avg_response_time, p95_response_time, p99_response_time, ...counts } = tasks
+      const { tokens, requests, ...resource_usage } = usage
+      const minutes = (Date.parse(end_time) - Date.parse(start_time)) / 60_000
+      return {
+        metrics: {
+          tasks: counts,
+          performance: {
+            avg_response_time,
+            p95_response_time,
+            p99_response_time,
+            tokens_per_minute: tokens / minutes,
+            requests_per_minute: requests / minutes,
+          },
+          resource_usage,
+          time_series,
+        },
+        period: { start_time, end_time, interval },
+      }
+    },
+  })
+}
+
+/** The period that is meant: up to now, and a day long, where nothing is said. */
+function resolvePeriod(start: string | undefined, end: string | undefined, bucket_seconds: number): Period {
+  const end_time = end ?? new Date().toISOString()
+  const start_time = start ?? new Date(Date.parse(end_time) - metricPeriodDefault_seconds * 1000).toISOString()
+  if (start_time >= end_time) throw emptyPeriod(end_time)
+  const bucket_ms = bucket_seconds * 1000
+  const points = Math.ceil(Date.parse(end_time) / bucket_ms) - Math.floor(Date.parse(start_time) / bucket_ms)
+  if (points > metricPointsMax) {
+    const message = `would give ${points} points; at most ${metricPointsMax} are given`
+    throw new Problem('invalid_query', [{ field: 'interval', message, code: 'out_of_range', max: metricPointsMax }])
+  }
+  return { start_time, end_time, bucket_seconds }
+}
