@@ -48,6 +48,8 @@ export interface ModelRequest {
   max_tokens: number | undefined
   signal: AbortSignal
   on_delta?: (text: string) => void
+  /** Which try of this call this is, from 1. Only `builtin/script` looks at it: its errors may pass after some tries. */
+  attempt?: number
 }
 
 export interface ModelAnswer {
@@ -57,6 +59,7 @@ export interface ModelAnswer {
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'other'
   /** The model that answered, as the provider names it. */
   model: string
+  /** What the provider counted; 0 where it does not say. */
   usage: ModelUsage
   network: NetworkUse
 }

@@ -1,0 +1,76 @@
+import { ModelError } from './model.ts'
+
+/** How long, and how much, one call may take. */
+export interface CallLimits {
+  /** Until the answer begins: a model may think, or be loaded first. */
+  start_ms: number
+  /** Without a single byte, once the answer has begun. */
+  idle_ms: number
+  /** The whole call. */
+  total_ms: number
+  /** Bytes that cross the network towards us. */
+  bytesMax: number
+}
+
+export const callLimits: CallLimits = { start_ms: 300_000, idle_ms: 60_000, total_ms: 600_000, bytesMax: 64 * 1024 * 1024 }
+
+/** Watches over one call; `signal` aborts when a limit is passed or the caller gives up. */
+export interface CallWatch {
+  signal: AbortSignal
+  /** The answer has begun; may be called again. */
+  started(): void
+  /** The limit that was passed, if one was. */
+  failure(): ModelError | undefined
+  end(): void
+}
+
+/** How often the clock and the counter are looked at. */
+const look_ms = 1000
+
+/**
+ * Begins to watch. Silence is measured where it happens, on the network: a provider that sends comments to keep the
+ * connection open is not silent, and nothing is done for each piece of text.
+ */
+export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () => number): CallWatch {
+  const stop = new AbortController()
+  const begun_ms = performance.now()
+  let heard_ms = begun_ms
+  let bytes = 0
+  let hasStarted = false
+  let failure: ModelError | undefined
+
+  const judge = (): ModelError | undefined => {
+    const now_ms = performance.now()
+    const now_bytes = bytesIn()
+    if (now_bytes !== bytes) heard_ms = now_ms
+    bytes = now_bytes
+    if (bytes > limits.bytesMax) {
+      return new ModelError('provider_bad_answer', `The answer exceeds ${limits.bytesMax} bytes.`, { retryable: false })
+    }
+    if (now_ms - begun_ms >= limits.total_ms) return late(`The call took longer than ${seconds(limits.total_ms)}.`)
+    if (!hasStarted && now_ms - begun_ms >= limits.start_ms) return late(`No answer began within ${seconds(limits.start_ms)}.`)
+    if (hasStarted && now_ms - heard_ms >= limits.idle_ms) return late(`The answer stopped for ${seconds(limits.idle_ms)}.`)
+    return undefined
+  }
+  const timer = setInterval(() => {
+    failure = judge()
+    if (!failure) return
+    clearInterval(timer)
+    stop.abort(failure)
+  }, Math.min(look_ms, limits.idle_ms / 4, limits.start_ms / 4))
+
+  return {
+    signal: AbortSignal.any([caller, stop.signal]),
+    started: () => void (hasStarted = true),
+    failure: () => failure,
+    end: () => clearInterval(timer),
+  }
+}
+
+function late(message: string): ModelError {
+  return new ModelError('provider_timeout', message, { retryable: true })
+}
+
+function seconds(milliseconds: number): string {
+  return `${milliseconds / 1000} s`
+}

@@ -1,0 +1,38 @@
+import type { ModelRequest } from './model.ts'
+
+/** Names of tools as providers take them, and back. */
+export interface WireNames {
+  toWire(name: string): string
+  fromWire(name: string): string
+}
+
+const lengthMax = 64
+
+/**
+ * Gives every tool of a request a name that all providers take: letters, digits, `_` and `-`, at most 64. Names of ours
+ * may also have `.`, `:` and `/` (decision D50); those become `_`, with a number behind where two would become the same.
+ * The same request always gives the same names, and a name that is fine stays as it is.
+ */
+export function makeWireNames({ tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>): WireNames {
+  const names = new Set([
+    ...tools.map(({ name }) => name),
+    ...messages.flatMap(({ tool_calls = [], tool_name }) => [...tool_calls.map(({ name }) => name), ...(tool_name ? [tool_name] : [])]),
+  ])
+  const wires = new Map<string, string>()
+  const names_by_wire = new Map<string, string>()
+  const add = (name: string, wire: string): void => {
+    wires.set(name, wire)
+    names_by_wire.set(wire, name)
+  }
+  for (const name of names) if (name === plain(name)) add(name, name)
+  for (const name of [...names].filter((other) => !wires.has(other)).sort()) {
+    let wire = plain(name)
+    for (let number = 2; names_by_wire.has(wire); number++) wire = `${plain(name).slice(0, lengthMax - 6)}_${number}`
+    add(name, wire)
+  }
+  return { toWire: (name) => wires.get(name) ?? plain(name), fromWire: (wire) => names_by_wire.get(wire) ?? wire }
+}
+
+function plain(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, lengthMax) || '_'
+}
