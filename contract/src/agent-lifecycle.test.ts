@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { agentActions, agentMoves, agentStates, allowedActions, settledStates, settlesTo, type AgentAction, type AgentState } from './agent-lifecycle.ts'
+import {
+  agentActions,
+  agentMoves,
+  agentStates,
+  allowedActions,
+  settledStates,
+  settlesTo,
+  type AgentAction,
+  type AgentState,
+} from './agent-lifecycle.ts'
 
 type Settled = Exclude<AgentState, 'creating' | 'updating'>
 
@@ -40,11 +49,21 @@ describe('the life of an agent', () => {
 
   it('an update leads back to the state before it, creating to running, error to stopped (decision D35)', () => {
     const back = Object.fromEntries(agentStates.map((state) => [state, settlesTo(state)]))
-    assert.deepEqual(back, { creating: 'running', running: 'running', paused: 'paused', stopped: 'stopped', error: 'stopped', updating: undefined })
+    assert.deepEqual(back, {
+      creating: 'running',
+      running: 'running',
+      paused: 'paused',
+      stopped: 'stopped',
+      error: 'stopped',
+      updating: undefined,
+    })
   })
 
   it('every move of an action, a settling, an update and a failure is a move, and there are no others', () => {
-    const moves = Object.fromEntries(agentStates.map((state) => [state, new Set<AgentState>()])) as Record<AgentState, Set<AgentState>>
+    const moves = Object.fromEntries(agentStates.map((state) => [state, new Set<AgentState>()])) as Record<
+      AgentState,
+      Set<AgentState>
+    >
     for (const { from, to } of Object.values(agentActions)) for (const state of from) moves[state].add(to)
     for (const state of agentStates) moves[state].add('updating')
     for (const state of agentStates) if (state !== 'error') moves[state].add('error')

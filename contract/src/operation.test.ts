@@ -41,7 +41,10 @@ const table = `
   POST   /oauth2/token                                            O –   –              200 oauth.token
   POST   /oauth2/revoke                                           O –   –              200 oauth.revoke
 `
-const lines = table.trim().split('\n').map((line) => line.trim().split(/ +/) as [string, string, string, string, string, string, string])
+const lines = table
+  .trim()
+  .split('\n')
+  .map((line) => line.trim().split(/ +/) as [string, string, string, string, string, string, string])
 
 /** Spec 8.1, the general limits and those of decision table 2.1: an hour, a minute. */
 const documented: Record<string, [hour: number | undefined, minute: number | undefined]> = {
@@ -85,7 +88,9 @@ describe('the operations of the specification', () => {
   }
 
   it('are told from extensions', () => {
-    const beyond = operations.filter(({ method, path }) => !lines.some((line) => line[0] === method && line[1] === path))
+    const beyond = operations.filter(
+      ({ method, path }) => !lines.some((line) => line[0] === method && line[1] === path),
+    )
     assert.deepEqual(
       beyond.filter(({ extension }) => !extension).map(({ id }) => id),
       [],
@@ -114,9 +119,15 @@ describe('every operation', () => {
   }
 
   it('honours Idempotency-Key where it is a POST with a credential, but for keys and sign-in (decision D98)', () => {
-    const ignoring = operations.filter((operation) => operation.method === 'POST' && !isIdempotent(operation)).map(({ path }) => path)
-    for (const path of ignoring) assert.match(path, /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients)(\/|$))/)
+    const ignoring = operations
+      .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
+      .map(({ path }) => path)
+    for (const path of ignoring)
+      assert.match(path, /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients)(\/|$))/)
     assert.equal(isIdempotent(operations.find(({ id }) => id === 'createProject')!), true)
-    assert.equal(operations.some((operation) => operation.method !== 'POST' && isIdempotent(operation)), false)
+    assert.equal(
+      operations.some((operation) => operation.method !== 'POST' && isIdempotent(operation)),
+      false,
+    )
   })
 })

@@ -69,7 +69,15 @@ describe('everything that can go wrong', () => {
 
   it('has every code of the specification', () => {
     const codes = Object.values(problems).flatMap(({ a, b }) => [a, b] as string[])
-    const specified = [...Object.keys(lowercase).slice(0, 15), ...Object.keys(uppercase).slice(0, 7), 'RATE_LIMIT_EXCEEDED', 'INTERNAL_ERROR']
-    assert.deepEqual(specified.filter((code) => !codes.includes(code)), [])
+    const specified = [
+      ...Object.keys(lowercase).slice(0, 15),
+      ...Object.keys(uppercase).slice(0, 7),
+      'RATE_LIMIT_EXCEEDED',
+      'INTERNAL_ERROR',
+    ]
+    assert.deepEqual(
+      specified.filter((code) => !codes.includes(code)),
+      [],
+    )
   })
 })

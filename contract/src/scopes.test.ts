@@ -1,8 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import {
-  expandScopes, fineScopes, hasScope, isAdministrator, permissionsOf, requiredScope, roleAllows, roles, scopeDescriptions, scopes, scopesOfRole,
-  sessionScopes, type FineScope, type Role, type Scope,
+  expandScopes,
+  fineScopes,
+  hasScope,
+  isAdministrator,
+  permissionsOf,
+  requiredScope,
+  roleAllows,
+  roles,
+  scopeDescriptions,
+  scopes,
+  scopesOfRole,
+  sessionScopes,
+  type FineScope,
+  type Role,
+  type Scope,
 } from './scopes.ts'
 
 /** What each scope grants when it stands alone (spec 5.5, decision D71, tasks 2). */
@@ -19,8 +32,15 @@ const grants: Record<Scope, FineScope[]> = {
   read: ['projects:read', 'agents:read', 'organizations:read'],
   write: ['projects:write', 'agents:write', 'tasks:write'],
   admin: [
-    'projects:read', 'projects:write', 'agents:read', 'agents:write', 'organizations:read', 'organizations:write', 'api_keys:read',
-    'api_keys:write', 'tasks:write',
+    'projects:read',
+    'projects:write',
+    'agents:read',
+    'agents:write',
+    'organizations:read',
+    'organizations:write',
+    'api_keys:read',
+    'api_keys:write',
+    'tasks:write',
   ],
 }
 
@@ -29,7 +49,14 @@ const allowed: Record<Role, FineScope[]> = {
   owner: grants.admin,
   admin: grants.admin,
   member: [
-    'projects:read', 'projects:write', 'agents:read', 'agents:write', 'tasks:write', 'organizations:read', 'api_keys:read', 'api_keys:write',
+    'projects:read',
+    'projects:write',
+    'agents:read',
+    'agents:write',
+    'tasks:write',
+    'organizations:read',
+    'api_keys:read',
+    'api_keys:write',
   ],
   viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
 }
@@ -37,8 +64,18 @@ const allowed: Record<Role, FineScope[]> = {
 describe('scopes', () => {
   it('are the nine of the specification, read, write and tasks:write, each described', () => {
     assert.deepEqual([...scopes].sort(), [
-      'admin', 'agents:read', 'agents:write', 'api_keys:read', 'api_keys:write', 'organizations:read', 'organizations:write',
-      'projects:read', 'projects:write', 'read', 'tasks:write', 'write',
+      'admin',
+      'agents:read',
+      'agents:write',
+      'api_keys:read',
+      'api_keys:write',
+      'organizations:read',
+      'organizations:write',
+      'projects:read',
+      'projects:write',
+      'read',
+      'tasks:write',
+      'write',
     ])
     assert.deepEqual(Object.keys(scopeDescriptions).sort(), [...scopes].sort())
   })
@@ -60,7 +97,18 @@ describe('scopes', () => {
   })
 
   it('that nobody knows grant nothing', () => {
-    for (const unknown of ['', 'agents', 'agents:', 'agents:*', '*', 'ADMIN', 'agents:write ', 'agents:delete', 'toString', '__proto__']) {
+    for (const unknown of [
+      '',
+      'agents',
+      'agents:',
+      'agents:*',
+      '*',
+      'ADMIN',
+      'agents:write ',
+      'agents:delete',
+      'toString',
+      '__proto__',
+    ]) {
       assert.equal(expandScopes([unknown]).size, 0, unknown)
       for (const fine of fineScopes) assert.equal(hasScope([unknown], fine), false)
     }
@@ -77,12 +125,22 @@ describe('scopes', () => {
   })
 
   it('any write scope is one that ends in :write, or write, or admin (decision D72)', () => {
-    for (const scope of scopes) assert.equal(hasScope([scope], 'any_write'), scope.endsWith(':write') || scope === 'write' || scope === 'admin', scope)
+    for (const scope of scopes)
+      assert.equal(
+        hasScope([scope], 'any_write'),
+        scope.endsWith(':write') || scope === 'write' || scope === 'admin',
+        scope,
+      )
     assert.equal(requiredScope('any_write'), 'write')
   })
 
   it('tasks are watched with agents:read or tasks:write', () => {
-    for (const scope of scopes) assert.equal(hasScope([scope], 'watch_tasks'), grants[scope].includes('agents:read') || grants[scope].includes('tasks:write'), scope)
+    for (const scope of scopes)
+      assert.equal(
+        hasScope([scope], 'watch_tasks'),
+        grants[scope].includes('agents:read') || grants[scope].includes('tasks:write'),
+        scope,
+      )
     assert.equal(requiredScope('watch_tasks'), 'agents:read')
   })
 
@@ -120,7 +178,11 @@ describe('permissions (decisions D70 and D75)', () => {
       it(`${scope} in the hands of ${role}`, () => {
         const may = (fine: FineScope): boolean => grants[scope].includes(fine) && allowed[role].includes(fine)
         assert.deepEqual(permissionsOf([scope], role), {
-          projects: { read: may('projects:read'), write: may('projects:write'), delete: may('projects:write') && (role === 'owner' || role === 'admin') },
+          projects: {
+            read: may('projects:read'),
+            write: may('projects:write'),
+            delete: may('projects:write') && (role === 'owner' || role === 'admin'),
+          },
           agents: { read: may('agents:read'), write: may('agents:write'), delete: may('agents:write') },
           organizations: { read: may('organizations:read'), write: may('organizations:write') },
           api_keys: { read: may('api_keys:read'), write: may('api_keys:write') },
@@ -131,6 +193,9 @@ describe('permissions (decisions D70 and D75)', () => {
 
   it('of no scope are none', () => {
     const { projects, agents, organizations, api_keys } = permissionsOf([], 'owner')
-    assert.deepEqual([projects, agents, organizations, api_keys].flatMap((each) => Object.values(each)).filter(Boolean), [])
+    assert.deepEqual(
+      [projects, agents, organizations, api_keys].flatMap((each) => Object.values(each)).filter(Boolean),
+      [],
+    )
   })
 })

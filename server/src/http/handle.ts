@@ -217,7 +217,7 @@ interface RawRequest {
 /** Check 7: syntax of query and body. */
 function readRequest(operation: Operation, request: FastifyRequest): RawRequest {
   const search = request.url.indexOf('?')
-  const query = readQuery(search < 0 ? '' : request.url.slice(search + 1))
+  const query = readQuery(search < 0 ? '' : request.url.slice(search))
   const issues = query.issues.filter(({ field }) => operation.query && Object.hasOwn(operation.query.properties, field))
   if (issues[0]) throw new Problem('invalid_query', issues)
   return { query: query.values, body: operation.body ? readBody(operation, request) : undefined }
@@ -304,7 +304,8 @@ export function answerProblem(
     request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     if (problem.status === 500) context.onInternalError?.(problem, request)
   }
-  const agentEndpoint = family === 'A' && !request.url.startsWith('/api/v1/auth/')
+  const path = request.routeOptions?.url ?? request.url
+  const agentEndpoint = family === 'A' && !path.startsWith('/api/v1/auth/')
   const { status, headers, body } = renderProblem(problem, family, request.id, agentEndpoint)
   void reply.code(status).headers(headers).type('application/json; charset=utf-8').send(body)
 }

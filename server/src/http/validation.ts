@@ -196,21 +196,25 @@ export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000')
 }
 
-/** The query string, read once: unknown parameters are ignored, empty ones are absent, repeated ones are faults (D16). */
+/**
+ * The query string with its question mark, read once: unknown parameters are ignored, empty ones are absent, repeated
+ * ones are faults (decision D16).
+ */
 export function readQuery(search: string): { values: Record<string, string>; issues: Issue[] } {
   const values: Record<string, string> = Object.create(null)
-  const issues: Issue[] = []
-  for (const [key, value] of new URLSearchParams(search)) {
-    if (Object.hasOwn(values, key)) issues.push({ field: key, message: 'must not be repeated', code: 'invalid_format' })
-    if (!isCleanText(value) || !isCleanText(key))
-      issues.push({
-        field: key.replaceAll('\u0000', ''),
-        message: 'must be well-formed Unicode without U+0000',
-        code: 'invalid_format',
-      })
-    if (value !== '') values[key] = value
+  const issues = new Map<string, Issue>()
+  const seen = new Set<string>()
+  for (const [field, value] of new URLSearchParams(search)) {
+    const message = seen.has(field)
+      ? 'must not be repeated'
+      : isCleanText(value)
+        ? undefined
+        : 'must be well-formed Unicode without U+0000'
+    if (message) issues.set(field, { field, message, code: 'invalid_format' })
+    if (value !== '') values[field] = value
+    seen.add(field)
   }
-  return { values, issues }
+  return { values, issues: [...issues.values()] }
 }
 
 /** Query parameters have text only: turns it into the types that the schema names, without guessing (decision D16). */

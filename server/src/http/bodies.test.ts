@@ -1,0 +1,448 @@
+import assert from 'node:assert/strict'
+import { gzipSync } from 'node:zlib'
+import { after, before, describe, it } from 'node:test'
+import { startTestService, type TestService } from '../../test/harness.ts'
+import { rawSend } from '../../test/raw-http.ts'
+
+/** A project of its own for family A; projects themselves are family B. */
+let test: TestService
+let agents: string
+before(async () => {
+  test = await startTestService()
+  const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'bodies' } })
+  agents = `/api/v1/projects/proj_${body.id}/agents`
+})
+after(() => test.stop())
+
+let names = 0
+const name = (): string => `body-${++names}`
+const post = (
+  path: string,
+  body: string | Buffer | undefined,
+  headers: Record<string, string | undefined> = { 'content-type': 'application/json' },
+) => rawSend(test.url, { method: 'POST', path, body, headers: { 'x-api-key': test.owner.api_key, ...headers } })
+const both: [string, () => string][] = [
+  ['A', () => agents],
+  ['B', () => '/api/v1/projects'],
+]
+
+/** How many things there are that a body could have made. */
+async function things(): Promise<number> {
+  const [row] = await test.sql<{
+    count: number
+  }>`select (select count(*) from agent) + (select count(*) from project) as count`
+  return row!.count
+}
+
+/** The fault of a family A answer with exactly one. */
+function fault(body: any): any {
+  assert.equal(body.error.details.length, 1, JSON.stringify(body.error))
+  return body.error.details[0]
+}
+
+describe('a content type (decision D8)', () => {
+  const taken = [
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'APPLICATION/JSON',
+    'Application/Json ; a=b',
+    'application/json;',
+    'application/json; charset=latin1',
+    'application/json; profile="text/plain"',
+    ' application/json ',
+  ]
+  const refused = [
+    undefined,
+    '',
+    'text/plain',
+    'text/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/octet-stream',
+    'application/jsonx',
+    'application/json-patch+json',
+    'application/vnd.api+json',
+    'application/ json',
+    'application /json',
+    'application',
+    'application/json,text/plain',
+    'application/json text/plain',
+    'application/json\ta',
+    'application/json a',
+    'text/plain; application/json',
+    'x application/json',
+    '*/*',
+    ';application/json',
+    '"application/json"',
+    'application/json\u00a0',
+    `${'a'.repeat(5000)}/json`,
+  ]
+  for (const type of taken) {
+    it(`${JSON.stringify(type)} is JSON`, async () => {
+      for (const [, path] of both)
+        assert.equal((await post(path(), JSON.stringify({ name: name() }), { 'content-type': type })).status, 201)
+    })
+  }
+
+  for (const type of refused) {
+    it(`${JSON.stringify(type)?.slice(0, 40) ?? 'absent'} is refused, and nothing is made`, async () => {
+      const before = await things()
+      const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type }
+      for (const [family, path] of both) {
+        const { status, body } = await post(path(), JSON.stringify({ name: name() }), headers)
+        assert.equal(status, 400)
+        if (family === 'A') {
+          assert.equal(body.error.code, 'validation_error')
+          assert.equal(fault(body).field, 'Content-Type')
+          assert.equal(fault(body).code, 'invalid_format')
+        } else {
+          assert.equal(body.error.code, 'INVALID_REQUEST')
+          assert.equal(body.error.details.field, 'Content-Type')
+        }
+      }
+      assert.equal(await things(), before)
+    })
+  }
+
+  it('is the first one where several are sent', async () => {
+    const several = ['content-type', 'text/plain', 'content-type', 'application/json']
+    const { status } = await rawSend(test.url, {
+      method: 'POST',
+      path: agents,
+      body: '{"name":"x"}',
+      headers: ['host', 'localhost', 'x-api-key', test.owner.api_key, 'content-length', '12', ...several] as never,
+    })
+    assert.equal(status, 400)
+  })
+
+  it('with an encoding is refused the same way', async () => {
+    const body = gzipSync(JSON.stringify({ name: name() }))
+    for (const encoding of ['gzip', 'deflate', 'br', 'identity']) {
+      const answer = await post(agents, body, { 'content-type': 'application/json', 'content-encoding': encoding })
+      assert.equal(answer.status, 400)
+      assert.equal(fault(answer.body).field, 'Content-Encoding')
+    }
+  })
+})
+
+describe("a body's size (decision D9)", () => {
+  const ofBytes = (bytes: number): string => {
+    const start = `{"name":"${name()}","x":"`
+    return `${start}${'x'.repeat(bytes - start.length - 2)}"}`
+  }
+
+  it('may be 1 MiB', async () => {
+    for (const [, path] of both) assert.equal((await post(path(), ofBytes(1_048_576))).status, 201)
+  })
+
+  it('may not be a byte more, also in chunks, and nothing is made', async () => {
+    const before = await things()
+    for (const headers of [
+      { 'content-type': 'application/json' },
+      { 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
+    ]) {
+      const a = await rawSend(test.url, {
+        method: 'POST',
+        path: agents,
+        body: ofBytes(1_048_577),
+        headers: { 'x-api-key': test.owner.api_key, ...headers },
+      })
+      assert.equal(a.status, 400)
+      assert.equal(a.body.error.code, 'validation_error')
+      assert.deepEqual([fault(a.body).field, fault(a.body).code, fault(a.body).max], ['body', 'too_long', 1_048_576])
+      const b = await post('/api/v1/projects', ofBytes(1_048_577), headers)
+      assert.equal(b.status, 400)
+      assert.equal(b.body.error.code, 'INVALID_REQUEST')
+      assert.equal(b.body.error.details.field, 'body')
+    }
+    assert.equal(await things(), before)
+  })
+
+  it('is looked at before who asks, and where no body is wanted too (decisions D3, D10)', async () => {
+    for (const path of [agents, `${agents}/agent_1/start`]) {
+      assert.equal((await rawSend(test.url, { method: 'POST', path, body: ofBytes(1_048_577) })).status, 400)
+    }
+    assert.equal(
+      (await rawSend(test.url, { method: 'DELETE', path: `${agents}/agent_1`, body: ofBytes(1_048_577) })).status,
+      400,
+    )
+  })
+})
+
+describe('an absent body (decision D10)', () => {
+  it('is as good as an empty one: what it should have said is required, whatever the content type says', async () => {
+    const { body: agent } = await post(agents, JSON.stringify({ name: name() }))
+    for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
+      const a = await post(agents, undefined, headers)
+      assert.equal(a.status, 400)
+      assert.equal(a.body.error.code, 'validation_error')
+      assert.deepEqual([fault(a.body).field, fault(a.body).code], ['name', 'required'])
+      const b = await post('/api/v1/projects', undefined, headers)
+      assert.deepEqual([b.status, b.body.error.code, b.body.error.details.field], [400, 'INVALID_REQUEST', 'name'])
+      const options = {
+        method: 'PUT',
+        path: `${agents}/${agent.id}`,
+        headers: { 'x-api-key': test.owner.api_key, ...headers },
+      }
+      const c = await rawSend(test.url, options)
+      assert.deepEqual([c.status, fault(c.body).field, fault(c.body).code], [400, 'body', 'required'])
+    }
+  })
+
+  it('and any other is good enough for actions and DELETE', async () => {
+    for (const [body, type] of [
+      ['', 'application/json'],
+      ['{', 'application/json'],
+      ['x', 'text/plain'],
+      ['[]', 'application/json'],
+      ['{"status":"stopped"}', 'no type'],
+    ] as const) {
+      const { body: agent } = await post(agents, JSON.stringify({ name: name() }))
+      const headers = { 'content-type': type }
+      const started = await post(`${agents}/${agent.id}/start`, body, headers)
+      assert.deepEqual([started.status, started.body.status], [200, 'running'])
+      const options = {
+        method: 'DELETE',
+        path: `${agents}/${agent.id}`,
+        body,
+        headers: { 'x-api-key': test.owner.api_key, ...headers },
+      }
+      assert.equal((await rawSend(test.url, options)).status, 200)
+    }
+  })
+})
+
+describe('JSON (decision D11)', () => {
+  const malformed = [
+    '{',
+    '}',
+    '{"name"}',
+    '{"name":}',
+    "{'name':'x'}",
+    '{name:"x"}',
+    '{"name":"x",}',
+    '{"name":"x"}{"name":"y"}',
+    '{"name":"x"} x',
+    '// x\n{}',
+    '{"name":NaN}',
+    '{"name":Infinity}',
+    '{"name":-Infinity}',
+    '{"name":undefined}',
+    '{"name":01}',
+    '{"name":+1}',
+    '{"name":.5}',
+    '{"name":1.}',
+    '{"name":0x1}',
+    '{"name":"\u0001"}',
+    '{"name":"\\x41"}',
+    '{"name":"\\u12"}',
+    'nul',
+    ' ',
+    '\n',
+    '\ufeff\ufeff{"name":"x"}',
+    Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+    Buffer.from('{"name":"\xe9"}', 'latin1'),
+    Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]),
+    Buffer.from([0x7b, 0x22, 0xc0, 0xae, 0x22, 0x3a, 0x31, 0x7d]),
+    Buffer.from('{"name":"x"}', 'utf16le'),
+    Buffer.from([0x1f, 0x8b, 8, 0]),
+  ]
+  for (const body of malformed) {
+    it(`${JSON.stringify(body.toString('latin1' as never)).slice(0, 60)} is none`, async () => {
+      const a = await post(agents, body)
+      assert.deepEqual([a.status, a.body.error.code], [400, 'invalid_json'])
+      const b = await post('/api/v1/projects', body)
+      assert.deepEqual([b.status, b.body.error.code], [400, 'INVALID_REQUEST'])
+      assert.deepEqual(b.body.error.details, { field: 'body', issue: 'not valid JSON' })
+    })
+  }
+
+  for (const body of ['null', '[]', '[{"name":"x"}]', '"x"', '1', 'true']) {
+    it(`${body} is no object`, async () => {
+      const a = await post(agents, body)
+      assert.deepEqual(
+        [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code],
+        [400, 'validation_error', 'body', 'invalid_format'],
+      )
+      const b = await post('/api/v1/projects', body)
+      assert.deepEqual(
+        [b.status, b.body.error.code, b.body.error.details],
+        [400, 'INVALID_REQUEST', { field: 'body', issue: 'must be an object' }],
+      )
+    })
+  }
+
+  it('may begin with a byte-order mark and be surrounded by white space', async () => {
+    assert.equal((await post(agents, `\ufeff{"name":"${name()}"}`)).status, 201)
+    assert.equal((await post(agents, ` \r\n\t{ "name" : "${name()}" }\n `)).status, 201)
+  })
+
+  it('with a key twice means the last one', async () => {
+    const last = name()
+    assert.equal((await post(agents, `{"name":"first","name":"${last}"}`)).body.name, last)
+  })
+
+  it('numbers that overflow are out of range, wherever they are', async () => {
+    for (const [body, field] of [
+      ['{"name":"x","config":{"temperature":1e400}}', 'config.temperature'],
+      ['{"name":"x","metadata":{"a":[-1e400]}}', 'metadata.a[0]'],
+      ['{"name":"x","unknown":1e309}', 'unknown'],
+      ['{"name":1e999}', 'name'],
+    ] as const) {
+      const answer = await post(agents, body)
+      assert.deepEqual([answer.status, fault(answer.body).field, fault(answer.body).code], [400, field, 'out_of_range'])
+    }
+    assert.equal((await post('/api/v1/projects', '{"name":"over","x":1e400}')).body.error.code, 'INVALID_REQUEST')
+    const { body } = await post(agents, `{"name":"${name()}","metadata":{"a":5.0,"b":1e-400,"c":9007199254740993}}`)
+    assert.deepEqual([body.metadata.a, body.metadata.b, body.metadata.c], [5, 0, 9007199254740992])
+  })
+})
+
+describe('structure (decisions D11, D15)', () => {
+  const nested = (levels: number, open = '[', close = ']'): string => open.repeat(levels) + close.repeat(levels)
+
+  it('may be nested 32 levels', async () => {
+    // The body and metadata are two of them.
+    assert.equal((await post(agents, `{"name":"${name()}","metadata":{"a":${nested(30)}}}`)).status, 201)
+    const deep = '{"a":'.repeat(30) + '1' + '}'.repeat(30)
+    const { status, body } = await post(agents, `{"name":"${name()}","metadata":{"a":${deep}}}`)
+    assert.equal(status, 201)
+    assert.deepEqual(body.metadata.a, JSON.parse(deep))
+  })
+
+  for (const [levels, text] of [
+    [33, `{"name":"x","metadata":{"a":${nested(31)}}}`],
+    ['100,000', `{"name":"x","metadata":{"a":${nested(100_000)}}}`],
+    ['100,000 unknown', `{"name":"x","u":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`],
+    ['500,000', nested(500_000)],
+  ] as const) {
+    it(`may not be nested ${levels} levels`, async () => {
+      const a = await post(agents, text)
+      assert.deepEqual(
+        [a.status, a.body.error.code, fault(a.body).field, fault(a.body).code, fault(a.body).max],
+        [400, 'validation_error', 'body', 'out_of_range', 32],
+      )
+      const b = await post('/api/v1/projects', text)
+      assert.deepEqual([b.status, b.body.error.code, b.body.error.details.field], [400, 'INVALID_REQUEST', 'body'])
+    })
+  }
+
+  for (const text of ['\\u0000', '\\ud800', '\\udc00', '\\udc00\\ud800', 'a\\ud83d']) {
+    it(`text with ${text} is refused, as a value and as a key`, async () => {
+      for (const [body, field] of [
+        [`{"name":"${text}"}`, 'name'],
+        [`{"name":"x","description":"a${text}b"}`, 'description'],
+        [`{"name":"x","metadata":{"a":["${text}"]}}`, 'metadata.a[0]'],
+        [`{"name":"x","metadata":{"a${text}":1}}`, 'metadata'],
+        [`{"name":"x","unknown":"${text}"}`, 'unknown'],
+        [`{"${text}":1}`, 'body'],
+      ] as const) {
+        const answer = await post(agents, body)
+        assert.deepEqual(
+          [answer.status, fault(answer.body).field, fault(answer.body).code],
+          [400, field, 'invalid_format'],
+        )
+      }
+      assert.equal((await post('/api/v1/projects', `{"name":"${text}"}`)).body.error.code, 'INVALID_REQUEST')
+    })
+  }
+
+  it('that reaches for a prototype is refused, and no prototype changes', async () => {
+    for (const part of [
+      '{"__proto__":{"x":1}}',
+      '{"a":{"__proto__":{"x":1}}}',
+      '{"constructor":{"prototype":{"x":1}}}',
+      '[{"__proto__":null}]',
+      '{"__proto__":1}',
+    ]) {
+      for (const member of ['config', 'metadata', 'unknown']) {
+        const a = await post(agents, `{"name":"x","${member}":${part}}`)
+        assert.deepEqual([a.status, a.body.error.code], [400, 'validation_error'], part)
+      }
+      assert.equal(
+        (await post('/api/v1/projects', `{"name":"pollute","x":${part}}`)).body.error.code,
+        'INVALID_REQUEST',
+      )
+    }
+    assert.equal((await post(agents, '{"name":"x","__proto__":{"name":"y"}}')).status, 400)
+    assert.equal((await post(agents, '{"__proto__":{"name":"only-inherited"}}')).status, 400)
+    assert.equal(({} as Record<string, unknown>).x, undefined)
+  })
+
+  it('may have members that are named like those of every object', async () => {
+    const metadata = { constructor: 'a', prototype: { x: 1 }, toString: [1], hasOwnProperty: 'b', valueOf: { y: 2 } }
+    const { status, body } = await post(agents, JSON.stringify({ name: name(), metadata }))
+    assert.equal(status, 201)
+    for (const [key, value] of Object.entries(metadata)) assert.deepEqual(body.metadata[key], value)
+  })
+})
+
+describe('members', () => {
+  it("that nobody knows, or that are the service's own, are ignored (decision D14)", async () => {
+    const own = {
+      id: 'agent_00000000000000000000000000',
+      status: 'error',
+      project_id: 'proj_999',
+      created_at: '2000-01-01',
+      updated_at: '2000-01-01',
+      last_activity: '2000-01-01',
+      created_by: 'user_x',
+      revision: 99,
+      version: 99,
+      org_id: 'org_x',
+      role: 'owner',
+      plan: 'enterprise',
+      scopes: ['admin'],
+      email_verified: true,
+      settles_to: 'stopped',
+    }
+    const { status, headers, body } = await post(agents, JSON.stringify({ name: name(), ...own }))
+    assert.equal(status, 201)
+    assert.equal(headers.etag, '"1"')
+    assert.equal(body.status, 'creating')
+    for (const [key, value] of Object.entries(own)) assert.notDeepEqual(body[key], value, key)
+    const project = await post(
+      '/api/v1/projects',
+      JSON.stringify({ name: name(), id: 999_999, org_id: 'org_x', created_at: '2000-01-01' }),
+    )
+    assert.notEqual(project.body.id, 999_999)
+    assert.notEqual(project.body.created_at, '2000-01-01T00:00:00.000Z')
+  })
+
+  it('are not coerced to the type that they should have (decision D16)', async () => {
+    for (const [body, field] of [
+      [{ name: 5 }, 'name'],
+      [{ name: true }, 'name'],
+      [{ name: ['x'] }, 'name'],
+      [{ name: { a: 1 } }, 'name'],
+      [{ name: 'x', config: { temperature: '1' } }, 'config.temperature'],
+      [{ name: 'x', config: { max_tokens: '5' } }, 'config.max_tokens'],
+      [{ name: 'x', config: { max_tokens: true } }, 'config.max_tokens'],
+      [{ name: 'x', config: { tools: 'a' } }, 'config.tools'],
+      [{ name: 'x', config: [] }, 'config'],
+      [{ name: 'x', metadata: 'a' }, 'metadata'],
+    ] as const) {
+      const answer = await post(agents, JSON.stringify(body))
+      assert.deepEqual(
+        [answer.status, fault(answer.body).field, fault(answer.body).code],
+        [400, field, 'invalid_format'],
+        JSON.stringify(body),
+      )
+    }
+    assert.equal((await post(agents, `{"name":"${name()}","config":{"max_tokens":5.0}}`)).body.config.max_tokens, 5)
+  })
+
+  it('that are null are absent on creation (decision D17)', async () => {
+    const { status, body } = await post(
+      agents,
+      JSON.stringify({ name: name(), description: null, config: null, metadata: { a: null, b: 1 } }),
+    )
+    assert.equal(status, 201)
+    assert.equal(body.description, '')
+    assert.deepEqual(body.config.tools, [])
+    assert.equal('a' in body.metadata, false)
+    const answer = await post(agents, JSON.stringify({ name: null }))
+    assert.deepEqual([fault(answer.body).field, fault(answer.body).code], ['name', 'required'])
+  })
+})

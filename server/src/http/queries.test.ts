@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startTestService, type TestService } from '../../test/harness.ts'
+
+let test: TestService
+let agents: string
+before(async () => {
+  test = await startTestService()
+  const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'queries' } })
+  agents = `/api/v1/projects/${body.id}/agents`
+})
+after(() => test.stop())
+
+/** What was wrong with a query of family A: field and code of each fault. */
+async function faultsA(path: string): Promise<string[]> {
+  const { status, body } = await test.send('GET', path)
+  if (status === 200) return []
+  assert.deepEqual([status, body.error.code], [400, 'validation_error'])
+  return body.error.details.map(({ field, code }: { field: string; code: string }) => `${field} ${code}`)
+}
+
+/** What was wrong with a query of family B: the field of the first fault. */
+async function faultB(path: string): Promise<string | undefined> {
+  const { status, body } = await test.send('GET', path)
+  if (status === 200) return undefined
+  assert.deepEqual([status, body.error.code], [400, 'VALIDATION_ERROR'])
+  assert.deepEqual(Object.keys(body.error.details), ['field', 'issue'])
+  assert.equal(typeof body.error.details.issue, 'string')
+  return body.error.details.field
+}
+
+describe('integers in a query (decisions D16, D51)', () => {
+  for (const value of [
+    'x',
+    '5.0',
+    '5.5',
+    '1e1',
+    '0x10',
+    '+5',
+    '5%20',
+    '%205',
+    '--5',
+    '5,0',
+    '12345678901',
+    'NaN',
+    'null',
+    '٥',
+    '%00',
+    '[]',
+    'true',
+  ]) {
+    it(`${value} is none`, async () => {
+      assert.deepEqual(await faultsA(`${agents}?limit=${value}`), ['limit invalid_format'])
+      assert.deepEqual(await faultsA(`${agents}?offset=${value}`), ['offset invalid_format'])
+      assert.equal(await faultB(`/api/v1/projects?page=${value}`), 'page')
+      assert.equal(await faultB(`/api/v1/projects?limit=${value}`), 'limit')
+    })
+  }
+
+  it('outside their range are refused with the range, never clamped', async () => {
+    for (const limit of ['0', '101', '-1', '9999999999']) {
+      const { status, body } = await test.send('GET', `${agents}?limit=${limit}`)
+      assert.equal(status, 400)
+      const { field, code, min, max, provided } = body.error.details[0]
+      assert.deepEqual(
+        { field, code, min, max, provided },
+        { field: 'limit', code: 'out_of_range', min: 1, max: 100, provided: Number(limit) },
+      )
+      assert.equal(await faultB(`/api/v1/projects?limit=${limit}`), 'limit')
+    }
+    assert.deepEqual(await faultsA(`${agents}?offset=-1`), ['offset out_of_range'])
+    assert.deepEqual(await faultsA(`${agents}?offset=2147483648`), ['offset out_of_range'])
+    for (const page of ['0', '-1']) assert.equal(await faultB(`/api/v1/projects?page=${page}`), 'page')
+  })
+
+  it('at the ends of their range are taken', async () => {
+    for (const query of ['limit=1', 'limit=100', 'limit=007', 'offset=0', 'offset=2147483647'])
+      assert.deepEqual(await faultsA(`${agents}?${query}`), [], query)
+    for (const query of ['page=1', 'page=2147483647&limit=100', 'limit=100'])
+      assert.equal(await faultB(`/api/v1/projects?${query}`), undefined, query)
+  })
+})
+
+describe('booleans in a query', () => {
+  it('are true or false and nothing else', async () => {
+    for (const value of ['true', 'false'])
+      assert.deepEqual(await faultsA(`/api/v1/auth/api-keys?active_only=${value}`), [])
+    for (const value of ['1', '0', 'TRUE', 'yes', 'no', 'on', 't', 'null', 'true%20']) {
+      assert.deepEqual(
+        await faultsA(`/api/v1/auth/api-keys?active_only=${value}`),
+        ['active_only invalid_format'],
+        value,
+      )
+    }
+  })
+})
+
+describe('a query', () => {
+  it('parameter that is repeated is refused, whatever its values (decision D16)', async () => {
+    for (const query of [
+      'limit=5&limit=5',
+      'limit=5&limit=',
+      'limit=&limit=5',
+      'limit=&limit=',
+      'limit=5&offset=1&limit=6',
+      'limit=5&l%69mit=5',
+    ]) {
+      assert.deepEqual(await faultsA(`${agents}?${query}`), ['limit invalid_format'], query)
+    }
+    assert.equal(await faultB('/api/v1/projects?search=a&search=b'), 'search')
+    assert.deepEqual(await faultsA(`${agents}?limit=1&limit=2&limit=3`), ['limit invalid_format'])
+  })
+
+  it('parameter that is empty is absent', async () => {
+    assert.deepEqual(await faultsA(`${agents}?limit=&offset=&status=&sort=`), [])
+    assert.deepEqual(await faultsA(`${agents}?limit`), [])
+    assert.equal(await faultB('/api/v1/projects?page=&limit=&search=&sort=&order=&created_after='), undefined)
+    assert.equal((await test.send('GET', '/api/v1/hello?name=')).body.message, 'Hello, World!')
+  })
+
+  it('parameter that nobody knows is ignored, however odd (decision D14)', async () => {
+    for (const query of [
+      'unknown=1',
+      'unknown=1&unknown=2',
+      'unknown=%00',
+      '%00=1',
+      'limit[]=x',
+      'Limit=x',
+      'LIMIT=x',
+      '__proto__=1',
+      '__proto__[x]=1',
+      'constructor=1',
+      'toString=1',
+      '&&&',
+      '=',
+      '=5',
+      '?limit=x',
+      '%',
+      '%zz=1',
+    ]) {
+      assert.deepEqual(await faultsA(`${agents}?${query}`), [], query)
+      assert.equal(await faultB(`/api/v1/projects?${query}`), undefined, query)
+    }
+    assert.equal(({} as Record<string, unknown>).x, undefined)
+  })
+
+  it('of a path that takes none is ignored', async () => {
+    for (const path of ['/api/v1/auth/user', '/api/v1/status'])
+      assert.equal((await test.send('GET', `${path}?limit=x&limit=y&name=%00`)).status, 200)
+  })
+
+  it('text must be well-formed and without U+0000 (decision D15)', async () => {
+    assert.equal(await faultB('/api/v1/hello?name=a%00b'), 'name')
+    assert.equal(await faultB('/api/v1/projects?search=%00'), 'search')
+  })
+
+  it('is decoded once, a plus being a space', async () => {
+    assert.equal((await test.send('GET', '/api/v1/hello?name=A%2BB+C%20D%2525')).body.message, 'Hello, A+B C D%25!')
+    assert.equal((await test.send('GET', '/api/v1/hello?n%61me=Ada')).body.message, 'Hello, Ada!')
+  })
+
+  it('with several faults tells all of them in family A, in the order of the contract, and one in family B (decisions D26, D27)', async () => {
+    assert.deepEqual(await faultsA(`${agents}?sort=x&limit=0&status=gone&offset=x`), [
+      'status invalid_choice',
+      'sort invalid_choice',
+      'limit out_of_range',
+      'offset invalid_format',
+    ])
+    assert.equal(await faultB('/api/v1/projects?limit=0&page=x&sort=id'), 'sort')
+  })
+
+  it('choice is one of those named, in their case', async () => {
+    for (const sort of ['id', 'NAME', 'name,-name', '-updated_at', 'created_at;drop table agent', "name'"])
+      assert.deepEqual(await faultsA(`${agents}?sort=${encodeURIComponent(sort)}`), ['sort invalid_choice'])
+    for (const status of ['Running', 'all', 'deleted'])
+      assert.deepEqual(await faultsA(`${agents}?status=${status}`), ['status invalid_choice'])
+    for (const sort of ['id', '-name', 'Name']) assert.equal(await faultB(`/api/v1/projects?sort=${sort}`), 'sort')
+    for (const order of ['up', 'ASC', '1']) assert.equal(await faultB(`/api/v1/projects?order=${order}`), 'order')
+  })
+
+  it('moment that is none is refused', async () => {
+    for (const at of ['yesterday', '2026-02-30', '2026-11-20T25:00', '1763631015']) {
+      for (const name of ['created_after', 'created_before', 'updated_after', 'updated_before'])
+        assert.equal(await faultB(`/api/v1/projects?${name}=${at}`), name)
+    }
+    assert.equal(
+      await faultB('/api/v1/projects?created_after=2026-11-20&created_before=2026-11-20T10:00%2B02:00'),
+      undefined,
+    )
+  })
+
+  it('that is very long is answered quickly', async () => {
+    const began = performance.now()
+    assert.equal((await test.send('GET', `${agents}?${'a=1&'.repeat(3000)}`)).status, 200)
+    assert.ok(performance.now() - began < 1000)
+  })
+})
