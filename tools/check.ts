@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { styleText } from 'node:util'
 
 /** What must hold before a change is merged, the slowest first so that nothing waits for it at the end. */
@@ -20,7 +20,8 @@ const stepsAtOnce = 2
 const root = join(import.meta.dirname, '..')
 const env = {
   ...process.env,
-  PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+  // This Node for all of them, whatever else is installed.
+  PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
   // Nothing here asks the network.
   REDOCLY_TELEMETRY: 'off',
   REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',

@@ -91,8 +91,10 @@ function requestBody(operation: Operation, schemas: SchemaWriter): Json {
 }
 
 function securityOf(operation: Operation): Json[] {
-  const schemes = { api_key: { ApiKey: [] }, token: { OAuth2: requiredScopes(operation) }, session: { Session: [] } }
-  return operation.credentials.map((kind) => schemes[kind])
+  // A token needs one of these; keys and sessions have no scopes in OpenAPI 3.0.
+  const tokens = operation.scope === 'watch_tasks' ? [['agents:read'], ['tasks:write']] : [requiredScopes(operation)]
+  const schemes = { api_key: [{ ApiKey: [] }], token: tokens.map((OAuth2) => ({ OAuth2 })), session: [{ Session: [] }] }
+  return operation.credentials.flatMap((kind): Json[] => schemes[kind])
 }
 
 function rateLimitOf({ bucket }: Operation): Json {
@@ -108,16 +110,16 @@ function rateLimitOf({ bucket }: Operation): Json {
 const perText = { credential: 'credential', address: 'address', client_and_address: 'client and address' }
 
 function accessText({ credentials, scope, bucket }: Operation): string {
-  const access =
-    credentials.length === 0
-      ? 'Public.'
-      : scope === null
-        ? 'Any credential will do.'
-        : scope === 'any_write'
-          ? 'Needs any scope that may write.'
-          : `Needs the scope \`${scope}\`.`
+  const access = credentials.length === 0 ? 'Public.' : scopeText(scope)
   if (!bucket) return access
   const { hour, minute, per }: Bucket = buckets[bucket]
   const limits = [hour && `${hour} requests an hour`, minute && `${minute} a minute`].filter(Boolean).join(' and ')
   return `${access} At most ${limits.replace(/^(\d+) a minute$/, '$1 requests a minute')} for each ${perText[per]}.`
+}
+
+function scopeText(scope: Operation['scope']): string {
+  if (scope === null) return 'Any credential will do.'
+  if (scope === 'any_write') return 'Needs any scope that may write.'
+  if (scope === 'watch_tasks') return 'Needs the scope `agents:read` or `tasks:write`.'
+  return `Needs the scope \`${scope}\`.`
 }

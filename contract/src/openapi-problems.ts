@@ -2,6 +2,7 @@ import { problemsOf, type Operation } from './operation.ts'
 import { oauthFailures } from './openapi-oauth.ts'
 import type { Failure, Json } from './openapi-types.ts'
 import { problems, type Issue, type ProblemKind } from './problems.ts'
+import { requiredScope } from './scopes.ts'
 
 /** Everything that can go wrong with an operation, by status, lowest first. */
 export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
@@ -24,10 +25,9 @@ function problemFailures(operation: Operation): [number, Failure][] {
   })
 }
 
-/** Missing scopes as an answer names them (decision D72 for `any_write`). */
-export function requiredScopes(operation: Operation): string[] {
-  if (operation.scope === null) return []
-  return [operation.scope === 'any_write' ? 'write' : operation.scope]
+/** Missing scopes as an answer names them. */
+export function requiredScopes({ scope }: Operation): string[] {
+  return scope === null ? [] : [requiredScope(scope)]
 }
 
 function problemExample(operation: Operation, kind: ProblemKind): Json {

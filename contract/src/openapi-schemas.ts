@@ -34,6 +34,8 @@ export class SchemaWriter {
   #convert(source: Json): Json {
     const target: Json = {}
     for (const [keyword, value] of Object.entries(source)) Object.assign(target, this.#keyword(keyword, value))
+    // Without a type anything is allowed, null too, and `nullable` would mean nothing.
+    if (target.type === undefined && !('anyOf' in target)) delete target.nullable
     if (target.nullable === true && Array.isArray(target.enum) && !target.enum.includes(null))
       target.enum = [...target.enum, null]
     return withoutNullAlternative(target)
