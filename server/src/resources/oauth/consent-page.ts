@@ -38,14 +38,14 @@ export function consentPage(view: ConsentView): Page {
         <form method="post" action="/logout">
           <input type="hidden" name="token" value="${view.logout.token}">
           <input type="hidden" name="return_to" value="${view.logout.return_to}">
-          <button>Use another account</button>
+          <button aria-label="Switch account">Switch</button>
         </form>
       </div>
       <form method="post" action="${view.action}">
         <input type="hidden" name="token" value="${view.token}">
         ${organizationChoice(view)}
         <h2 id="asked">It will be able to</h2>
-        <ul class="scopes" aria-labelledby="asked">${view.scopes.map(scopeItem)}</ul>
+        <ul class="scopes" aria-labelledby="asked">${widestFirst(view.scopes).map(scopeItem)}</ul>
         <dl><dt>Sends you to</dt><dd>${host}</dd><dt>App ID</dt><dd>${client.client_id}</dd></dl>
         <div class="actions">
           <button name="decision" value="deny">Deny</button>
@@ -74,6 +74,12 @@ const tick = new Html(
     'stroke-linecap="round" stroke-linejoin="round"><path d="M3 8.5 6.5 12 13 4.5"/></svg>',
 )
 
+/** What gives everything away stands where nobody overlooks it. */
+function widestFirst(scopes: readonly string[]): string[] {
+  return scopes.toSorted((a, b) => Number(b === 'admin') - Number(a === 'admin'))
+}
+
 function scopeItem(scope: string): Html {
-  return html`<li>${tick}<span>${scopeDescriptions[scope as Scope] ?? scope}</span></li>`
+  const words = scopeDescriptions[scope as Scope] ?? scope
+  return html`<li>${tick}<span>${scope === 'admin' ? html`<strong>${words}</strong>, as an administrator too` : words}</span></li>`
 }

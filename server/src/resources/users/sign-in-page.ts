@@ -1,7 +1,7 @@
 import { passwordLength } from '#contract/users.ts'
 import type { Issue } from '#contract/problems.ts'
 import { html } from '../../http/html.ts'
-import { alert, field, type Page } from '../../http/page.ts'
+import { alert, field, type Field, type Page } from '../../http/page.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
 
 /** What the page for signing in shows. */
@@ -45,10 +45,20 @@ export interface SignUpView {
 }
 
 export function signUpPage({ return_to, token, email = '', name = '', fault, issues = [] }: SignUpView): Page {
-  const faultOf = (wanted: string): string | undefined => {
-    const issue = issues.find((issue) => issue.field === wanted)
-    return issue && `This ${issue.message.replace(`${wanted} `, '')}.`
-  }
+  const fields: Field[] = [
+    { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name },
+    { name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email },
+    {
+      name: 'password',
+      label: 'Password',
+      type: 'password',
+      autocomplete: 'new-password',
+      hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
+    },
+  ]
+  const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
+  // Whoever made a mistake continues there.
+  const first = fields.find((field) => faults.has(field.name)) ?? fields[0]
   return {
     title: 'Create an account',
     content: html`
@@ -58,15 +68,9 @@ export function signUpPage({ return_to, token, email = '', name = '', fault, iss
       <form method="post" action="/signup">
         <input type="hidden" name="token" value="${token}">
         <input type="hidden" name="return_to" value="${return_to}">
-        ${field({ name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name, fault: faultOf('name'), focus: true })}
-        ${field({ name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email, fault: faultOf('email') })}
-        ${field({
-          name: 'password',
-          label: 'Password',
-          type: 'password',
-          autocomplete: 'new-password',
-          hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
-          fault: faultOf('password'),
+        ${fields.map((shown) => {
+          const message = faults.get(shown.name)
+          return field({ ...shown, focus: shown === first, fault: message && `${shown.label} ${message}.` })
         })}
         <button class="primary wide">Create account</button>
       </form>

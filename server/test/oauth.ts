@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { insertClient, newClientSecret } from '../src/resources/oauth/oauth-clients.queries.ts'
+import { insertOrganization, insertUser } from '../src/resources/users/users.queries.ts'
+import { createPasswords } from '../src/platform/passwords.ts'
+import { Browser, type BrowserPage } from './browser.ts'
+import type { TestService } from './harness.ts'
+
+/** An app that was registered for a test. */
+export interface TestClient {
+  client_id: string
+  /** Empty for a public one. */
+  client_secret: string
+  redirect_uri: string
+}
+
+/** An answer of the token or revocation endpoint. */
+export interface TokenReply {
+  status: number
+  headers: Headers
+  body: any
+}
+
+/** Drives the authorization server of a test's service from outside. */
+export class OAuthDriver {
+  readonly service: TestService
+  readonly url: string
+  constructor(service: TestService) {
+    this.service = service
+    this.url = service.url
+  }
+
+  /** Registers an app in the owner's organization. */
+  async client(name: string, options: { redirect_uri?: string; scopes?: string[]; native?: boolean; isPublic?: boolean } = {}): Promise<TestClient> {
+    const { redirect_uri = `https://${name}.example/cb`, scopes = ['read', 'write', 'agents:read'], native = false, isPublic = false } = options
+    const secret = isPublic ? null : newClientSecret()
+    const client = await insertClient(this.service.sql, this.service.owner.org_id, { client_id: name, name: `The ${name} app`, redirect_uris: [redirect_uri], scopes, native, secret })
+    assert.ok(client)
+    return { client_id: name, client_secret: secret ?? '', redirect_uri }
+  }
+
+  /** Makes a user with an organization of their own. */
+  async user(email: string, password: string): Promise<{ user_id: string; org_id: string }> {
+    const password_hash = await createPasswords().hash(password)
+    const user = await insertUser(this.service.sql, { email, name: email.split('@')[0] ?? email, password_hash })
+    assert.ok(user)
+    const organization = await insertOrganization(this.service.sql, `${email}'s`, user.id)
+    return { user_id: user.id, org_id: organization.id }
+  }
+
+  /** Where an app sends its user; undefined leaves a parameter out. */
+  authorizeUrl(client: TestClient, changes: Record<string, string | undefined> = {}): string {
+    const all = { client_id: client.client_id, redirect_uri: client.redirect_uri, response_type: 'code', scope: 'read write', state: 'st-1', ...changes }
+    const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    return `${this.url}/oauth2/authorize?${new URLSearchParams(given)}`
+  }
+
+  /** Asks without being signed in, as a program. */
+  ask(client: TestClient, changes: Record<string, string | undefined> = {}): Promise<Response> {
+    return fetch(this.authorizeUrl(client, changes), { redirect: 'manual' })
+  }
+
+  /** Goes through an authorization as a person; says which pages were shown. */
+  async authorize(
+    url: string,
+    { browser = new Browser(this.url), email = this.service.owner.email, password = this.service.owner.password, decision = 'allow' }: Person = {},
+  ): Promise<{ left: URL; pages: string[]; browser: Browser }> {
+    const pages: string[] = []
+    let page: BrowserPage & { left?: URL } = await browser.follow(await browser.get(url))
+    for (let steps = 0; steps < 4 && !page.left; steps++) {
+      const isLogin = page.html.includes('action="/login"')
+      pages.push(isLogin ? 'login' : 'consent')
+      const fields: Record<string, string> = isLogin ? { email, password } : { decision }
+      page = await browser.follow(await browser.submit(page, isLogin ? '/login' : /^\/oauth2\/interaction\//, fields))
+    }
+    if (!page.left) throw new Error(`stuck: ${page.status} ${page.html.slice(page.html.indexOf('<main'), 2000)}`)
+    return { left: page.left, pages, browser }
+  }
+
+  /** A fresh code. */
+  async code(client: TestClient, changes: Record<string, string | undefined> = {}, person: Person = {}): Promise<string> {
+    const { left } = await this.authorize(this.authorizeUrl(client, changes), person)
+    const code = left.searchParams.get('code')
+    assert.ok(code, left.href)
+    return code
+  }
+
+  async post(path: string, body: Record<string, string>, headers: Record<string, string> = {}): Promise<TokenReply> {
+    const response = await fetch(`${this.url}${path}`, { method: 'POST', headers, body: new URLSearchParams(body) })
+    return { status: response.status, headers: response.headers, body: await response.json() }
+  }
+
+  exchange(client: TestClient, code: string, extra: Record<string, string> = {}): Promise<TokenReply> {
+    return this.post('/oauth2/token', { grant_type: 'authorization_code', ...credentials(client), code, redirect_uri: client.redirect_uri, ...extra })
+  }
+
+  refresh(client: TestClient, refresh_token: string, extra: Record<string, string> = {}): Promise<TokenReply> {
+    return this.post('/oauth2/token', { grant_type: 'refresh_token', ...credentials(client), refresh_token, ...extra })
+  }
+
+  revoke(client: TestClient, token: string, extra: Record<string, string> = {}): Promise<TokenReply> {
+    return this.post('/oauth2/revoke', { token, ...credentials(client), ...extra })
+  }
+
+  /** Fresh tokens. */
+  async tokens(client: TestClient, changes: Record<string, string | undefined> = {}, person: Person = {}): Promise<any> {
+    const { status, body } = await this.exchange(client, await this.code(client, changes, person))
+    assert.equal(status, 200, JSON.stringify(body))
+    return body
+  }
+
+  /** The status that a token gets: 200 while it works. */
+  async statusOf(token: string): Promise<number> {
+    return (await this.service.send('GET', '/api/v1/auth/permissions', { token })).status
+  }
+}
+
+/** Who goes through an authorization, in which browser. */
+export interface Person {
+  browser?: Browser
+  email?: string
+  password?: string
+  decision?: 'allow' | 'deny'
+}
+
+export function credentials({ client_id, client_secret }: TestClient): Record<string, string> {
+  return { client_id, ...(client_secret ? { client_secret } : {}) }
+}
