@@ -6,19 +6,17 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 export type Range = [Address, number]
 
 /** IPv4 that nobody may reach from outside: IANA's special-purpose ranges (decision D104). */
-const special4 = [
-  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24',
-  '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24',
-  '224.0.0.0/4', '240.0.0.0/4',
-].map(parseRange)
+const special4 = ranges(`
+  0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
+  192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`)
 
 /** IPv6 is the other way round: only this is public, which leaves out ::1, mapped addresses, NAT64 and local ones. */
-const public6 = parseRange('2000::/3')
-const special6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(parseRange)
+const public6 = ranges('2000::/3')
+const special6 = ranges('2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 
 /** What the words of an allow list stand for. Link-local (cloud metadata) and shared ranges have no word on purpose. */
-export const loopbackRanges: readonly Range[] = ['127.0.0.0/8', '::1/128'].map(parseRange)
-export const privateRanges: readonly Range[] = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'].map(parseRange)
+export const loopbackRanges: readonly Range[] = ranges('127.0.0.0/8 ::1/128')
+const privateRanges = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7')
 
 /** What an operator additionally allows (`CADRE_EGRESS_ALLOW`, decision D104 point 7). */
 export interface AllowList {
@@ -40,22 +38,22 @@ export class AllowListError extends Error {}
  * name may resolve to any address; a listed address opens every name that resolves to it.
  */
 export function parseAllowList(entries: readonly string[]): AllowList {
-  const ranges: Range[] = []
+  const opened: Range[] = []
   const names = new Set<string>()
   const suffixes: string[] = []
   const endpoints = new Set<string>()
   for (const entry of entries.map((text) => text.trim().toLowerCase()).filter((text) => text !== '')) {
     const endpoint = /^(.+):(\d{1,5})$/.exec(entry)
     const suffix = entry.startsWith('*.') ? hostName(entry.slice(2)) : undefined
-    if (entry === 'loopback') ranges.push(...loopbackRanges)
-    else if (entry === 'private') ranges.push(...privateRanges)
-    else if (isIP(entry) !== 0) ranges.push(parseRange(`${entry}/${isIP(entry) === 4 ? 32 : 128}`))
-    else if (entry.includes('/')) ranges.push(requireRange(entry))
+    if (entry === 'loopback') opened.push(...loopbackRanges)
+    else if (entry === 'private') opened.push(...privateRanges)
+    else if (isIP(entry) !== 0) opened.push(parseRange(`${entry}/${isIP(entry) === 4 ? 32 : 128}`))
+    else if (entry.includes('/')) opened.push(requireRange(entry))
     else if (suffix !== undefined) suffixes.push(`.${suffix}`)
-    else if (endpoint?.[1] !== undefined) endpoints.add(`${requireHost(endpoint[1], entry)}:${requirePort(endpoint[2], entry)}`)
+    else if (endpoint) endpoints.add(requireEndpoint(endpoint, entry))
     else names.add(requireHost(entry, entry))
   }
-  return { ranges, names, suffixes, endpoints }
+  return { ranges: opened, names, suffixes, endpoints }
 }
 
 /** Whether the list names this host, by itself or by a suffix. */
@@ -68,7 +66,7 @@ export function isPublic(text: string): boolean {
   const address = parseAddress(text)
   if (!address) return false
   if (address.kind() === 'ipv4') return !inRanges(address, special4)
-  return inRanges(address, [public6]) && !inRanges(address, special6)
+  return inRanges(address, public6) && !inRanges(address, special6)
 }
 
 /** Whether an address lies in one of the ranges. Mapped IPv4 (`::ffff:…`) counts as the IPv6 that it is written as. */
@@ -94,13 +92,18 @@ function inRanges(address: Address, ranges: readonly Range[]): boolean {
   return ranges.some((range) => range[0].kind() === address.kind() && address.match(range[0], range[1]))
 }
 
+function ranges(text: string): Range[] {
+  return text.trim().split(/\s+/).map(parseRange)
+}
+
 function parseRange(text: string): Range {
   return ipaddr.parseCIDR(text)
 }
 
 function requireRange(entry: string): Range {
   const address = entry.slice(0, entry.indexOf('/'))
-  if (isIP(address) === 0 || !ipaddr.isValidCIDR(entry)) throw new AllowListError(`"${entry}" is not a range such as 10.1.0.0/16.`)
+  if (isIP(address) === 0 || !ipaddr.isValidCIDR(entry))
+    throw new AllowListError(`"${entry}" is not a range such as 10.1.0.0/16.`)
   return parseRange(entry)
 }
 
@@ -114,10 +117,9 @@ function requireHost(text: string, entry: string): string {
   return host
 }
 
-function requirePort(text: string | undefined, entry: string): number {
-  const port = Number(text)
-  if (port < 1 || port > 65_535) throw new AllowListError(`"${entry}" has a port outside 1 to 65535.`)
-  return port
+function requireEndpoint([, host = '', port = '']: RegExpExecArray, entry: string): string {
+  if (Number(port) < 1 || Number(port) > 65_535) throw new AllowListError(`"${entry}" has a port outside 1 to 65535.`)
+  return `${requireHost(host, entry)}:${Number(port)}`
 }
 
 /** A host as `URL` writes it (`bücher.example` becomes `xn--…`), so that both sides of a comparison are the same. */

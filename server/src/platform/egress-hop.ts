@@ -2,8 +2,17 @@ import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules } from '.
 
 /** Headers that frame the message or route it: whoever chooses the address may not choose these. */
 const headersRefused = new Set([
-  'host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect', 'te', 'trailer', 'keep-alive',
-  'proxy-authorization', 'proxy-connection',
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
 ])
 /** What still goes along when a redirect leaves the origin; any other header may carry a credential. */
 const headersHarmless = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
@@ -59,7 +68,9 @@ export function nextHop(rules: EgressRules, purpose: EgressPurpose, hop: Hop, st
   if (!target) throw new EgressRefused('bad_url', 'the answer redirects to something that is not a URL')
   const url = checkUrl(rules, target, purpose)
   const leaves = url.origin !== hop.url.origin
-  const headers = Object.fromEntries(Object.entries(hop.headers).filter(([name]) => !leaves || headersHarmless.has(name)))
+  const headers = Object.fromEntries(
+    Object.entries(hop.headers).filter(([name]) => !leaves || headersHarmless.has(name)),
+  )
   const becomesGet = (status === 303 && hop.method !== 'HEAD') || (status < 303 && hop.method === 'POST')
   if (!becomesGet) return { ...hop, url, headers }
   delete headers['content-type']

@@ -1,14 +1,30 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import {
-  type AllowList, bareHost, isInside, isNamed, isPublic, loopbackRanges, plainAddress, type Range,
+  type AllowList,
+  bareHost,
+  isInside,
+  isNamed,
+  isPublic,
+  loopbackRanges,
+  plainAddress,
+  type Range,
 } from './address-rules.ts'
 
 /** Who asks for a request to an address that a user chose (decision D104). */
 export type EgressPurpose = 'webhook' | 'tool' | 'sso' | 'avatar'
 
 export type RefusalReason =
-  | 'bad_url' | 'scheme' | 'user_info' | 'fragment' | 'port' | 'plain_http' | 'address' | 'own_endpoint' | 'header' | 'method'
+  | 'bad_url'
+  | 'scheme'
+  | 'user_info'
+  | 'fragment'
+  | 'port'
+  | 'plain_http'
+  | 'address'
+  | 'own_endpoint'
+  | 'header'
+  | 'method'
 
 /** A request that our rules forbid: nothing was sent. The message may be shown to whoever chose the address. */
 export class EgressRefused extends Error {
@@ -37,19 +53,24 @@ export interface EgressRules {
 export function checkUrl(rules: EgressRules, text: string | URL, purpose: EgressPurpose): URL {
   const url = URL.parse(String(text))
   if (!url) throw new EgressRefused('bad_url', 'must be an absolute URL')
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new EgressRefused('scheme', 'must begin with https:// or http://')
-  if (url.username !== '' || url.password !== '') throw new EgressRefused('user_info', 'must not contain a user name or password')
-  if (purpose === 'webhook' && String(text).includes('#')) throw new EgressRefused('fragment', 'must not contain a fragment')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new EgressRefused('scheme', 'must begin with https:// or http://')
+  if (url.username !== '' || url.password !== '')
+    throw new EgressRefused('user_info', 'must not contain a user name or password')
+  if (purpose === 'webhook' && String(text).includes('#'))
+    throw new EgressRefused('fragment', 'must not contain a fragment')
 
   const host = bareHost(url)
   const port = portOf(url)
   if (rules.allow.endpoints.has(`${host}:${port}`)) return url
-  if (port !== 443 && port !== 80 && port < 1024) throw new EgressRefused('port', 'the port must be 443, 80 or at least 1024')
+  if (port !== 443 && port !== 80 && port < 1024)
+    throw new EgressRefused('port', 'the port must be 443, 80 or at least 1024')
 
   const opened = openedRanges(rules, purpose)
   const isLiteral = isIP(host) !== 0
   const isLocalName = host === 'localhost' || host.endsWith('.localhost')
-  const isListed = isNamed(rules.allow, host) || (isLiteral ? isInside(host, opened) : isLocalName && isInside('127.0.0.1', opened))
+  const isListed =
+    isNamed(rules.allow, host) || (isLiteral ? isInside(host, opened) : isLocalName && isInside('127.0.0.1', opened))
   if (isLiteral) {
     if (isOwnPort(rules, host, port)) throw ownEndpoint()
     if (!isListed && !isPublic(host)) throw notPublic()

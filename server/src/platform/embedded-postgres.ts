@@ -32,6 +32,7 @@ export interface EmbeddedPostgresOptions {
 
 /** What of a logger is used. */
 export interface EmbeddedPostgresLog extends StartLog {
+  debug(details: object, message: string): void
   error(details: object, message: string): void
 }
 

@@ -1,9 +1,16 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import type { Dispatcher } from 'undici'
 import { bareHost, parseAllowList } from './address-rules.ts'
 import { firstHop, type Hop, type HopRequest, nextHop, redirection } from './egress-hop.ts'
-import { checkAddresses, checkUrl, type EgressPurpose, EgressRefused, type EgressRules, portOf, type RefusalReason } from './egress-rules.ts'
+import {
+  checkAddresses,
+  checkUrl,
+  type EgressPurpose,
+  EgressRefused,
+  type EgressRules,
+  portOf,
+  type RefusalReason,
+} from './egress-rules.ts'
 import { openWire, WireError, type WireErrorCode, type WireUse } from './wire.ts'
 
 export { EgressRefused, type EgressPurpose, type RefusalReason }
@@ -25,7 +32,13 @@ const bounds: Record<EgressPurpose, Bounds> = {
 }
 const connectTimeout_ms = 5000
 
-export type EgressErrorCode = WireErrorCode | 'timed_out' | 'connection_lost' | 'bad_answer' | 'answer_too_large' | 'too_many_redirects'
+export type EgressErrorCode =
+  | WireErrorCode
+  | 'timed_out'
+  | 'connection_lost'
+  | 'bad_answer'
+  | 'answer_too_large'
+  | 'too_many_redirects'
 
 /** A request that our rules allow and that failed on its way. */
 export class EgressError extends Error {
@@ -156,7 +169,7 @@ async function send(
   try {
     const answer = await wire.client.request({
       path: url.pathname + url.search,
-      method: method as Dispatcher.HttpMethod,
+      method,
       headers,
       body: body ?? null,
       signal,
@@ -187,7 +200,10 @@ async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<
 
 function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Array.isArray(value) ? value.join(', ') : (value ?? '')]),
+    Object.entries(headers).map(([name, value]) => [
+      name.toLowerCase(),
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
+    ]),
   )
 }
 
@@ -198,7 +214,10 @@ function failure(error: unknown, network: WireUse): EgressError {
   if (error instanceof WireError) return new EgressError(error.code, error.message, { network, cause: error })
   return error instanceof Error && unreadable.has(error.name)
     ? new EgressError('bad_answer', 'the answer is not HTTP that we understand', { network, cause: error })
-    : new EgressError('connection_lost', 'the connection was lost before the answer was complete', { network, cause: error })
+    : new EgressError('connection_lost', 'the connection was lost before the answer was complete', {
+        network,
+        cause: error,
+      })
 }
 
 async function systemResolve(hostname: string): Promise<readonly string[]> {
@@ -221,6 +240,9 @@ function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     const onLate = (): void => settle(() => fail(new WireError('dns_failed', 'the name was not resolved in time')))
     const timer = setTimeout(onLate, connectTimeout_ms)
     signal.addEventListener('abort', onAbort, { once: true })
-    work.then((value) => settle(() => done(value)), (error: Error) => settle(() => fail(error)))
+    work.then(
+      (value) => settle(() => done(value)),
+      (error: Error) => settle(() => fail(error)),
+    )
   })
 }

@@ -3,11 +3,12 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it, type TestContext } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { startByteCounter } from '../../test/byte-counter.ts'
 import { startLocalServer } from '../../test/local-server.ts'
 import { EgressError, makeEgress } from './safe-fetch.ts'
 import { openWire } from './wire.ts'
@@ -23,26 +24,15 @@ function makeCertificate(t: TestContext): { key: string; cert: string } {
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
 }
 
-/** Passes connections on to `port` and counts what crosses, as the network sees it. */
-async function startCounter(t: TestContext, port: number) {
-  const seen = { bytes_in: 0, bytes_out: 0 }
-  const server = createServer((socket) => {
-    const inner = connect(port, '127.0.0.1')
-    socket.on('data', (chunk) => void (seen.bytes_out += chunk.length)).on('error', () => {})
-    inner.on('data', (chunk) => void (seen.bytes_in += chunk.length)).on('error', () => {})
-    socket.pipe(inner).pipe(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => void server.close())
-  return { port: (server.address() as AddressInfo).port, seen }
-}
-
 it('a certificate must be trusted and be for the name, whatever the environment says', async (t) => {
   const { key, cert } = makeCertificate(t)
-  const server = createTlsServer({ key, cert }, (_request, response) => void response.end('x'.repeat(10_000))).listen(0, '127.0.0.1')
+  const server = createTlsServer({ key, cert }, (_request, response) => void response.end('x'.repeat(10_000))).listen(
+    0,
+    '127.0.0.1',
+  )
   await once(server, 'listening')
   t.after(() => (server.closeAllConnections(), server.close()))
-  const counter = await startCounter(t, (server.address() as AddressInfo).port)
+  const counter = await startByteCounter(t, (server.address() as AddressInfo).port)
   const egress = makeEgress({ allow: ['loopback'], resolve: async () => ['127.0.0.1'] })
   const get = (host: string) => egress.fetch(`https://${host}:${counter.port}/`, { purpose: 'webhook' })
   const isUntrusted = (error: unknown): boolean => error instanceof EgressError && error.code === 'tls_failed'
@@ -68,7 +58,7 @@ it('a certificate must be trusted and be for the name, whatever the environment 
 
 it('a wire keeps its connection between requests and its count across connections', async (t) => {
   const server = await startLocalServer(t)
-  const counter = await startCounter(t, server.port)
+  const counter = await startByteCounter(t, server.port)
   const wire = await openWire(`http://127.0.0.1:${counter.port}`, { connectTimeout_ms: 1000 })
   t.after(() => wire.destroy())
   for (const path of ['/a', '/b']) await (await wire.client.request({ path, method: 'GET' })).body.dump()

@@ -126,8 +126,12 @@ function connector(options: WireOptions & { watch: (socket: Socket) => void }): 
         ALPNProtocols: ['http/1.1'],
         rejectUnauthorized: true,
       })
-      tls.on('error', (error) => settle(new WireError('tls_failed', `no secure connection: ${error.message}`, error), tls))
-      tls.once('close', () => settle(new WireError('tls_failed', 'the connection was closed during the TLS handshake'), tls))
+      tls.on('error', (error) =>
+        settle(new WireError('tls_failed', `no secure connection: ${error.message}`, error), tls),
+      )
+      tls.once('close', () =>
+        settle(new WireError('tls_failed', 'the connection was closed during the TLS handshake'), tls),
+      )
       tls.once('secureConnect', () => settle(undefined, tls))
     })
   }
