@@ -1,17 +1,30 @@
 import Type from 'typebox'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
-import { agentParameter, Choice, FreeObject, Named, OffsetPagination, offsetQuery, projectParameter, Timestamp, TimestampInput } from './schemas.ts'
+import {
+  agentParameter,
+  Choice,
+  FreeObject,
+  Named,
+  OffsetPagination,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+  TimestampInput,
+} from './schemas.ts'
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
 /** An entry of an agent's log (spec 2.7). */
-export const LogEntry = Named('LogEntry', Type.Object({
-  timestamp: Timestamp,
-  level: Choice(logLevels),
-  message: Type.String(),
-  context: FreeObject,
-}))
+export const LogEntry = Named(
+  'LogEntry',
+  Type.Object({
+    timestamp: Timestamp,
+    level: Choice(logLevels),
+    message: Type.String(),
+    context: FreeObject,
+  }),
+)
 
 export const getAgentLogs = defineOperation({
   id: 'getAgentLogs',
@@ -25,25 +38,33 @@ export const getAgentLogs = defineOperation({
   scope: 'agents:read',
   bucket: 'agents.logs',
   params: { project_id: projectParameter, agent_id: agentParameter },
-  query: offsetQuery({
-    level: Type.Optional(Choice(logLevels, { description: 'Only entries of this level.' })),
-    start_time: Type.Optional(TimestampInput),
-    end_time: Type.Optional(TimestampInput),
-  }, bounds.log_limit, bounds.log_limit_default),
-  responses: [{
-    status: 200,
-    description: 'A page of entries.',
-    schema: Named('LogList', Type.Object({ logs: Type.Array(LogEntry), pagination: OffsetPagination })),
-    example: {
-      logs: [{
-        timestamp: '2026-11-20T09:30:01.210Z',
-        level: 'info',
-        message: 'Task completed',
-        context: { task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4', steps: 1, duration_seconds: 1.206 },
-      }],
-      pagination: { total: 1, limit: 100, offset: 0, has_more: false },
+  query: offsetQuery(
+    {
+      level: Type.Optional(Choice(logLevels, { description: 'Only entries of this level.' })),
+      start_time: Type.Optional(TimestampInput),
+      end_time: Type.Optional(TimestampInput),
     },
-  }],
+    bounds.log_limit,
+    bounds.log_limit_default,
+  ),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of entries.',
+      schema: Named('LogList', Type.Object({ logs: Type.Array(LogEntry), pagination: OffsetPagination })),
+      example: {
+        logs: [
+          {
+            timestamp: '2026-11-20T09:30:01.210Z',
+            level: 'info',
+            message: 'Task completed',
+            context: { task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4', steps: 1, duration_seconds: 1.206 },
+          },
+        ],
+        pagination: { total: 1, limit: 100, offset: 0, has_more: false },
+      },
+    },
+  ],
   problems: ['project_not_found', 'agent_not_found'],
 })
 

@@ -17,36 +17,41 @@ const amount = (description: string) => Type.Number({ minimum: 0, description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 /** Metrics of an agent over a period (spec 2.8, decision D49). Nothing is ever null. */
-export const AgentMetrics = Named('AgentMetrics', Type.Object({
-  tasks: Type.Object({
-    total: count('Tasks that were there in the period.'),
-    completed: count('Ended well in the period.'),
-    failed: count('Ended badly or expired in the period.'),
-    in_progress: count('Not ended at the end of the period.'),
-    success_rate: fraction('completed / (completed + failed); 0 when there are none.'),
+export const AgentMetrics = Named(
+  'AgentMetrics',
+  Type.Object({
+    tasks: Type.Object({
+      total: count('Tasks that were there in the period.'),
+      completed: count('Ended well in the period.'),
+      failed: count('Ended badly or expired in the period.'),
+      in_progress: count('Not ended at the end of the period.'),
+      success_rate: fraction('completed / (completed + failed); 0 when there are none.'),
+    }),
+    performance: Type.Object({
+      avg_response_time: amount('Seconds from the start to the end of a task.'),
+      p95_response_time: amount('Seconds.'),
+      p99_response_time: amount('Seconds.'),
+      tokens_per_minute: amount('Input and output tokens.'),
+      requests_per_minute: amount('Calls of models.'),
+    }),
+    resource_usage: Type.Object({
+      cpu_usage: fraction('Of the processors, while the agent had tasks.'),
+      memory_usage: fraction('Of the memory, while the agent had tasks.'),
+      disk_usage: fraction("Of the agent's share of storage."),
+      network_in: amount('Bytes from model providers.'),
+      network_out: amount('Bytes to model providers.'),
+    }),
+    time_series: Type.Array(
+      Type.Object({
+        timestamp: Timestamp,
+        tasks_completed: count('Ended well in the bucket.'),
+        avg_response_time: amount('Seconds.'),
+        cpu_usage: fraction('As above.'),
+        memory_usage: fraction('As above.'),
+      }),
+    ),
   }),
-  performance: Type.Object({
-    avg_response_time: amount('Seconds from the start to the end of a task.'),
-    p95_response_time: amount('Seconds.'),
-    p99_response_time: amount('Seconds.'),
-    tokens_per_minute: amount('Input and output tokens.'),
-    requests_per_minute: amount('Calls of models.'),
-  }),
-  resource_usage: Type.Object({
-    cpu_usage: fraction('Of the processors, while the agent had tasks.'),
-    memory_usage: fraction('Of the memory, while the agent had tasks.'),
-    disk_usage: fraction("Of the agent's share of storage."),
-    network_in: amount('Bytes from model providers.'),
-    network_out: amount('Bytes to model providers.'),
-  }),
-  time_series: Type.Array(Type.Object({
-    timestamp: Timestamp,
-    tasks_completed: count('Ended well in the bucket.'),
-    avg_response_time: amount('Seconds.'),
-    cpu_usage: fraction('As above.'),
-    memory_usage: fraction('As above.'),
-  })),
-}))
+)
 
 export const getAgentMetrics = defineOperation({
   id: 'getAgentMetrics',
@@ -65,23 +70,48 @@ export const getAgentMetrics = defineOperation({
     end_time: Type.Optional(TimestampInput),
     interval: Type.Optional(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
   }),
-  responses: [{
-    status: 200,
-    description: 'The metrics, and the period they are of.',
-    schema: Named('AgentMetricsResult', Type.Object({
-      metrics: AgentMetrics,
-      period: Type.Object({ start_time: Timestamp, end_time: Timestamp, interval: Choice(intervals) }),
-    })),
-    example: {
-      metrics: {
-        tasks: { total: 12, completed: 11, failed: 1, in_progress: 0, success_rate: 0.9166666666666666 },
-        performance: { avg_response_time: 1.84, p95_response_time: 3.1, p99_response_time: 3.4, tokens_per_minute: 118.2, requests_per_minute: 0.2 },
-        resource_usage: { cpu_usage: 0.04, memory_usage: 0.01, disk_usage: 0.0001, network_in: 48_213, network_out: 9120 },
-        time_series: [{ timestamp: '2026-11-20T09:00:00.000Z', tasks_completed: 11, avg_response_time: 1.84, cpu_usage: 0.04, memory_usage: 0.01 }],
+  responses: [
+    {
+      status: 200,
+      description: 'The metrics, and the period they are of.',
+      schema: Named(
+        'AgentMetricsResult',
+        Type.Object({
+          metrics: AgentMetrics,
+          period: Type.Object({ start_time: Timestamp, end_time: Timestamp, interval: Choice(intervals) }),
+        }),
+      ),
+      example: {
+        metrics: {
+          tasks: { total: 12, completed: 11, failed: 1, in_progress: 0, success_rate: 0.9166666666666666 },
+          performance: {
+            avg_response_time: 1.84,
+            p95_response_time: 3.1,
+            p99_response_time: 3.4,
+            tokens_per_minute: 118.2,
+            requests_per_minute: 0.2,
+          },
+          resource_usage: {
+            cpu_usage: 0.04,
+            memory_usage: 0.01,
+            disk_usage: 0.0001,
+            network_in: 48_213,
+            network_out: 9120,
+          },
+          time_series: [
+            {
+              timestamp: '2026-11-20T09:00:00.000Z',
+              tasks_completed: 11,
+              avg_response_time: 1.84,
+              cpu_usage: 0.04,
+              memory_usage: 0.01,
+            },
+          ],
+        },
+        period: { start_time: '2026-11-20T09:00:00.000Z', end_time: '2026-11-20T10:00:00.000Z', interval: '1h' },
       },
-      period: { start_time: '2026-11-20T09:00:00.000Z', end_time: '2026-11-20T10:00:00.000Z', interval: '1h' },
     },
-  }],
+  ],
   problems: ['project_not_found', 'agent_not_found'],
 })
 

@@ -32,7 +32,15 @@ export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed'
 }
 
 /** Why a task waits (tasks 4). */
-export const waitReasons = ['approval', 'input', 'budget', 'unknown_outcome', 'provider', 'agent_paused', 'agent_stopped'] as const
+export const waitReasons = [
+  'approval',
+  'input',
+  'budget',
+  'unknown_outcome',
+  'provider',
+  'agent_paused',
+  'agent_stopped',
+] as const
 export type WaitReason = (typeof waitReasons)[number]
 
 /** Waits that end when the agent runs again. */
@@ -47,12 +55,25 @@ export type StepState = (typeof stepStates)[number]
 
 /** Events of a task that are kept (tasks 6). The terminal ones are the last of their task. */
 export const taskEventTypes = [
-  'task.created', 'task.started', 'task.waiting', 'task.resumed', 'task.retrying',
-  'task.completed', 'task.failed', 'task.canceled', 'task.expired',
-  'step.started', 'step.completed', 'step.failed',
-  'message.completed', 'message.discarded',
-  'tool.called', 'tool.completed', 'tool.failed',
-  'usage.updated', 'cancel.requested',
+  'task.created',
+  'task.started',
+  'task.waiting',
+  'task.resumed',
+  'task.retrying',
+  'task.completed',
+  'task.failed',
+  'task.canceled',
+  'task.expired',
+  'step.started',
+  'step.completed',
+  'step.failed',
+  'message.completed',
+  'message.discarded',
+  'tool.called',
+  'tool.completed',
+  'tool.failed',
+  'usage.updated',
+  'cancel.requested',
 ] as const
 export type TaskEventType = (typeof taskEventTypes)[number]
 
@@ -60,7 +81,12 @@ export type TaskEventType = (typeof taskEventTypes)[number]
 export const liveEventTypes = ['task.snapshot', 'message.snapshot', 'message.delta'] as const
 export type LiveEventType = (typeof liveEventTypes)[number]
 
-const terminalEventTypes: ReadonlySet<string> = new Set(['task.completed', 'task.failed', 'task.canceled', 'task.expired'])
+const terminalEventTypes: ReadonlySet<string> = new Set([
+  'task.completed',
+  'task.failed',
+  'task.canceled',
+  'task.expired',
+])
 
 /** Whether an event is the last of its task: streams close after it. */
 export function isTerminalEvent(type: string): boolean {

@@ -3,8 +3,18 @@ import { MetadataInput } from './agents.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
-  agentParameter, Choice, Confirmation, FreeObject, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, projectParameter,
-  Timestamp, TimestampInput,
+  agentParameter,
+  Choice,
+  Confirmation,
+  FreeObject,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+  TimestampInput,
 } from './schemas.ts'
 import { stepStates, stepTypes, taskEventTypes, taskStates, waitReasons } from './task-lifecycle.ts'
 
@@ -32,16 +42,19 @@ const counts = {
 const cost = Nullable(Type.Number({ minimum: 0, description: 'Null while a price is not known; it is never guessed.' }))
 
 /** What a task has consumed (tasks 3). */
-export const TaskUsage = Named('TaskUsage', Type.Object({
-  ...counts,
-  steps: Type.Integer({ minimum: 0 }),
-  tool_calls: Type.Integer({ minimum: 0 }),
-  cost_usd: cost,
-  by_model: Type.Unsafe<Record<string, unknown>>({
-    type: 'object',
-    additionalProperties: Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost }),
+export const TaskUsage = Named(
+  'TaskUsage',
+  Type.Object({
+    ...counts,
+    steps: Type.Integer({ minimum: 0 }),
+    tool_calls: Type.Integer({ minimum: 0 }),
+    cost_usd: cost,
+    by_model: Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      additionalProperties: Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost }),
+    }),
   }),
-}))
+)
 
 const message = Type.Object({
   role: Choice(['system', 'user', 'assistant']),
@@ -58,73 +71,94 @@ const input = Type.Unsafe<TaskInput>({
   description: 'What the agent is asked: a text, or messages.',
 })
 
-export const Task = Named('Task', Type.Object({
-  id: Type.String(),
-  project_id: Type.String(),
-  agent_id: Type.String(),
-  agent_version: Type.Integer({ minimum: 0, description: 'The version of the agent that it was created with, and runs with.' }),
-  thread_id: Nullable(Type.String()),
-  retried_from: Nullable(Type.String()),
-  schedule_id: Nullable(Type.String()),
-  status: Choice(taskStates),
-  wait: Nullable(Type.Object({
-    reason: Choice(waitReasons),
-    since: Timestamp,
-    until: Nullable(Timestamp),
-    approval_ids: Type.Array(Type.String()),
-  })),
-  input,
-  output: Nullable(Type.Object({ content: Type.String(), data: Type.Unsafe<unknown>({ nullable: true }) }, { description: 'Kept in part where a task failed or was canceled.' })),
-  error: Nullable(Type.Object({
-    code: Type.String(),
-    message: Type.String(),
-    retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
-    step_id: Nullable(Type.String()),
-  })),
-  priority: Type.Integer({ minimum: 0, maximum: taskBounds.priority }),
-  concurrency_key: Nullable(Type.String()),
-  run_after: Nullable(Timestamp),
-  queue_ttl_seconds: Nullable(Type.Integer()),
-  timeout_seconds: Nullable(Type.Integer()),
-  max_attempts: Type.Integer(),
-  budget: FreeObject,
-  usage: TaskUsage,
-  metadata: FreeObject,
-  created_by: Type.String(),
-  trace_id: Nullable(Type.String()),
-  created_at: Timestamp,
-  started_at: Nullable(Timestamp),
-  finished_at: Nullable(Timestamp),
-  updated_at: Timestamp,
-  cancel_requested_at: Nullable(Timestamp),
-  last_sequence: Type.Integer({ minimum: 1, description: 'The sequence of its last event.' }),
-}))
+export const Task = Named(
+  'Task',
+  Type.Object({
+    id: Type.String(),
+    project_id: Type.String(),
+    agent_id: Type.String(),
+    agent_version: Type.Integer({
+      minimum: 0,
+      description: 'The version of the agent that it was created with, and runs with.',
+    }),
+    thread_id: Nullable(Type.String()),
+    retried_from: Nullable(Type.String()),
+    schedule_id: Nullable(Type.String()),
+    status: Choice(taskStates),
+    wait: Nullable(
+      Type.Object({
+        reason: Choice(waitReasons),
+        since: Timestamp,
+        until: Nullable(Timestamp),
+        approval_ids: Type.Array(Type.String()),
+      }),
+    ),
+    input,
+    output: Nullable(
+      Type.Object(
+        { content: Type.String(), data: Type.Unsafe<unknown>({ nullable: true }) },
+        { description: 'Kept in part where a task failed or was canceled.' },
+      ),
+    ),
+    error: Nullable(
+      Type.Object({
+        code: Type.String(),
+        message: Type.String(),
+        retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
+        step_id: Nullable(Type.String()),
+      }),
+    ),
+    priority: Type.Integer({ minimum: 0, maximum: taskBounds.priority }),
+    concurrency_key: Nullable(Type.String()),
+    run_after: Nullable(Timestamp),
+    queue_ttl_seconds: Nullable(Type.Integer()),
+    timeout_seconds: Nullable(Type.Integer()),
+    max_attempts: Type.Integer(),
+    budget: FreeObject,
+    usage: TaskUsage,
+    metadata: FreeObject,
+    created_by: Type.String(),
+    trace_id: Nullable(Type.String()),
+    created_at: Timestamp,
+    started_at: Nullable(Timestamp),
+    finished_at: Nullable(Timestamp),
+    updated_at: Timestamp,
+    cancel_requested_at: Nullable(Timestamp),
+    last_sequence: Type.Integer({ minimum: 1, description: 'The sequence of its last event.' }),
+  }),
+)
 
 /** A step of the journal (tasks 5). */
-export const TaskStep = Named('TaskStep', Type.Object({
-  id: Type.String(),
-  index: Type.Integer({ minimum: 0 }),
-  type: Choice(stepTypes),
-  status: Choice(stepStates),
-  attempt: Type.Integer({ minimum: 1, description: 'How many times it was begun.' }),
-  name: Type.String({ description: 'The model or the tool.' }),
-  input: Type.Unsafe<unknown>({ nullable: true }),
-  output: Type.Unsafe<unknown>({ nullable: true }),
-  error: Nullable(Type.Object({ code: Type.String(), message: Type.String(), retryable: Type.Boolean() })),
-  model: Nullable(Type.String()),
-  usage: Nullable(FreeObject),
-  started_at: Timestamp,
-  finished_at: Nullable(Timestamp),
-}))
+export const TaskStep = Named(
+  'TaskStep',
+  Type.Object({
+    id: Type.String(),
+    index: Type.Integer({ minimum: 0 }),
+    type: Choice(stepTypes),
+    status: Choice(stepStates),
+    attempt: Type.Integer({ minimum: 1, description: 'How many times it was begun.' }),
+    name: Type.String({ description: 'The model or the tool.' }),
+    input: Type.Unsafe<unknown>({ nullable: true }),
+    output: Type.Unsafe<unknown>({ nullable: true }),
+    error: Nullable(Type.Object({ code: Type.String(), message: Type.String(), retryable: Type.Boolean() })),
+    model: Nullable(Type.String()),
+    usage: Nullable(FreeObject),
+    started_at: Timestamp,
+    finished_at: Nullable(Timestamp),
+  }),
+)
 
 /** An event of a task (tasks 6). */
-export const TaskEventObject = Named('TaskEvent', Type.Object({
-  sequence: Type.Integer({ minimum: 1, description: 'Dense, from 1.' }),
-  task_id: Type.String(),
-  type: Choice(taskEventTypes),
-  created_at: Timestamp,
-  data: FreeObject,
-}))
+export const TaskEventObject = Named(
+  'TaskEvent',
+  Type.Object({
+    sequence: Type.Integer({ minimum: 1, description: 'Dense, from 1.' }),
+    task_id: Type.String(),
+    type: Choice(taskEventTypes),
+    created_at: Timestamp,
+    data: FreeObject,
+  }),
+)
 
 const usageExample = {
   input_tokens: 14,
@@ -133,7 +167,9 @@ const usageExample = {
   steps: 1,
   tool_calls: 0,
   cost_usd: null,
-  by_model: { 'openai/gpt-4o-mini': { calls: 1, input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: null } },
+  by_model: {
+    'openai/gpt-4o-mini': { calls: 1, input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: null },
+  },
 }
 const queuedExample = {
   id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -184,7 +220,12 @@ const stepExample = {
   attempt: 1,
   name: 'openai/gpt-4o-mini',
   input: { messages: 1, message_id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4' },
-  output: { message_id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4', text: completedExample.output.content, tool_calls: [], finish_reason: 'stop' },
+  output: {
+    message_id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4',
+    text: completedExample.output.content,
+    tool_calls: [],
+    finish_reason: 'stop',
+  },
   error: null,
   model: 'openai/gpt-4o-mini',
   usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: null },
@@ -202,48 +243,93 @@ const streamExample = `retry: 1000\n\nevent: task.snapshot\ndata: {"sequence":7,
 
 const taskParameter = { description: 'The task.', example: queuedExample.id }
 const common = { family: 'A', tag, credentials: anyCredential, extension: true } as const
-const ofAgent = { ...common, path: `${project}/agents/{agent_id}/tasks`, params: { project_id: projectParameter, agent_id: agentParameter } } as const
+const ofAgent = {
+  ...common,
+  path: `${project}/agents/{agent_id}/tasks`,
+  params: { project_id: projectParameter, agent_id: agentParameter },
+} as const
 const ofProject = { ...common, path: `${project}/tasks`, params: { project_id: projectParameter } } as const
-const ofTask = { ...common, path: `${project}/tasks/{task_id}`, params: { project_id: projectParameter, task_id: taskParameter } } as const
+const ofTask = {
+  ...common,
+  path: `${project}/tasks/{task_id}`,
+  params: { project_id: projectParameter, task_id: taskParameter },
+} as const
 
-const wait = Type.Optional(Type.Integer({
-  minimum: 0,
-  maximum: taskBounds.wait_seconds,
-  default: 0,
-  description: 'Seconds to wait until the task has finished or waits for something. Answers with the task as it is then, in any case.',
-}))
+const wait = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: taskBounds.wait_seconds,
+    default: 0,
+    description:
+      'Seconds to wait until the task has finished or waits for something. Answers with the task as it is then, in any case.',
+  }),
+)
 
 const listQuery = offsetQuery({
   status: Type.Optional(Choice(taskStates, { description: 'Only tasks in this state.' })),
   created_after: Type.Optional(TimestampInput),
   created_before: Type.Optional(TimestampInput),
-  sort: Type.Optional(Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' })),
+  sort: Type.Optional(
+    Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
+  ),
 })
 const TaskList = Named('TaskList', Type.Object({ tasks: Type.Array(Task), pagination: OffsetPagination }))
-const listResponse = { status: 200, description: 'A page of tasks.', schema: TaskList, example: { tasks: [completedExample], pagination: offsetPaginationExample } }
+const listResponse = {
+  status: 200,
+  description: 'A page of tasks.',
+  schema: TaskList,
+  example: { tasks: [completedExample], pagination: offsetPaginationExample },
+}
 
 export const createTask = defineOperation({
   ...ofAgent,
   id: 'createTask',
   method: 'POST',
   summary: 'Give an agent a task',
-  description: 'The task is durable before this is answered, and goes on whether or not anybody waits. With `Accept: text/event-stream` the answer is its stream. A paused agent queues it; a stopped one refuses it.',
+  description:
+    'The task is durable before this is answered, and goes on whether or not anybody waits. With `Accept: text/event-stream` the answer is its stream. A paused agent queues it; a stopped one refuses it.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   query: Type.Object({ wait }),
   body: Type.Object({
     input,
-    priority: Type.Optional(Type.Integer({ minimum: 0, maximum: taskBounds.priority, default: 5, description: 'Higher ones begin first.' })),
+    priority: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: taskBounds.priority, default: 5, description: 'Higher ones begin first.' }),
+    ),
     run_after: Type.Optional(TimestampInput),
-    queue_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: taskBounds.queue_ttl_seconds, description: 'It expires if it has not begun by then.' })),
-    timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: taskBounds.timeout_seconds, description: 'It expires this long after it began.' })),
-    max_attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: taskBounds.max_attempts, default: 5, description: 'Workers that may die under it, one after the other, before it fails.' })),
+    queue_ttl_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.queue_ttl_seconds,
+        description: 'It expires if it has not begun by then.',
+      }),
+    ),
+    timeout_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.timeout_seconds,
+        description: 'It expires this long after it began.',
+      }),
+    ),
+    max_attempts: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.max_attempts,
+        default: 5,
+        description: 'Workers that may die under it, one after the other, before it fails.',
+      }),
+    ),
     metadata: Type.Optional(MetadataInput),
   }),
   body_example: { input: queuedExample.input, metadata: queuedExample.metadata },
   responses: [
     { status: 201, description: 'The task, finished or not.', schema: Task, example: queuedExample },
-    { status: 201, description: 'Its stream, where `Accept` asks for it.', media_type: 'text/event-stream', example: streamExample },
+    {
+      status: 201,
+      description: 'Its stream, where `Accept` asks for it.',
+      media_type: 'text/event-stream',
+      example: streamExample,
+    },
   ],
   problems: ['project_not_found', 'agent_not_found', 'agent_not_running', 'queue_full'],
 })
@@ -295,7 +381,8 @@ export const cancelTask = defineOperation({
   id: 'cancelTask',
   method: 'POST',
   summary: 'Cancel a task',
-  description: 'A queued or waiting task is canceled at once (200). A running one is asked to end (202): its call is aborted, and `task.canceled` tells what had taken effect. Canceling it again answers the same.',
+  description:
+    'A queued or waiting task is canceled at once (200). A running one is asked to end (202): its call is aborted, and `task.canceled` tells what had taken effect. Canceling it again answers the same.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
   body_optional: true,
@@ -305,8 +392,18 @@ export const cancelTask = defineOperation({
   }),
   body_example: { reason: 'No longer needed' },
   responses: [
-    { status: 200, description: 'It is canceled.', schema: CancelResult, example: { message: 'Task canceled', task_id: queuedExample.id, status: 'canceled' } },
-    { status: 202, description: 'Its worker was told.', schema: CancelResult, example: { message: 'Cancellation requested', task_id: queuedExample.id, status: 'running' } },
+    {
+      status: 200,
+      description: 'It is canceled.',
+      schema: CancelResult,
+      example: { message: 'Task canceled', task_id: queuedExample.id, status: 'canceled' },
+    },
+    {
+      status: 202,
+      description: 'Its worker was told.',
+      schema: CancelResult,
+      example: { message: 'Cancellation requested', task_id: queuedExample.id, status: 'running' },
+    },
   ],
   problems: ['project_not_found', 'task_not_found', 'task_already_finished'],
 })
@@ -321,12 +418,14 @@ export const listTaskSteps = defineOperation({
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: offsetQuery({}),
-  responses: [{
-    status: 200,
-    description: 'A page of steps.',
-    schema: Named('TaskStepList', Type.Object({ steps: Type.Array(TaskStep), pagination: OffsetPagination })),
-    example: { steps: [stepExample], pagination: offsetPaginationExample },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'A page of steps.',
+      schema: Named('TaskStepList', Type.Object({ steps: Type.Array(TaskStep), pagination: OffsetPagination })),
+      example: { steps: [stepExample], pagination: offsetPaginationExample },
+    },
+  ],
   problems: ['project_not_found', 'task_not_found'],
 })
 
@@ -340,12 +439,17 @@ export const listTaskEventsOperation = defineOperation({
   scope: 'watch_tasks',
   bucket: 'tasks.read',
   query: offsetQuery({}, bounds.log_limit, bounds.log_limit_default),
-  responses: [{
-    status: 200,
-    description: 'A page of events.',
-    schema: Named('TaskEventList', Type.Object({ events: Type.Array(TaskEventObject), pagination: OffsetPagination })),
-    example: { events: [eventExample], pagination: { total: 7, limit: 100, offset: 6, has_more: false } },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'A page of events.',
+      schema: Named(
+        'TaskEventList',
+        Type.Object({ events: Type.Array(TaskEventObject), pagination: OffsetPagination }),
+      ),
+      example: { events: [eventExample], pagination: { total: 7, limit: 100, offset: 6, has_more: false } },
+    },
+  ],
   problems: ['project_not_found', 'task_not_found'],
 })
 
@@ -355,14 +459,26 @@ export const streamTaskEvents = defineOperation({
   id: 'streamTaskEvents',
   method: 'GET',
   summary: 'Stream a task',
-  description: 'Server-sent events: `task.snapshot`, then every event after `Last-Event-ID` (or `offset`), then what happens. Text that a model writes comes as `message.delta` without an id. The stream ends with the task.',
+  description:
+    'Server-sent events: `task.snapshot`, then every event after `Last-Event-ID` (or `offset`), then what happens. Text that a model writes comes as `message.delta` without an id. The stream ends with the task.',
   scope: 'watch_tasks',
   bucket: 'tasks.stream',
-  query: Type.Object({ offset: Type.Optional(Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'The last sequence that you have.' })) }),
+  query: Type.Object({
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'The last sequence that you have.' }),
+    ),
+  }),
   responses: [{ status: 200, description: 'The stream.', media_type: 'text/event-stream', example: streamExample }],
   problems: ['project_not_found', 'task_not_found'],
 })
 
 export const taskOperations: Operation[] = [
-  createTask, listAgentTasks, listTasks, getTask, cancelTask, listTaskSteps, listTaskEventsOperation, streamTaskEvents,
+  createTask,
+  listAgentTasks,
+  listTasks,
+  getTask,
+  cancelTask,
+  listTaskSteps,
+  listTaskEventsOperation,
+  streamTaskEvents,
 ] as Operation[]

@@ -8,7 +8,9 @@ import { lockTasks, type CancelRequest, type LockedTask } from './task-rows.ts'
  * What became of a cancellation (tasks 7): `canceled` it is so now, or was before; `requested` its worker is told and
  * confirms; `finished` it had ended otherwise; `missing`.
  */
-export type CancelOutcome = { outcome: 'canceled' | 'requested' | 'finished'; status: TaskState } | { outcome: 'missing' }
+export type CancelOutcome =
+  | { outcome: 'canceled' | 'requested' | 'finished'; status: TaskState }
+  | { outcome: 'missing' }
 
 /** What a cancellation leaves behind: calls that took effect, and calls whose outcome is unknown. */
 export interface CancelReceipt {
@@ -42,13 +44,23 @@ function requested(task: LockedTask, cancel: CancelRequest): TaskChange {
 }
 
 /** The end of a canceled task, with its receipt (tasks 7). */
-export function canceled(task: LockedTask, cancel: CancelRequest, receipt: CancelReceipt, details: { forced?: true } = {}): TaskChange {
+export function canceled(
+  task: LockedTask,
+  cancel: CancelRequest,
+  receipt: CancelReceipt,
+  details: { forced?: true } = {},
+): TaskChange {
   return {
     task,
     status: 'canceled',
     wait: null,
     ...(task.cancel ? {} : { cancel }),
-    events: [{ type: 'task.canceled', data: { reason: cancel.reason, ...receipt, cost_usd: task.usage.cost_usd, usage: task.usage, ...details } }],
+    events: [
+      {
+        type: 'task.canceled',
+        data: { reason: cancel.reason, ...receipt, cost_usd: task.usage.cost_usd, usage: task.usage, ...details },
+      },
+    ],
     logs: [{ level: 'info', message: 'Task canceled', context: { reason: cancel.reason, ...details } }],
   }
 }
@@ -57,6 +69,7 @@ export function canceled(task: LockedTask, cancel: CancelRequest, receipt: Cance
 export async function readReceipt(tx: Sql, task_id: string): Promise<CancelReceipt> {
   const rows = await tx<{ id: string; name: string; status: string }>`
     select id, name, status from task_step where task_id = ${task_id} and type = 'tool_call' and status <> 'failed' order by index`
-  const named = (wanted: (status: string) => boolean) => rows.filter(({ status }) => wanted(status)).map(({ id, name }) => ({ step_id: id, tool: name }))
+  const named = (wanted: (status: string) => boolean) =>
+    rows.filter(({ status }) => wanted(status)).map(({ id, name }) => ({ step_id: id, tool: name }))
   return { effects: named((status) => status === 'completed'), uncertain: named((status) => status !== 'completed') }
 }

@@ -25,7 +25,14 @@ interface FinishedTask {
  */
 export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
-    const [agent] = await tx<{ revision: number; name: string; project_id: number; org_id: string; created_by: string; updated_at: string }>`
+    const [agent] = await tx<{
+      revision: number
+      name: string
+      project_id: number
+      org_id: string
+      created_by: string
+      updated_at: string
+    }>`
       select a.revision, a.name, a.project_id, a.created_by, p.org_id, a.updated_at
       from agent a join project p on p.id = a.project_id where a.id = ${agent_id} and a.status = 'running'`
     if (!agent) return false
@@ -44,8 +51,19 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
     const scope = { org_id, project_id, agent_id }
     const error = { code: 'agent_error', message }
     const tasks = last.map(({ id }) => id)
-    await writeAgentLog(tx, [{ agent_id, level: 'error', message: `Agent running → error: ${message}`, context: { from: 'running', to: 'error', trigger: 'failures', tasks } }])
-    await emit(tx, 'agent.failed', scope, { agent: { id: agent_id, name, project_id: `proj_${project_id}`, status: 'error' }, task: null, error })
+    await writeAgentLog(tx, [
+      {
+        agent_id,
+        level: 'error',
+        message: `Agent running → error: ${message}`,
+        context: { from: 'running', to: 'error', trigger: 'failures', tasks },
+      },
+    ])
+    await emit(tx, 'agent.failed', scope, {
+      agent: { id: agent_id, name, project_id: `proj_${project_id}`, status: 'error' },
+      task: null,
+      error,
+    })
     await emit(tx, 'error.occurred', scope, {
       error: { ...error, severity: 'high', affected_resources: [agent_id, ...tasks] },
       user_id: agent.created_by,
@@ -60,7 +78,10 @@ function verdict(last: readonly FinishedTask[]): string | undefined {
   const failed = (task: FinishedTask): boolean => task.status !== 'completed'
   const misconfigured = last.slice(0, configurationFailures)
   const code = misconfigured[0]?.code
-  if (misconfigured.length === configurationFailures && misconfigured.every((task) => failed(task) && task.code !== null && configurationCodes.includes(task.code))) {
+  if (
+    misconfigured.length === configurationFailures &&
+    misconfigured.every((task) => failed(task) && task.code !== null && configurationCodes.includes(task.code))
+  ) {
     return `${configurationFailures} tasks in a row failed because of its configuration (${code}).`
   }
   if (last.length === anyFailures && last.every((task) => failed(task) && task.recent)) {

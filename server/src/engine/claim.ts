@@ -5,7 +5,7 @@ import { agentHolds, expired, failed, waiting } from './endings.ts'
 import type { Job, Queue } from './queue.ts'
 import { Run } from './run.ts'
 import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import { listSteps, listTaskWork, lockTasks, type LockedTask, type TaskWork } from './task-rows.ts'
+import { listSteps, lockTasksWithWork, type LockedTask, type TaskWork } from './task-rows.ts'
 
 export interface ClaimOptions {
   sql: Sql
@@ -35,71 +35,85 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
   return sql.begin(async (tx) => {
     const jobs = await queue.fetch(tx, count, perProject)
     if (jobs.length === 0) return { runs: [], fetched: 0, published: [] }
-    const tasks = await lockTasks(tx, jobs.map(({ task_id }) => task_id))
+    const tasks = await lockTasksWithWork(
+      tx,
+      jobs.map(({ task_id }) => task_id),
+    )
     const found = jobs.map((job) => ({ job, task: named(job, tasks.get(job.task_id)) }))
-    const works = await listTaskWork(tx, found.filter(({ task }) => task && !mayNotRun(task)).map(({ job }) => job.task_id))
 
     const changes: TaskChange[] = []
-    const taken: { task: LockedTask; work: TaskWork; change: TaskChange }[] = []
+    const taken: { task: Workable; change: TaskChange }[] = []
     for (const { task } of found) {
       if (!task) continue
-      const work = works.get(task.id)
-      const change = work ? take(task, work, worker_id) : await putAside(tx, task)
+      const change = (await putAside(tx, task)) ?? take(task, worker_id)
       changes.push(change)
-      if (work) taken.push({ task, work, change })
+      if (change.claimed) taken.push({ task, change })
     }
     const published = await applyChanges(tx, queue, changes)
-    await queue.discard(tx, found.filter(({ task }) => !task).map(({ job }) => job.id))
+    await queue.discard(
+      tx,
+      found.filter(({ task }) => !task).map(({ job }) => job.id),
+    )
     const begun = taken.filter(({ task }) => task.attempt > 0).map(({ task }) => task.id)
     const steps = begun.length > 0 ? await listSteps(tx, begun) : new Map()
-    const runs = taken.map(({ task, work, change }) => new Run({
-      claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
-      task,
-      work,
-      steps: steps.get(task.id) ?? [],
-      expires_at: change.expires_at ?? task.expires_at,
-      secrets: secretsOf(task.agent_id, work.environment),
-    }))
+    const runs = taken.map(
+      ({ task, change }) =>
+        new Run({
+          claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+          task,
+          work: task.work,
+          steps: steps.get(task.id) ?? [],
+          expires_at: change.expires_at ?? task.expires_at,
+          secrets: secretsOf(task.agent_id, task.work.environment),
+        }),
+    )
     return { runs, fetched: jobs.length, published }
   })
 }
 
+type Workable = LockedTask & { work: TaskWork }
+
 /** The task of a fetched job, with the attempt fetched; undefined where it no longer names this job. */
-function named(job: Job, task: LockedTask | undefined): LockedTask | undefined {
+function named(job: Job, task: Workable | undefined): Workable | undefined {
   if (!task || task.job_id !== job.id || isFinished(task.status) || job.attempt <= task.job_attempt) return undefined
   // The queue itself gave the job back although its worker had not been found dead: its last resort.
   const crashes = task.status === 'running' && task.worker_id !== null ? task.crashes + 1 : task.crashes
   return { ...task, crashes, job_attempt: job.attempt }
 }
 
-function mayNotRun(task: LockedTask): boolean {
-  return !task.agent || task.cancel !== null || isOver(task) || agentHolds(task) !== undefined || task.crashes >= task.max_attempts
-}
-
 function isOver({ expires_at, now }: LockedTask): boolean {
   return expires_at !== null && Date.parse(expires_at) <= Date.parse(now)
 }
 
-async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange> {
+/** What becomes of a task that may not run now; undefined where it may. */
+async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
   const job = { kind: 'end' } as const
   // Created while its agent was being deleted: to be purged with the rest.
   if (!task.agent) await tx`insert into removed_agent (agent_id) values (${task.agent_id}) on conflict do nothing`
   if (!task.agent || task.cancel) {
-    const request = task.cancel ?? { reason: 'The agent was deleted.', mode: 'force' as const, user_id: task.created_by }
+    const request = task.cancel ?? {
+      reason: 'The agent was deleted.',
+      mode: 'force' as const,
+      user_id: task.created_by,
+    }
     return { ...canceled(task, request, await readReceipt(tx, task.id)), job }
   }
   if (isOver(task)) return { ...expired(task), task, job }
   const held = agentHolds(task)
   if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }
+  if (task.crashes < task.max_attempts) return undefined
   const message = `${task.crashes} workers died while they worked on this task.`
   return { ...failed(task, { code: 'attempts_exhausted', message, retryable: true, step_id: null }), task, job }
 }
 
-function take(task: LockedTask, work: TaskWork, worker_id: string): TaskChange {
+function take(task: Workable, worker_id: string): TaskChange {
+  const { work } = task
   const attempt = task.attempt + 1
   const seconds = work.timeout_seconds ?? work.config.timeout_seconds
   const first = task.started_at === null
-  const limit = first ? { expires_at: seconds ? new Date(Date.parse(task.now) + seconds * 1000).toISOString() : null } : {}
+  const limit = first
+    ? { expires_at: seconds ? new Date(Date.parse(task.now) + seconds * 1000).toISOString() : null }
+    : {}
   return {
     task,
     status: 'running',
@@ -114,16 +128,28 @@ function take(task: LockedTask, work: TaskWork, worker_id: string): TaskChange {
 
 function told(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'events' | 'logs'>> {
   if (task.status === 'queued') {
-    return { events: [{ type: 'task.started', data: { attempt } }], logs: [{ level: 'info', message: 'Task started', context: { attempt } }] }
+    return {
+      events: [{ type: 'task.started', data: { attempt } }],
+      logs: [{ level: 'info', message: 'Task started', context: { attempt } }],
+    }
   }
   if (task.status === 'waiting') {
     const reason = task.wait?.reason ?? null
-    return { events: [{ type: 'task.resumed', data: { attempt, reason } }], logs: [{ level: 'info', message: 'Task resumed', context: { attempt, reason } }] }
+    return {
+      events: [{ type: 'task.resumed', data: { attempt, reason } }],
+      logs: [{ level: 'info', message: 'Task resumed', context: { attempt, reason } }],
+    }
   }
   const reason = task.crashes > 0 ? 'worker_lost' : 'handed_back'
   return {
     events: [{ type: 'task.retrying', data: { attempt, reason } }],
-    logs: [{ level: task.crashes > 0 ? 'warn' : 'info', message: 'Task taken over from another worker', context: { attempt, reason } }],
+    logs: [
+      {
+        level: task.crashes > 0 ? 'warn' : 'info',
+        message: 'Task taken over from another worker',
+        context: { attempt, reason },
+      },
+    ],
   }
 }
 

@@ -17,7 +17,13 @@ export function completed(task: LockedTask, run: Run, output: TaskOutput): Chang
     usage,
     job: { kind: 'end' },
     events: [{ type: 'task.completed', data: { output, usage } }],
-    logs: [{ level: 'info', message: 'Task completed', context: { ...spent(run), duration_seconds: duration_seconds(task) } }],
+    logs: [
+      {
+        level: 'info',
+        message: 'Task completed',
+        context: { ...spent(run), duration_seconds: duration_seconds(task) },
+      },
+    ],
     outbox: [{ type: 'agent.completed', data: { agent: eventAgent(task), task: eventTask(task, 'completed') } }],
   }
 }
@@ -29,9 +35,20 @@ export function failed(task: LockedTask, error: TaskError, run?: Run): Change {
 
 /** A task whose time is over: of waiting in the queue, or of running (tasks 4). */
 export function expired(task: LockedTask, run?: Run): Change {
-  const error = task.started_at === null
-    ? { code: 'queue_ttl_exceeded', message: 'The task was not started within queue_ttl_seconds.', retryable: true, step_id: null }
-    : { code: 'task_timeout', message: 'The task took longer than timeout_seconds.', retryable: true, step_id: run?.steps.at(-1)?.id ?? null }
+  const error =
+    task.started_at === null
+      ? {
+          code: 'queue_ttl_exceeded',
+          message: 'The task was not started within queue_ttl_seconds.',
+          retryable: true,
+          step_id: null,
+        }
+      : {
+          code: 'task_timeout',
+          message: 'The task took longer than timeout_seconds.',
+          retryable: true,
+          step_id: run?.steps.at(-1)?.id ?? null,
+        }
   return ended(task, 'expired', error, run)
 }
 
@@ -49,7 +66,9 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
     usage,
     job: { kind: task.worker_id === null && run === undefined ? 'forget' : 'end' },
     events: [{ type: `task.${status}`, data: { error, output, usage } }],
-    logs: [{ level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } }],
+    logs: [
+      { level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } },
+    ],
     outbox: [
       { type: 'agent.failed', data: { agent: eventAgent(task), task: eventTask(task, status), error: told } },
       {
@@ -99,7 +118,13 @@ export function eventAgent({ agent_id, project_id, agent }: LockedTask): Record<
 }
 
 function eventTask(task: LockedTask, status: TaskChange['status']): Record<string, unknown> {
-  return { id: task.id, status, started_at: task.started_at, finished_at: task.now, duration_seconds: duration_seconds(task) }
+  return {
+    id: task.id,
+    status,
+    started_at: task.started_at,
+    finished_at: task.now,
+    duration_seconds: duration_seconds(task),
+  }
 }
 
 function duration_seconds({ started_at, now }: LockedTask): number {

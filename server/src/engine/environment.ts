@@ -4,6 +4,12 @@ import type { Secrets } from '../platform/secrets.ts'
 const environmentLabel = 'agent-environment'
 
 /** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
-export function readEnvironment(secrets: Secrets, agent_id: string, environment: Buffer | null): Record<string, string> {
-  return environment === null ? {} : (JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id)) as Record<string, string>)
+export function readEnvironment(
+  secrets: Secrets,
+  agent_id: string,
+  environment: Buffer | null,
+): Record<string, string> {
+  return environment === null
+    ? {}
+    : (JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id)) as Record<string, string>)
 }

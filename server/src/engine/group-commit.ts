@@ -13,7 +13,10 @@ export class GroupCommit<Op, Result> {
    * `commit` writes a group and gives a result or an error for each of its ops, in their order; when it throws, all of
    * them fail. At most `lanes` groups are written at a time.
    */
-  constructor(commit: (ops: readonly Op[]) => Promise<(Result | Error)[]>, { lanes, groupMax }: { lanes: number; groupMax: number }) {
+  constructor(
+    commit: (ops: readonly Op[]) => Promise<(Result | Error)[]>,
+    { lanes, groupMax }: { lanes: number; groupMax: number },
+  ) {
     this.#commit = commit
     this.#lanes = lanes
     this.#groupMax = groupMax

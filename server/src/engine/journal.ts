@@ -91,14 +91,23 @@ export class Journal {
     const results: (boolean | Error)[] = []
     const published = await this.#sql.begin(async (tx): Promise<PublishedEvents[]> => {
       results.length = 0
-      const tasks = await lockTasks(tx, writes.map(({ claim }) => claim.task_id))
+      const tasks = await lockTasks(
+        tx,
+        writes.map(({ claim }) => claim.task_id),
+      )
       const changes: TaskChange[] = []
       for (const { claim, position, decide } of writes) {
         const task = tasks.get(claim.task_id)
         const standing = task ? stands(task, claim, position) : 'lost'
         if (task && standing === 'open') changes.push({ ...decide(task), task, counted: true })
         const change = changes.at(-1)
-        results.push(standing === 'lost' ? new LeaseLost(claim) : standing === 'open' ? holdsAfter(change!) : task!.worker_id === claim.worker_id)
+        results.push(
+          standing === 'lost'
+            ? new LeaseLost(claim)
+            : standing === 'open'
+              ? holdsAfter(change!)
+              : task!.worker_id === claim.worker_id,
+        )
       }
       return applyChanges(tx, this.#queue, changes)
     })

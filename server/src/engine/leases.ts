@@ -86,13 +86,24 @@ export async function giveBackTasks(
   return sql.begin(async (tx) => {
     const held = await tx<{ id: string }>`
       select id from task where worker_id = ${worker_id} and status = 'running' and id <> all(${[...except]}) order by id limit ${batch}`
-    const tasks = [...(await lockTasks(tx, held.map(({ id }) => id))).values()]
+    const tasks = [
+      ...(
+        await lockTasks(
+          tx,
+          held.map(({ id }) => id),
+        )
+      ).values(),
+    ]
     const theirs = tasks.filter((task) => task.worker_id === worker_id && task.status === 'running')
-    const published = await applyChanges(tx, queue, theirs.map((task) => ({
-      task,
-      crashes: task.crashes + (crashed ? 1 : 0),
-      job: { kind: 'back' as const },
-    })))
+    const published = await applyChanges(
+      tx,
+      queue,
+      theirs.map((task) => ({
+        task,
+        crashes: task.crashes + (crashed ? 1 : 0),
+        job: { kind: 'back' as const },
+      })),
+    )
     return { count: held.length, published }
   })
 }

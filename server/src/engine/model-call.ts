@@ -86,6 +86,7 @@ export async function callModel(
       temperature: config.temperature,
       max_tokens: config.max_tokens,
       signal: AbortSignal.any([signal, limit.signal]),
+      attempt: step.failures + 1,
       on_delta: (text) => {
         const clean = cleanText(text)
         bytes += Buffer.byteLength(clean)
@@ -113,13 +114,32 @@ function answered(run: Run, step: Step, answer: ModelAnswer, provider: string): 
     tool_calls: answer.tool_calls.map((call) => cleanValue(call, 0) as ModelToolCall),
     finish_reason: answer.finish_reason,
   }
-  const done: Step = { ...step, status: 'completed', output, error: null, model, usage: { input_tokens, output_tokens, cached_tokens, cost_usd: null } }
+  const done: Step = {
+    ...step,
+    status: 'completed',
+    output,
+    error: null,
+    model,
+    usage: { input_tokens, output_tokens, cached_tokens, cost_usd: null },
+  }
   run.steps[step.index] = done
   run.unfinished = ''
   run.usage = addCall(run.usage, model, answer.usage)
   const events: Change['events'] = [
-    { type: 'step.completed', data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage } },
-    { type: 'message.completed', data: { message_id: output.message_id, step_id: step.id, role: 'assistant', content: output.text, tool_calls: output.tool_calls } },
+    {
+      type: 'step.completed',
+      data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage },
+    },
+    {
+      type: 'message.completed',
+      data: {
+        message_id: output.message_id,
+        step_id: step.id,
+        role: 'assistant',
+        content: output.text,
+        tool_calls: output.tool_calls,
+      },
+    },
     { type: 'usage.updated', data: { usage: run.usage } },
   ]
   return {
@@ -127,18 +147,32 @@ function answered(run: Run, step: Step, answer: ModelAnswer, provider: string): 
     events,
     usage: run.usage,
     crashes: 0,
-    consumed: { model_calls: 1, input_tokens, output_tokens, network_in: answer.network.bytes_in, network_out: answer.network.bytes_out },
+    consumed: {
+      model_calls: 1,
+      input_tokens,
+      output_tokens,
+      network_in: answer.network.bytes_in,
+      network_out: answer.network.bytes_out,
+    },
   }
 }
 
 function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => number): CallResult {
   const message = cleanText(redact(thrown.message, run.secrets)).slice(0, 2000)
-  const error = new ModelError(thrown.code, message, { retryable: thrown.retryable, retry_after: thrown.retry_after, cause: thrown, network: thrown.network })
+  const error = new ModelError(thrown.code, message, {
+    retryable: thrown.retryable,
+    retry_after: thrown.retry_after,
+    cause: thrown,
+    network: thrown.network,
+  })
   const failures = step.failures + 1
   const again = thrown.retryable && failures < modelFailuresMax
   const retry_after_seconds = again ? (thrown.retry_after ?? backoff(failures, random)) : undefined
   const facts = { code: error.code, message, retryable: thrown.retryable }
-  const change = unfinished(run, { ...step, failures }, facts, { will_retry: again, ...(again ? { retry_after_seconds } : {}) })
+  const change = unfinished(run, { ...step, failures }, facts, {
+    will_retry: again,
+    ...(again ? { retry_after_seconds } : {}),
+  })
   const { bytes_in, bytes_out } = thrown.network
   return {
     outcome: 'failed',
@@ -147,7 +181,15 @@ function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => 
     change: {
       ...change,
       consumed: { model_calls: 1, network_in: bytes_in, network_out: bytes_out },
-      logs: again ? [{ level: 'warn', message: `Model call failed, trying again: ${message}`, context: { code: error.code, failures, retry_after_seconds, model: step.name } }] : [],
+      logs: again
+        ? [
+            {
+              level: 'warn',
+              message: `Model call failed, trying again: ${message}`,
+              context: { code: error.code, failures, retry_after_seconds, model: step.name },
+            },
+          ]
+        : [],
     },
   }
 }
@@ -155,7 +197,12 @@ function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => 
 function interrupted(run: Run, step: Step, thrown: unknown): Change {
   const reason = thrown instanceof Interrupted ? thrown.reason : 'agent'
   const kept = run.unfinished
-  const change = unfinished(run, step, { code: 'aborted', message: 'The call was aborted.', retryable: true }, { reason, will_retry: true })
+  const change = unfinished(
+    run,
+    step,
+    { code: 'aborted', message: 'The call was aborted.', retryable: true },
+    { reason, will_retry: true },
+  )
   // A task that is canceled or out of time keeps what there is of an answer.
   run.unfinished = kept
   return change
@@ -165,11 +212,20 @@ function interrupted(run: Run, step: Step, thrown: unknown): Change {
 function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, more: Record<string, unknown>): Change {
   const done: Step = { ...step, status: 'failed', error }
   run.steps[step.index] = done
-  const discarded: Change['events'] = run.unfinished === '' ? [] : [{ type: 'message.discarded', data: { message_id: messageId(step), step_id: step.id } }]
+  const discarded: Change['events'] =
+    run.unfinished === ''
+      ? []
+      : [{ type: 'message.discarded', data: { message_id: messageId(step), step_id: step.id } }]
   run.unfinished = ''
   return {
     steps: [done],
-    events: [...discarded, { type: 'step.failed', data: { step_id: step.id, index: step.index, type: step.type, name: step.name, error, ...more } }],
+    events: [
+      ...discarded,
+      {
+        type: 'step.failed',
+        data: { step_id: step.id, index: step.index, type: step.type, name: step.name, error, ...more },
+      },
+    ],
   }
 }
 
@@ -182,24 +238,44 @@ export function backoff(failures: number, random: () => number): number {
 function asModelError(thrown: unknown): ModelError {
   if (thrown instanceof ModelError) return thrown
   if (thrown instanceof Interrupted && thrown.reason === 'call_timeout') {
-    return new ModelError('provider_timeout', `The model did not finish within ${modelCall_ms / 1000} s.`, { retryable: true, cause: thrown })
+    return new ModelError('provider_timeout', `The model did not finish within ${modelCall_ms / 1000} s.`, {
+      retryable: true,
+      cause: thrown,
+    })
   }
   if (thrown instanceof Interrupted) {
-    return new ModelError('provider_bad_answer', `The model's answer exceeds ${outputBytesMax} bytes.`, { retryable: false, cause: thrown })
+    return new ModelError('provider_bad_answer', `The model's answer exceeds ${outputBytesMax} bytes.`, {
+      retryable: false,
+      cause: thrown,
+    })
   }
   // A mistake of ours in a provider's adapter: it must not be repeated five times and then look like an outage.
-  return new ModelError('provider_bad_answer', `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { retryable: false, cause: thrown })
+  return new ModelError(
+    'provider_bad_answer',
+    `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    { retryable: false, cause: thrown },
+  )
 }
 
 function addCall(usage: TaskUsage, model: string, used: ModelAnswer['usage']): TaskUsage {
-  const before: ModelShare = usage.by_model[model] ?? { calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: null }
+  const before: ModelShare = usage.by_model[model] ?? {
+    calls: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    cost_usd: null,
+  }
   const plus = <T extends { input_tokens: number; output_tokens: number; cached_tokens: number }>(sum: T): T => ({
     ...sum,
     input_tokens: sum.input_tokens + used.input_tokens,
     output_tokens: sum.output_tokens + used.output_tokens,
     cached_tokens: sum.cached_tokens + used.cached_tokens,
   })
-  return { ...plus(usage), steps: usage.steps + 1, by_model: { ...usage.by_model, [model]: { ...plus(before), calls: before.calls + 1 } } }
+  return {
+    ...plus(usage),
+    steps: usage.steps + 1,
+    by_model: { ...usage.by_model, [model]: { ...plus(before), calls: before.calls + 1 } },
+  }
 }
 
 /** PostgreSQL stores neither U+0000 nor half of a surrogate pair. */

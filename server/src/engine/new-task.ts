@@ -4,12 +4,11 @@ import { jsonb, type Sql } from '../platform/database.ts'
 import type { Queue } from './queue.ts'
 import { noUsage, type TaskInputMessage } from './task-rows.ts'
 
-/** A task as it is asked for (tasks 2 and 3); the agent is known to exist and to accept tasks. */
+/** A task as it is asked for (tasks 2 and 3). */
 export interface NewTask {
   id: string
-  project_id: number
-  agent_id: string
-  agent_version: number
+  /** The agent as it was read just before; it is known to accept tasks. The task keeps its version. */
+  agent: { id: string; project_id: number; version: number; status: string; settles_to: string | null }
   input: string | TaskInputMessage[]
   priority?: number
   run_after?: string | null
@@ -32,8 +31,9 @@ export const dueSoon_ms = 60_000
 export async function insertTask(tx: Sql, queue: Queue, task: NewTask): Promise<boolean> {
   const start_after = task.run_after ? new Date(task.run_after) : undefined
   const soon = !start_after || start_after.getTime() <= Date.now() + dueSoon_ms
-  const job_id = soon && (await mayWork(tx, task.agent_id)) ? randomUUID() : null
-  const { id, project_id, agent_id, agent_version, priority = defaultPriority, queue_ttl_seconds = null } = task
+  const { id, agent, priority = defaultPriority, queue_ttl_seconds = null } = task
+  const { id: agent_id, project_id, version: agent_version } = agent
+  const job_id = soon && (await mayWork(tx, agent)) ? randomUUID() : null
   await tx`
     with created as (
       insert into task (id, project_id, agent_id, agent_version, status, input, priority, run_after, queue_ttl_seconds, timeout_seconds,
@@ -53,9 +53,9 @@ export async function insertTask(tx: Sql, queue: Queue, task: NewTask): Promise<
  * Whether the agent may work now. Seeing that it may is enough: the claim looks again. Seeing that it may not is only
  * believed under a lock, because a start in between would not see this task, and nobody would dispatch it.
  */
-async function mayWork(tx: Sql, agent_id: string): Promise<boolean> {
-  const [seen] = await tx<{ status: string; settles_to: string | null }>`select status, settles_to from agent where id = ${agent_id}`
-  if (!seen || agentMayWork(seen)) return true
-  const [sure] = await tx<{ status: string; settles_to: string | null }>`select status, settles_to from agent where id = ${agent_id} for share`
+async function mayWork(tx: Sql, agent: NewTask['agent']): Promise<boolean> {
+  if (agentMayWork(agent)) return true
+  const [sure] = await tx<{ status: string; settles_to: string | null }>`
+    select status, settles_to from agent where id = ${agent.id} for share`
   return !sure || agentMayWork(sure)
 }

@@ -22,7 +22,10 @@ export async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Pr
       and (status = 'queued' or wait->>'reason' = any(${[...agentWaitReasons]}))
       and (run_after is null or run_after <= now() + make_interval(secs => ${dueSoon_ms / 1000}))
     order by id limit ${parkingBatch}`
-  const tasks = await lockTasks(tx, parked.map(({ id }) => id))
+  const tasks = await lockTasks(
+    tx,
+    parked.map(({ id }) => id),
+  )
   const changes = parked.flatMap(({ id, run_after }): TaskChange[] => {
     const task = tasks.get(id)
     // Canceled or expired since it was looked for.
@@ -37,7 +40,10 @@ export async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Pr
 export async function dispatchMore(sql: Sql, queue: Queue, agent_id: string): Promise<{ more: boolean }> {
   return sql.begin(async (tx) => {
     // The agent before its tasks, as its actions do; a pause that waits for this finds the jobs and ends them.
-    const [agent] = await tx<{ status: string; settles_to: string | null }>`select status, settles_to from agent where id = ${agent_id} for share`
+    const [agent] = await tx<{
+      status: string
+      settles_to: string | null
+    }>`select status, settles_to from agent where id = ${agent_id} for share`
     return agent && agentMayWork(agent) ? dispatchBatch(tx, queue, agent_id) : { more: false }
   })
 }
@@ -55,11 +61,24 @@ export async function cancelAll(tx: Sql, queue: Queue, agent_id: string): Promis
     select id from task where agent_id = ${agent_id} and status in ('running', 'waiting', 'queued')
     order by status = 'queued', id limit ${cancelsMax}`
   const changes: TaskChange[] = []
-  for (const task of (await lockTasks(tx, open.map(({ id }) => id))).values()) {
-    const request: CancelRequest = task.cancel ?? { reason: 'The agent was deleted.', mode: 'force', user_id: task.created_by }
+  for (const task of (
+    await lockTasks(
+      tx,
+      open.map(({ id }) => id),
+    )
+  ).values()) {
+    const request: CancelRequest = task.cancel ?? {
+      reason: 'The agent was deleted.',
+      mode: 'force',
+      user_id: task.created_by,
+    }
     const receipt = task.started_at === null ? { effects: [], uncertain: [] } : await readReceipt(tx, task.id)
     changes.push({ ...canceled(task, request, receipt), job: { kind: task.status === 'running' ? 'end' : 'forget' } })
   }
   await tx`insert into removed_agent (agent_id) values (${agent_id}) on conflict (agent_id) do update set removed_at = now()`
-  return applyChanges(tx, queue, changes.filter(({ task }) => ['running', 'waiting', 'queued'].includes(task.status)))
+  return applyChanges(
+    tx,
+    queue,
+    changes.filter(({ task }) => ['running', 'waiting', 'queued'].includes(task.status)),
+  )
 }

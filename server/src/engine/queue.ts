@@ -90,13 +90,19 @@ export function openQueue({ database, log }: { database: Database; log: Logger }
       await ready
       // The number is part of the statement's text: powers of two keep the prepared statements few.
       const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
-      const jobs = await boss.fetch<{ task_id: string }>(name, { db: prepared(tx), batchSize, groupConcurrency: perProject })
+      const jobs = await boss.fetch<{ task_id: string }>(name, {
+        db: prepared(tx),
+        batchSize,
+        groupConcurrency: perProject,
+      })
       return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
     },
     async remove(tx, jobs) {
       if (jobs.length === 0) return
       await ready
-      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, { db: prepared(tx) })
+      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, {
+        db: prepared(tx),
+      })
     },
     async discard(tx, ids) {
       if (ids.length === 0) return
@@ -119,7 +125,12 @@ export function openQueue({ database, log }: { database: Database; log: Logger }
 async function start(boss: PgBoss): Promise<void> {
   await boss.start()
   if (await boss.getQueue(name)) return
-  await boss.createQueue(name, { retryLimit: retriesMax, retryDelay: 0, expireInSeconds: expire_seconds, retentionSeconds: retention_seconds })
+  await boss.createQueue(name, {
+    retryLimit: retriesMax,
+    retryDelay: 0,
+    expireInSeconds: expire_seconds,
+    retentionSeconds: retention_seconds,
+  })
 }
 
 /** A transaction of ours as pg-boss sees it. Its statements are named like ours, so PostgreSQL prepares them once. */
@@ -143,6 +154,9 @@ function ownDatabase(database: Database, log: Logger): { db: Db; close(): Promis
     max: 2,
     idleTimeoutMillis: 5000,
   })
-  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection of the queue was lost'))
+  pool.on(
+    'error',
+    (error) => void (pool.ending || log.warn({ err: error }, 'an idle connection of the queue was lost')),
+  )
   return { db: { executeSql: (text, values) => pool.query(text, values) }, close: () => pool.end() }
 }

@@ -45,7 +45,8 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
     }
     const signal = run.nextSignal()
     const step = beginModelCall(run)
-    if (!(await context.journal.write(run.claim, (task) => joined(pending, begin(run, context, task, step))))) return undefined
+    if (!(await context.journal.write(run.claim, (task) => joined(pending, begin(run, context, task, step)))))
+      return undefined
     run.steps[step.index] = step
     const result = await callModel(run, step, { ...context, signal })
     pending = result.change
@@ -62,7 +63,9 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
 function resumed(run: Run): Change | undefined {
   const last = run.steps.at(-1)
   const message_id = discardedMessage(last)
-  return message_id && last ? { events: [{ type: 'message.discarded', data: { message_id, step_id: last.id } }] } : undefined
+  return message_id && last
+    ? { events: [{ type: 'message.discarded', data: { message_id, step_id: last.id } }] }
+    : undefined
 }
 
 /** The end that the journal leads to; undefined while there is a next step. */
@@ -75,21 +78,38 @@ function nextEnd(run: Run): { change: Decide; error?: TaskError } | undefined {
   }
   const repeats = last?.type === 'model_call'
   if (run.steps.length < run.stepsMax || repeats) return undefined
-  const error = { code: 'max_steps_reached', message: `The task took ${run.stepsMax} steps without coming to an end.`, retryable: false, step_id: last?.id ?? null }
+  const error = {
+    code: 'max_steps_reached',
+    message: `The task took ${run.stepsMax} steps without coming to an end.`,
+    retryable: false,
+    step_id: last?.id ?? null,
+  }
   return { change: (task) => failed(task, error, run), error }
 }
 
 /** Begins a step, unless something keeps the task from it: seen under its lock, so it is true at this moment. */
 function begin(run: Run, context: RunContext, task: LockedTask, step: Step): Change {
   const kept = { secrets: run.secrets }
-  if (task.cancel) return { ...kept, usage: run.usage, ...withoutTask(canceled({ ...task, usage: run.usage }, task.cancel, receiptOf(run.steps))), output: partialOutput(run), job: { kind: 'end' } }
-  if (task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now)) return { ...kept, ...expired(task, run) }
+  if (task.cancel)
+    return {
+      ...kept,
+      usage: run.usage,
+      ...withoutTask(canceled({ ...task, usage: run.usage }, task.cancel, receiptOf(run.steps))),
+      output: partialOutput(run),
+      job: { kind: 'end' },
+    }
+  if (task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now))
+    return { ...kept, ...expired(task, run) }
   const held = agentHolds(task)
   if (held) return { ...kept, ...waiting(task, held, undefined) }
   if (context.isClosing() || performance.now() - run.claimed_at > claim_ms) return { ...kept, job: { kind: 'back' } }
   if (task.tokens_used >= context.tokens_per_hour) return { ...kept, ...waitForTokens(task, context) }
   const { index, id, type, name, attempt } = step
-  return { ...kept, steps: [step], events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt } }] }
+  return {
+    ...kept,
+    steps: [step],
+    events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt } }],
+  }
 }
 
 function waitForTokens(task: LockedTask, { random, tokens_per_hour }: RunContext): Change {
@@ -98,16 +118,24 @@ function waitForTokens(task: LockedTask, { random, tokens_per_hour }: RunContext
   const next = new Date((Math.floor(Date.parse(task.now) / hour_ms) + 1) * hour_ms + Math.floor(random() * 5000))
   return {
     ...waiting(task, 'budget', next),
-    logs: [{
-      level: 'warn',
-      message: `Waiting for the next hour: the credential has used its ${tokens_per_hour} model tokens`,
-      context: { tokens_used: task.tokens_used, until: next.toISOString() },
-    }],
+    logs: [
+      {
+        level: 'warn',
+        message: `Waiting for the next hour: the credential has used its ${tokens_per_hour} model tokens`,
+        context: { tokens_used: task.tokens_used, until: next.toISOString() },
+      },
+    ],
   }
 }
 
 /** Writes the failure, and waits for the next try: a moment in this slot, or for longer without one. False: put aside. */
-async function waitToRetry(run: Run, { journal, random }: RunContext, failure: Change, seconds: number, signal: AbortSignal): Promise<boolean> {
+async function waitToRetry(
+  run: Run,
+  { journal, random }: RunContext,
+  failure: Change,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<boolean> {
   const short = seconds <= heldWait_seconds
   const holds = await journal.write(run.claim, (task) => {
     if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
@@ -120,7 +148,11 @@ async function waitToRetry(run: Run, { journal, random }: RunContext, failure: C
   return true
 }
 
-async function fail(run: Run, { journal }: RunContext, result: Extract<CallResult, { outcome: 'failed' }>): Promise<TaskError> {
+async function fail(
+  run: Run,
+  { journal }: RunContext,
+  result: Extract<CallResult, { outcome: 'failed' }>,
+): Promise<TaskError> {
   const { code, message, retryable } = result.error
   const error: TaskError = { code, message, retryable, step_id: run.steps.at(-1)?.id ?? null }
   await journal.write(run.claim, (task) => joined(result.change, { ...failed(task, error, run), secrets: run.secrets }))
@@ -136,7 +168,8 @@ function refuseTools(run: Run): Change {
   const { tool_calls } = last?.output as ModelCallOutput
   const steps = tool_calls.map((call, i) => refused(run, run.steps.length + i, call))
   run.steps.push(...steps)
-  if (steps.length > 0) run.usage = { ...run.usage, steps: run.usage.steps + steps.length, tool_calls: run.usage.tool_calls + steps.length }
+  if (steps.length > 0)
+    run.usage = { ...run.usage, steps: run.usage.steps + steps.length, tool_calls: run.usage.tool_calls + steps.length }
   return {
     steps,
     usage: run.usage,
@@ -144,7 +177,11 @@ function refuseTools(run: Run): Change {
       { type: 'tool.called' as const, data: { step_id: id, index, tool: name } },
       { type: 'tool.failed' as const, data: { step_id: id, index, tool: name, error } },
     ]),
-    logs: steps.map(({ name }) => ({ level: 'warn' as const, message: `The model called a tool that does not exist: ${name}`, context: { tool: name } })),
+    logs: steps.map(({ name }) => ({
+      level: 'warn' as const,
+      message: `The model called a tool that does not exist: ${name}`,
+      context: { tool: name },
+    })),
   }
 }
 
@@ -170,8 +207,12 @@ function refused(run: Run, index: number, call: ModelToolCall): Step {
 
 function receiptOf(steps: readonly Step[]): CancelReceipt {
   const tools = steps.filter(({ type }) => type === 'tool_call')
-  const named = (wanted: (step: Step) => boolean) => tools.filter(wanted).map(({ id, name }) => ({ step_id: id, tool: name }))
-  return { effects: named(({ status }) => status === 'completed'), uncertain: named(({ status }) => status === 'started' || status === 'unknown') }
+  const named = (wanted: (step: Step) => boolean) =>
+    tools.filter(wanted).map(({ id, name }) => ({ step_id: id, tool: name }))
+  return {
+    effects: named(({ status }) => status === 'completed'),
+    uncertain: named(({ status }) => status === 'started' || status === 'unknown'),
+  }
 }
 
 function partialOutput(run: Run): { content: string; data: unknown } | null {

@@ -34,7 +34,14 @@ export class Run {
   #abort = new AbortController()
   readonly #deadline: NodeJS.Timeout | undefined
 
-  constructor(options: { claim: Claim; task: LockedTask; work: TaskWork; steps: Step[]; expires_at: string | null; secrets: readonly string[] }) {
+  constructor(options: {
+    claim: Claim
+    task: LockedTask
+    work: TaskWork
+    steps: Step[]
+    expires_at: string | null
+    secrets: readonly string[]
+  }) {
     const { claim, task, work, steps, expires_at, secrets } = options
     this.claim = claim
     this.work = work

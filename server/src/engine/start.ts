@@ -41,7 +41,14 @@ export interface EngineOptions {
  * Starts the engine of this process: its queue, its worker, and what watches over both. Resolves at once; `ready` tells
  * when tasks are accepted, so that the service can listen meanwhile.
  */
-export async function startEngine({ database, log, models, secrets, config, random = Math.random }: EngineOptions): Promise<Engine> {
+export async function startEngine({
+  database,
+  log,
+  models,
+  secrets,
+  config,
+  random = Math.random,
+}: EngineOptions): Promise<Engine> {
   const { sql } = database
   const worker_id = newId('worker')
   const queue = openQueue({ database, log })
@@ -97,7 +104,10 @@ export async function startEngine({ database, log, models, secrets, config, rand
       tx.afterCommit(() => {
         bus.tell('jobs')
         // Should this process die before the last batch, the upkeep of any other finds what is left.
-        if (more) void continueDispatch(agent_id).catch((error: unknown) => log.warn({ err: error, agent_id }, 'parked tasks remain for now'))
+        if (more)
+          void continueDispatch(agent_id).catch((error: unknown) =>
+            log.warn({ err: error, agent_id }, 'parked tasks remain for now'),
+          )
       })
     },
     async parkTasks(tx, agent_id, reason) {
@@ -142,4 +152,3 @@ function environmentValues(secrets: Secrets, log: Logger, agent_id: string, envi
     return []
   }
 }
-

@@ -18,9 +18,20 @@ export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEven
   return sql.begin(async (tx) => {
     const over = await tx<{ id: string }>`
       select id from task where expires_at <= now() and status in ('queued', 'waiting') order by expires_at limit ${batch}`
-    const tasks = [...(await lockTasks(tx, over.map(({ id }) => id))).values()]
+    const tasks = [
+      ...(
+        await lockTasks(
+          tx,
+          over.map(({ id }) => id),
+        )
+      ).values(),
+    ]
     const still = tasks.filter(({ status }) => status === 'queued' || status === 'waiting')
-    return applyChanges(tx, queue, still.map((task) => ({ ...expired(task), task, job: { kind: 'forget' as const } })))
+    return applyChanges(
+      tx,
+      queue,
+      still.map((task) => ({ ...expired(task), task, job: { kind: 'forget' as const } })),
+    )
   })
 }
 
@@ -30,9 +41,17 @@ export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEve
     const late = await tx<{ id: string }>`
       select id from task where status = 'running' and cancel_requested_at < now() - make_interval(secs => ${cancelConfirm_seconds}) limit ${batch}`
     const changes: TaskChange[] = []
-    for (const task of (await lockTasks(tx, late.map(({ id }) => id))).values()) {
+    for (const task of (
+      await lockTasks(
+        tx,
+        late.map(({ id }) => id),
+      )
+    ).values()) {
       if (task.status !== 'running' || !task.cancel) continue
-      changes.push({ ...canceled(task, task.cancel, await readReceipt(tx, task.id), { forced: true }), job: { kind: 'end' } })
+      changes.push({
+        ...canceled(task, task.cancel, await readReceipt(tx, task.id), { forced: true }),
+        job: { kind: 'end' },
+      })
     }
     return applyChanges(tx, queue, changes)
   })

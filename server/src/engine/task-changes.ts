@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { isFinished, type TaskEventType, type TaskState } from '#contract/task-lifecycle.ts'
 import type { EventName } from '#contract/events.ts'
-import { writeAgentLog, type AgentLogEntry } from '../events/agent-log.ts'
+import { agentLogRows, type AgentLogEntry, type AgentLogRow } from '../events/agent-log.ts'
 import { emitAll, type NewEvent } from '../events/outbox.ts'
 import type { TaskEvent } from '../events/streams-hub.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import type { JobAttempt, NewJob, Queue } from './queue.ts'
 import type { CancelRequest, LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
-import { addUsage, type Consumption } from './usage.queries.ts'
+import { addUsage, type AgentConsumption, type Consumption } from './usage.queries.ts'
 
 /** What is to become of one locked task. What is not given stays as it is. */
 export interface TaskChange {
@@ -51,29 +51,54 @@ export interface PublishedEvents {
  */
 export async function applyChanges(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<PublishedEvents[]> {
   if (changes.length === 0) return []
-  const published = changes.map((change) => ({ task_id: change.task.id, events: sequenced(change) })).filter(({ events }) => events.length > 0)
+  const published = changes
+    .map((change) => ({ task_id: change.task.id, events: sequenced(change) }))
+    .filter(({ events }) => events.length > 0)
   const sends = changes.map(newJob)
   await writeTasks(tx, {
     rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
     steps: changes.flatMap(({ steps = [] }) => steps),
     events: published.flatMap(({ events }) => events),
+    logs: logRows(changes),
   })
-  await writeAgentLog(
-    tx,
-    changes.flatMap(({ task, logs = [] }) => logs.map(({ context, ...log }) => ({ ...log, agent_id: task.agent_id, task_id: task.id, context: { task_id: task.id, ...context } }))),
-    changes.flatMap(({ secrets = [] }) => secrets),
-  )
   await emitAll(tx, changes.flatMap(outboxEvents))
-  await queue.send(tx, sends.filter((job) => job !== undefined))
+  await queue.send(
+    tx,
+    sends.filter((job) => job !== undefined),
+  )
   await queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob))
-  await queue.giveBack(tx, changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []))
+  await queue.giveBack(
+    tx,
+    changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
+  )
   await addUsage(tx, changes.map(consumption))
   return published
 }
 
+function logRows(changes: readonly TaskChange[]): AgentLogRow[] {
+  const entries = changes.flatMap(({ task, logs = [] }) =>
+    logs.map(({ context, ...log }) => ({
+      ...log,
+      agent_id: task.agent_id,
+      task_id: task.id,
+      context: { task_id: task.id, ...context },
+    })),
+  )
+  return agentLogRows(
+    entries,
+    changes.flatMap(({ secrets = [] }) => secrets),
+  )
+}
+
 function newJob({ task, job }: TaskChange): NewJob | undefined {
   if (job?.kind !== 'again' && job?.kind !== 'first') return undefined
-  return { id: randomUUID(), task_id: task.id, project_id: task.project_id, priority: task.priority, start_after: job.start_after }
+  return {
+    id: randomUUID(),
+    task_id: task.id,
+    project_id: task.project_id,
+    priority: task.priority,
+    start_after: job.start_after,
+  }
 }
 
 function heldJob({ task }: TaskChange): JobAttempt[] {
@@ -81,7 +106,13 @@ function heldJob({ task }: TaskChange): JobAttempt[] {
 }
 
 function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
-  return events.map(({ type, data }, i) => ({ sequence: task.last_sequence + i + 1, task_id: task.id, type, created_at: task.now, data }))
+  return events.map(({ type, data }, i) => ({
+    sequence: task.last_sequence + i + 1,
+    task_id: task.id,
+    type,
+    created_at: task.now,
+    data,
+  }))
 }
 
 function nextRow(change: TaskChange, sent: string | undefined) {
@@ -110,8 +141,15 @@ function nextRow(change: TaskChange, sent: string | undefined) {
   }
 }
 
-/** The rows, their steps and their events: one statement, because all of them belong to tasks that are locked already. */
-async function writeTasks(tx: Sql, { rows, steps, events }: { rows: object[]; steps: Step[]; events: TaskEvent[] }): Promise<void> {
+interface Written {
+  rows: { id: string }[]
+  steps: Step[]
+  events: TaskEvent[]
+  logs: AgentLogRow[]
+}
+
+/** The rows and all that is told of them: one statement, because all of it belongs to tasks that are locked already. */
+async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Promise<void> {
   await tx`
     with changed as (
       update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
@@ -123,7 +161,8 @@ async function writeTasks(tx: Sql, { rows, steps, events }: { rows: object[]; st
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
         attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, cancel jsonb, cancel_requested boolean,
         expires_at timestamptz, started boolean, finished boolean, events int)
-      where t.id = c.id
+      -- The list leads to the index whatever the planner thinks of the sizes of the two.
+      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id
     ), journaled as (
       insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
         started_at, finished_at)
@@ -134,6 +173,10 @@ async function writeTasks(tx: Sql, { rows, steps, events }: { rows: object[]; st
         name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
         usage = excluded.usage, finished_at = excluded.finished_at,
         started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
+    ), logged as (
+      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
+      select id, agent_id, task_id, clock_timestamp(), level, message, context
+      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
     )
     insert into task_event (task_id, sequence, type, data, created_at)
     select task_id, sequence, type, data, created_at
@@ -142,16 +185,31 @@ async function writeTasks(tx: Sql, { rows, steps, events }: { rows: object[]; st
 
 function outboxEvents({ task, outbox = [] }: TaskChange): NewEvent[] {
   const { org_id, project_id, agent_id } = task
-  return org_id === null ? [] : outbox.map(({ type, data }) => ({ type, data, scope: { org_id, project_id, agent_id } }))
+  return org_id === null
+    ? []
+    : outbox.map(({ type, data }) => ({ type, data, scope: { org_id, project_id, agent_id } }))
 }
 
 /** What a change cost its agent, and how many bytes it stores. */
-function consumption({ task, consumed, steps = [], events = [], logs = [], output, claimed, status }: TaskChange) {
-  const stored_bytes = [...steps, ...events, ...logs, output ?? ''].reduce((sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0), 0)
+function consumption({
+  task,
+  consumed,
+  steps = [],
+  events = [],
+  output,
+  claimed,
+  status,
+}: TaskChange): AgentConsumption {
+  const over = status !== undefined && isFinished(status)
+  // Beginnings are small and would cost a statement each; what is stored is counted with results.
+  const counts = consumed !== undefined || over
+  const stored_bytes = counts
+    ? [...steps, ...events, output ?? ''].reduce((sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0), 0)
+    : 0
   return {
     agent_id: task.agent_id,
     token_subject: task.agent?.token_subject ?? null,
-    active: claimed !== undefined || consumed !== undefined || (status !== undefined && isFinished(status)),
+    active: (claimed !== undefined || counts) && task.agent?.is_fresh !== true,
     consumed: { ...consumed, stored_bytes },
   }
 }

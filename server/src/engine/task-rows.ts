@@ -1,5 +1,5 @@
 import type { StepState, StepType, TaskState, WaitReason } from '#contract/task-lifecycle.ts'
-import type { Sql } from '../platform/database.ts'
+import type { Fragment, Sql } from '../platform/database.ts'
 
 /** Why a task waits, since when, and until when where that is known (tasks 3). */
 export interface Wait {
@@ -28,7 +28,15 @@ export interface ModelShare {
   cost_usd: number | null
 }
 
-export const noUsage: TaskUsage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, steps: 0, tool_calls: 0, cost_usd: null, by_model: {} }
+export const noUsage: TaskUsage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  steps: 0,
+  tool_calls: 0,
+  cost_usd: null,
+  by_model: {},
+}
 
 /** What ended a task badly (tasks 3). `code` is for programs, `message` for people. */
 export interface TaskError {
@@ -91,6 +99,8 @@ export interface LockedAgent {
   status: string
   settles_to: string | null
   token_subject: string
+  /** Whether its `last_activity` is of this second. */
+  is_fresh: boolean | null
 }
 
 /**
@@ -98,19 +108,41 @@ export interface LockedAgent {
  * them before their jobs and never waits for an agent's row: an agent's actions lock the agent first, then its tasks.
  */
 export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<string, LockedTask>> {
-  const rows = await tx<LockedTask>`
+  const rows = await tx.run<LockedTask>(lockStatement(tx, ids, tx.fragment``))
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The same, with what the tasks are run with. */
+export async function lockTasksWithWork(
+  tx: Sql,
+  ids: readonly string[],
+): Promise<Map<string, LockedTask & { work: TaskWork }>> {
+  const more = tx.fragment`, t.input, t.metadata, coalesce(v.config, a.config) as config,
+    case when v.agent_id is null then a.environment else v.environment end as environment`
+  const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
+  return new Map(
+    rows.map(({ input, metadata, config, environment, ...task }) => {
+      const { id, timeout_seconds } = task
+      return [id, { ...task, work: { id, input, timeout_seconds, metadata, config, environment } }]
+    }),
+  )
+}
+
+function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {
+  return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.worker_id, t.job_id, t.job_attempt, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
       t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, p.org_id, coalesce(u.tokens, 0) as tokens_used,
       case when a.id is not null then
-        jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject)
-      end as agent
+        jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
+          'is_fresh', a.last_activity > now() - interval '1 second')
+      end as agent ${more}
     from task t
     left join agent a on a.id = t.agent_id
+    left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version
     left join project p on p.id = t.project_id
     left join token_usage u on u.subject = a.token_subject and u.hour = date_trunc('hour', now(), 'UTC')
     where t.id = any(${[...ids]}) order by t.id for update of t`
-  return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** What a claimed task is run with. Large values are read here once, not with every write. */
@@ -137,18 +169,6 @@ export interface AgentConfig {
   system_prompt?: string
   max_steps?: number
   timeout_seconds?: number
-}
-
-/** Reads what tasks are run with; each in the version of its agent that it was created with. */
-export async function listTaskWork(tx: Sql, ids: readonly string[]): Promise<Map<string, TaskWork>> {
-  const rows = await tx<TaskWork>`
-    select t.id, t.input, t.timeout_seconds, t.metadata, coalesce(v.config, a.config) as config,
-      case when v.agent_id is null then a.environment else v.environment end as environment
-    from task t
-    join agent a on a.id = t.agent_id
-    left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version
-    where t.id = any(${[...ids]})`
-  return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** A step of the journal (tasks 5). */

@@ -1,6 +1,14 @@
 import type { Logger } from 'pino'
 import type { Sql } from '../platform/database.ts'
-import { buryWorker, giveBackTasks, heartbeat, heartbeat_ms, listDeadWorkers, registerWorker, type WorkerIdentity } from './leases.ts'
+import {
+  buryWorker,
+  giveBackTasks,
+  heartbeat,
+  heartbeat_ms,
+  listDeadWorkers,
+  registerWorker,
+  type WorkerIdentity,
+} from './leases.ts'
 import { dispatchMore } from './parking.ts'
 import type { Queue } from './queue.ts'
 import { expireTasks, forceCancels, listAgentsWithDue, listAgentsWithParked, purgeRemovedAgents } from './sweeps.ts'
@@ -71,7 +79,13 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   }
   const sampleUsage = async (): Promise<void> => {
     const shares = meter.sample()
-    if (shares.length > 0) await sql.begin((tx) => addUsage(tx, shares.map((share) => ({ ...share, token_subject: null, active: false }))))
+    if (shares.length > 0)
+      await sql.begin((tx) =>
+        addUsage(
+          tx,
+          shares.map((share) => ({ ...share, token_subject: null, active: false })),
+        ),
+      )
   }
 
   const ready = (async (): Promise<void> => {
@@ -96,7 +110,9 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
       await ready.catch(() => {})
       await Promise.all(chores.map((chore) => chore.stop()))
       await sampling.last()
-      await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(() => {})
+      await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
+        () => {},
+      )
     },
   }
 }

@@ -27,8 +27,17 @@ export interface AgentConsumption {
 }
 
 const members = [
-  'model_calls', 'tool_calls', 'input_tokens', 'output_tokens', 'network_in', 'network_out', 'cpu_seconds', 'memory_byte_seconds',
-  'cpu_seconds_available', 'memory_byte_seconds_available', 'stored_bytes',
+  'model_calls',
+  'tool_calls',
+  'input_tokens',
+  'output_tokens',
+  'network_in',
+  'network_out',
+  'cpu_seconds',
+  'memory_byte_seconds',
+  'cpu_seconds_available',
+  'memory_byte_seconds_available',
+  'stored_bytes',
 ] as const satisfies readonly (keyof Consumption)[]
 
 type Row = Record<(typeof members)[number], number> & { agent_id: string }
@@ -36,11 +45,16 @@ type Row = Record<(typeof members)[number], number> & { agent_id: string }
 /**
  * Adds to the running minute of agents, to the running hour of their credentials, and moves `last_activity`. Rows are
  * written in the order of their keys, so that two transactions never wait for each other.
+ *
+ * An agent that somebody else is changing right now keeps its `last_activity` instead of being waited for: its actions
+ * lock the agent before its tasks, and this transaction holds tasks already. A second is fine enough.
  */
 export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
   const rows = sumByAgent(all)
-  if (rows.length > 0) {
-    await tx`
+  const active = [...new Set(all.filter((one) => one.active).map(({ agent_id }) => agent_id))]
+  if (rows.length === 0 && active.length === 0) return
+  await tx`
+    with used as (
       insert into agent_usage as u (agent_id, minute, model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
         cpu_seconds, memory_byte_seconds, cpu_seconds_available, memory_byte_seconds_available, stored_bytes)
       select agent_id, date_trunc('minute', now(), 'UTC'), model_calls, tool_calls, input_tokens, output_tokens, network_in, network_out,
@@ -56,11 +70,15 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
         memory_byte_seconds = u.memory_byte_seconds + excluded.memory_byte_seconds,
         cpu_seconds_available = u.cpu_seconds_available + excluded.cpu_seconds_available,
         memory_byte_seconds_available = u.memory_byte_seconds_available + excluded.memory_byte_seconds_available,
-        stored_bytes = u.stored_bytes + excluded.stored_bytes`
-  }
-  await addTokens(tx, all)
-  const active = new Set(all.filter((one) => one.active).map(({ agent_id }) => agent_id))
-  if (active.size > 0) await touchAgents(tx, [...active])
+        stored_bytes = u.stored_bytes + excluded.stored_bytes
+    ), spent as (
+      insert into token_usage as u (subject, hour, tokens)
+      select subject, date_trunc('hour', now(), 'UTC'), tokens
+      from jsonb_to_recordset(${jsonb(sumBySubject(all))}::jsonb) as c(subject text, tokens bigint) order by subject
+      on conflict (subject, hour) do update set tokens = u.tokens + excluded.tokens
+    )
+    update agent set last_activity = now() where id in (
+      select id from agent where id = any(${active}) order by id for no key update skip locked)`
 }
 
 function sumByAgent(all: readonly AgentConsumption[]): Row[] {
@@ -73,27 +91,11 @@ function sumByAgent(all: readonly AgentConsumption[]): Row[] {
   return [...rows.values()].filter((row) => members.some((member) => row[member] > 0))
 }
 
-async function addTokens(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
+function sumBySubject(all: readonly AgentConsumption[]): { subject: string; tokens: number }[] {
   const tokens = new Map<string, number>()
   for (const { token_subject, consumed } of all) {
     const used = (consumed.input_tokens ?? 0) + (consumed.output_tokens ?? 0)
     if (token_subject !== null && used > 0) tokens.set(token_subject, (tokens.get(token_subject) ?? 0) + used)
   }
-  if (tokens.size === 0) return
-  await tx`
-    insert into token_usage as u (subject, hour, tokens)
-    select subject, date_trunc('hour', now(), 'UTC'), tokens
-    from unnest(${[...tokens.keys()]}::text[], ${[...tokens.values()]}::bigint[]) as c(subject, tokens) order by subject
-    on conflict (subject, hour) do update set tokens = u.tokens + excluded.tokens`
-}
-
-/**
- * An agent that somebody else is changing right now is left out instead of waited for: its actions lock the agent
- * before its tasks, and this transaction holds tasks already. A second is fine enough.
- */
-async function touchAgents(tx: Sql, agent_ids: string[]): Promise<void> {
-  await tx`
-    update agent set last_activity = now() where id in (
-      select id from agent where id = any(${agent_ids}) and (last_activity is null or last_activity < now() - interval '1 second')
-      order by id for no key update skip locked)`
+  return [...tokens].map(([subject, sum]) => ({ subject, tokens: sum }))
 }

@@ -105,7 +105,7 @@ export class Worker {
   }
 
   async #fetchLoop(): Promise<void> {
-    for (let wait_ms = backoff_ms.first; !this.#closing.signal.aborted; ) {
+    for (let wait_ms = backoff_ms.first; !this.#closing.signal.aborted;) {
       try {
         await this.#fetch()
         wait_ms = backoff_ms.first
@@ -169,9 +169,11 @@ export class Worker {
     const { context, log, sql } = this.#options
     try {
       const error = await runTask(run, { ...context, isClosing: () => this.#closing.signal.aborted })
-      if ((error || run.expired) && (await checkBreaker(sql, run.agent_id))) this.#options.bus.tell('agent', run.agent_id)
+      if ((error || run.expired) && (await checkBreaker(sql, run.agent_id)))
+        this.#options.bus.tell('agent', run.agent_id)
     } catch (error) {
-      if (error instanceof LeaseLost) return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
+      if (error instanceof LeaseLost)
+        return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
       log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
       // Where the database is away the lease tells others, or the next heartbeat gives the task back.
       if (!isPassing(error)) await this.#failInternally(run)
@@ -180,10 +182,18 @@ export class Worker {
 
   /** A mistake of ours ends the task with a clear code instead of being repeated for ever. */
   async #failInternally(run: Run): Promise<void> {
-    const error: TaskError = { code: 'internal_error', message: 'Something went wrong on our side.', retryable: true, step_id: null }
-    await this.#options.context.journal.write(run.claim, (task) => failed(task, error, run)).catch((cause: unknown) => {
-      if (!(cause instanceof LeaseLost)) this.#options.log.error({ err: cause, task_id: run.claim.task_id }, 'a task could not be failed')
-    })
+    const error: TaskError = {
+      code: 'internal_error',
+      message: 'Something went wrong on our side.',
+      retryable: true,
+      step_id: null,
+    }
+    await this.#options.context.journal
+      .write(run.claim, (task) => failed(task, error, run))
+      .catch((cause: unknown) => {
+        if (!(cause instanceof LeaseLost))
+          this.#options.log.error({ err: cause, task_id: run.claim.task_id }, 'a task could not be failed')
+      })
   }
 
   /** A stopped or deleted agent's calls are aborted; a paused one's end by themselves. */

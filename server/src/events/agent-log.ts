@@ -38,7 +38,25 @@ export async function writeAgentLog(
   secrets: readonly string[] = [],
 ): Promise<void> {
   if (entries.length === 0) return
-  const rows = entries.map(({ agent_id, task_id, level, message, context }) => ({
+  await sql`
+    insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
+    select id, agent_id, task_id, clock_timestamp(), level, message, context
+    from jsonb_to_recordset(${jsonb(agentLogRows(entries, secrets))}::jsonb) as entry(id text, agent_id text, task_id text, level text, message text, context jsonb)`
+}
+
+/** An entry as it is stored, for statements that write more than the log. */
+export interface AgentLogRow {
+  id: string
+  agent_id: string
+  task_id: string | null
+  level: LogLevel
+  message: string
+  context: Record<string, unknown>
+}
+
+/** Entries redacted and cut to their bounds. */
+export function agentLogRows(entries: readonly AgentLogEntry[], secrets: readonly string[] = []): AgentLogRow[] {
+  return entries.map(({ agent_id, task_id, level, message, context }) => ({
     id: newId('log'),
     agent_id,
     task_id: task_id ?? null,
@@ -46,19 +64,23 @@ export async function writeAgentLog(
     message: cutBytes(redact(message, secrets), message_bytes),
     context: boundedContext(context ?? {}, secrets),
   }))
-  await sql`
-    insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
-    select id, agent_id, task_id, clock_timestamp(), level, message, context
-    from jsonb_to_recordset(${jsonb(rows)}::jsonb) as entry(id text, agent_id text, task_id text, level text, message text, context jsonb)`
 }
 
 function boundedContext(context: Record<string, unknown>, secrets: readonly string[]): Record<string, unknown> {
-  const text = redact(
-    JSON.stringify(context),
-    secrets.map((secret) => JSON.stringify(secret).slice(1, -1)),
-  )
-  if (Buffer.byteLength(text) <= context_bytes) return JSON.parse(text)
+  const clean = redactValue(context, secrets) as Record<string, unknown>
+  const text = JSON.stringify(clean)
+  if (Buffer.byteLength(text) <= context_bytes) return clean
   return { truncated: true, text: cutBytes(text, context_bytes / 2) }
+}
+
+/** Redacts every text of a value by itself: in JSON as a whole a pattern could reach across quotes. */
+function redactValue(value: unknown, secrets: readonly string[]): unknown {
+  if (typeof value === 'string') return redact(value, secrets).toWellFormed().replaceAll('\u0000', '')
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [redact(key, secrets), redactValue(item, secrets)]),
+  )
 }
 
 function cutBytes(text: string, bytes: number): string {

@@ -74,7 +74,8 @@ export function openBus({ database, log, presence }: BusOptions): Bus {
       await database.sql`select pg_notify(${channel}, payload) from unnest(${payloads(origin, signals)}::text[]) payload`
     } catch (error) {
       log.warn({ err: error }, 'signals to other processes could not be sent; trying again')
-      if (!closing.signal.aborted) for (const [kind, ids] of Object.entries(signals)) for (const id of ids) keep(kind as SignalKind, id)
+      if (!closing.signal.aborted)
+        for (const [kind, ids] of Object.entries(signals)) for (const id of ids) keep(kind as SignalKind, id)
       schedule(reconnect_ms)
     }
   }
@@ -163,7 +164,7 @@ interface Listening {
 
 /** Holds a connection that listens, and makes a new one whenever it is lost, until the signal aborts. */
 async function keepListening({ settings, presence, signal, log, receive, connected }: Listening): Promise<void> {
-  for (let again = false; !signal.aborted; ) {
+  for (let again = false; !signal.aborted;) {
     const client = new pg.Client(settings)
     const lost = Promise.withResolvers<void>()
     client.on('error', (error) => {

@@ -71,7 +71,10 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     }
   }
   const lookAt = async (ids: string[]): Promise<void> => {
-    const rows = await sql<{ id: string; last_sequence: number }>`select id, last_sequence from task where id = any(${ids})`
+    const rows = await sql<{
+      id: string
+      last_sequence: number
+    }>`select id, last_sequence from task where id = any(${ids})`
     const last = new Map(rows.map((row) => [row.id, row.last_sequence]))
     for (const id of ids) each(id, (watcher) => void ((last.get(id) ?? Infinity) > watcher.seen() && watcher.look()))
   }

@@ -147,7 +147,9 @@ class TaskStream {
   /** A frame without an id, so that a reader's Last-Event-ID stays on a kept event. */
   #frame(type: LiveEventType, data: object, sequence = this.#last): void {
     const { task_id } = this.#options
-    this.#write(`event: ${type}\ndata: ${JSON.stringify({ sequence, task_id, type, created_at: new Date().toISOString(), data })}\n\n`)
+    this.#write(
+      `event: ${type}\ndata: ${JSON.stringify({ sequence, task_id, type, created_at: new Date().toISOString(), data })}\n\n`,
+    )
   }
 
   #write(text: string): void {
@@ -159,7 +161,9 @@ class TaskStream {
   async #drained(): Promise<void> {
     if (!this.#response.writableNeedDrain) return
     const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(drain_ms)])
-    await once(this.#response, 'drain', { signal }).catch(() => void (this.#closed.signal.aborted || this.#response.destroy()))
+    await once(this.#response, 'drain', { signal }).catch(
+      () => void (this.#closed.signal.aborted || this.#response.destroy()),
+    )
   }
 
   #end(): void {
@@ -172,7 +176,11 @@ class TaskStream {
 }
 
 /** Kept events of a task after a sequence, in order. */
-export async function listTaskEvents(sql: Sql, task_id: string, { after, limit }: { after: number; limit: number }): Promise<TaskEvent[]> {
+export async function listTaskEvents(
+  sql: Sql,
+  task_id: string,
+  { after, limit }: { after: number; limit: number },
+): Promise<TaskEvent[]> {
   return sql<TaskEvent>`
     select sequence, task_id, type, created_at, data from task_event
     where task_id = ${task_id} and sequence > ${after} order by sequence limit ${limit}`

@@ -19,7 +19,8 @@ export function logRoutes(app: FastifyInstance, http: HttpContext): void {
       const { level, limit = 100, offset = 0 } = query
       const start_time = moment(query.start_time)
       const end_time = moment(query.end_time)
-      if (start_time !== undefined && end_time !== undefined && start_time >= end_time) throw emptyPeriod(query.end_time)
+      if (start_time !== undefined && end_time !== undefined && start_time >= end_time)
+        throw emptyPeriod(query.end_time)
       const { logs, total } = await listLogs(sql, { agent_id: loaded.id, level, start_time, end_time, limit, offset })
       return { logs, pagination: offsetPagination(total, limit, offset, logs.length) }
     },

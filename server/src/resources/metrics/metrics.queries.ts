@@ -26,7 +26,11 @@ export const storageShare_bytes = 1024 ** 3
  * Tasks of an agent in a period (decision D49): those that ended in it, and those that had not ended at its end. Times
  * are wall-clock seconds from the start of a task to its end, of tasks that completed, failed or expired.
  */
-export async function findTaskNumbers(sql: Sql, agent_id: string, { start_time, end_time }: Period): Promise<TaskNumbers> {
+export async function findTaskNumbers(
+  sql: Sql,
+  agent_id: string,
+  { start_time, end_time }: Period,
+): Promise<TaskNumbers> {
   const [row] = await sql<TaskNumbers>`
     with finished as (
       select status, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
@@ -58,7 +62,11 @@ export interface UsageNumbers {
 }
 
 /** What an agent consumed in a period; by the rule of docs/guides/metrics.md. Whole minutes count where they begin. */
-export async function findUsageNumbers(sql: Sql, agent_id: string, { start_time, end_time }: Period): Promise<UsageNumbers> {
+export async function findUsageNumbers(
+  sql: Sql,
+  agent_id: string,
+  { start_time, end_time }: Period,
+): Promise<UsageNumbers> {
   const [row] = await sql<UsageNumbers>`
     select coalesce(sum(input_tokens + output_tokens), 0) as tokens, coalesce(sum(model_calls), 0) as requests,
       ${fractions(sql)}, coalesce(sum(network_in), 0) as network_in, coalesce(sum(network_out), 0) as network_out,
@@ -78,7 +86,11 @@ export interface SeriesPoint {
 }
 
 /** The period in buckets aligned to UTC, each of them there, zero where nothing happened. */
-export async function listSeries(sql: Sql, agent_id: string, { start_time, end_time, bucket_seconds }: Period): Promise<SeriesPoint[]> {
+export async function listSeries(
+  sql: Sql,
+  agent_id: string,
+  { start_time, end_time, bucket_seconds }: Period,
+): Promise<SeriesPoint[]> {
   const bucket = (column: 'finished_at' | 'minute') => {
     const at = column === 'minute' ? sql.fragment`minute` : sql.fragment`finished_at`
     return sql.fragment`date_bin(make_interval(secs => ${bucket_seconds}), ${at}, 'epoch')`
@@ -104,6 +116,6 @@ export async function listSeries(sql: Sql, agent_id: string, { start_time, end_t
 
 function fractions({ fragment }: Sql) {
   return fragment`
-    coalesce(least(1, sum(cpu_seconds) / nullif(sum(cpu_seconds_available), 0)), 0) as cpu_usage,
-    coalesce(least(1, sum(memory_byte_seconds) / nullif(sum(memory_byte_seconds_available), 0)), 0) as memory_usage`
+    least(1, coalesce(sum(cpu_seconds) / nullif(sum(cpu_seconds_available), 0), 0)) as cpu_usage,
+    least(1, coalesce(sum(memory_byte_seconds) / nullif(sum(memory_byte_seconds_available), 0), 0)) as memory_usage`
 }

@@ -86,7 +86,10 @@ export interface TaskFilter {
 /** A page of tasks and how many there are. Identifiers sort by the time of creation, so they are the order. */
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
-  const conditions = [fragment`project_id = ${filter.project_id}`, fragment`not exists (select from removed_agent r where r.agent_id = t.agent_id)`]
+  const conditions = [
+    fragment`project_id = ${filter.project_id}`,
+    fragment`not exists (select from removed_agent r where r.agent_id = t.agent_id)`,
+  ]
   if (filter.agent_id) conditions.push(fragment`agent_id = ${filter.agent_id}`)
   if (filter.status) conditions.push(fragment`status = ${filter.status}`)
   if (filter.created_after) conditions.push(fragment`created_at >= ${filter.created_after}::timestamptz`)
@@ -102,7 +105,9 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
 /** A page of a task's journal, in the order of its steps. */
 export async function listTaskSteps(sql: Sql, task_id: string, { limit, offset }: { limit: number; offset: number }) {
   const [count] = await sql<{ total: number }>`select count(*) as total from task_step where task_id = ${task_id}`
-  const steps = await sql<Omit<Step, 'task_id' | 'agent_id' | 'failures'> & { started_at: string; finished_at: string | null }>`
+  const steps = await sql<
+    Omit<Step, 'task_id' | 'agent_id' | 'failures'> & { started_at: string; finished_at: string | null }
+  >`
     select id, index, type, status, attempt, name, input, output, error, model, usage, started_at, finished_at
     from task_step where task_id = ${task_id} order by index limit ${limit} offset ${offset}`
   return { steps, total: count?.total ?? 0 }

@@ -10,7 +10,17 @@ import { moment, offsetPagination } from '../../http/pagination.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { findTask, isQueueFull, listEventPage, listTasks, listTaskSteps, requireTask, taskView, type TaskFilter, type TaskKey } from './tasks.queries.ts'
+import {
+  findTask,
+  isQueueFull,
+  listEventPage,
+  listTasks,
+  listTaskSteps,
+  requireTask,
+  taskView,
+  type TaskFilter,
+  type TaskKey,
+} from './tasks.queries.ts'
 
 /** Queued tasks of one agent. */
 export const queuedTasksMax = 10_000
@@ -24,22 +34,28 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     load: loadAgent,
     run: async ({ sql, loaded: agent, body, principal, request, request_id }) => {
       if (!agentAcceptsTasks(agent)) {
-        throw new Problem('agent_not_running', { resource_type: 'agent', resource_id: agent.id, current_status: agent.status })
+        throw new Problem('agent_not_running', {
+          resource_type: 'agent',
+          resource_id: agent.id,
+          current_status: agent.status,
+        })
       }
       if (await isQueueFull(sql, agent.id, queuedTasksMax)) {
-        throw new Problem('queue_full', { limit: queuedTasksMax, retry_after: queueRetry_seconds }, {
-          members: { retry_after: queueRetry_seconds },
-          headers: { 'retry-after': String(queueRetry_seconds) },
-        })
+        throw new Problem(
+          'queue_full',
+          { limit: queuedTasksMax, retry_after: queueRetry_seconds },
+          {
+            members: { retry_after: queueRetry_seconds },
+            headers: { 'retry-after': String(queueRetry_seconds) },
+          },
+        )
       }
       const id = newId('task')
       return sql.begin(async (tx) => {
         await engine.enqueue(tx, {
           ...body,
           id,
-          project_id: agent.project_id,
-          agent_id: agent.id,
-          agent_version: agent.version,
+          agent,
           run_after: moment(body.run_after),
           created_by: principal.user_id,
           request_id,
@@ -67,7 +83,8 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   handle(app, http, operations.getTask, {
     load: loadTask,
     run: async ({ loaded }) => taskView(loaded),
-    finish: async ({ loaded, query }, answer, reply) => (query.wait ? new Answer(200, await waited(reply, loaded, query.wait, answer.body)) : answer),
+    finish: async ({ loaded, query }, answer, reply) =>
+      query.wait ? new Answer(200, await waited(reply, loaded, query.wait, answer.body)) : answer,
   })
 
   handle(app, http, operations.cancelTask, {
@@ -78,10 +95,18 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
       if (result.outcome === 'missing') return requireTask(sql, { id: '', project_id: loaded.project_id })
       const { outcome, status } = result
       if (outcome === 'finished') {
-        throw new Problem('task_already_finished', { resource_type: 'task', resource_id: loaded.id, current_status: status })
+        throw new Problem('task_already_finished', {
+          resource_type: 'task',
+          resource_id: loaded.id,
+          current_status: status,
+        })
       }
       const done = outcome === 'canceled'
-      return new Answer(done ? 200 : 202, { message: done ? 'Task canceled' : 'Cancellation requested', task_id: loaded.id, status })
+      return new Answer(done ? 200 : 202, {
+        message: done ? 'Task canceled' : 'Cancellation requested',
+        task_id: loaded.id,
+        status,
+      })
     },
   })
 
@@ -102,7 +127,8 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   handle(app, http, operations.streamTaskEvents, {
     load: loadTask,
     run: async () => undefined,
-    finish: ({ loaded, query, request }, _answer, reply) => stream(reply, loaded, lastEventId(request) ?? query.offset ?? 0, 200),
+    finish: ({ loaded, query, request }, _answer, reply) =>
+      stream(reply, loaded, lastEventId(request) ?? query.offset ?? 0, 200),
   })
 
   /** Takes over the connection; what was set on the answer goes out as its headers. */
