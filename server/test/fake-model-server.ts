@@ -55,7 +55,10 @@ export async function startFakeModelServer({ port = 0 }: { port?: number } = {})
   const requests: FakeRequest[] = []
   const queue: FakeBehaviour[] = []
   const waiters: { count: number; done: () => void }[] = []
-  let fallback: FakeBehaviour | ((request: FakeRequest) => FakeBehaviour) = { do: 'answer', text: 'Hello from the fake model.' }
+  let fallback: FakeBehaviour | ((request: FakeRequest) => FakeBehaviour) = {
+    do: 'answer',
+    text: 'Hello from the fake model.',
+  }
 
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const request = await readRequest(incoming)
@@ -73,7 +76,8 @@ export async function startFakeModelServer({ port = 0 }: { port?: number } = {})
   return {
     base_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
-    connections: () => new Promise((done, fail) => server.getConnections((error, count) => (error ? fail(error) : done(count)))),
+    connections: () =>
+      new Promise((done, fail) => server.getConnections((error, count) => (error ? fail(error) : done(count)))),
     next: (...behaviours) => void queue.push(...behaviours),
     always: (behaviour) => void (fallback = behaviour),
     waitForRequests: (count) =>
@@ -89,7 +93,8 @@ export async function startFakeModelServer({ port = 0 }: { port?: number } = {})
 async function readRequest(incoming: IncomingMessage): Promise<FakeRequest> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
-  const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>)
+  const body =
+    chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>)
   return { method: incoming.method ?? '', path: incoming.url ?? '', headers: incoming.headers, body }
 }
 
@@ -101,13 +106,16 @@ async function behave(behaviour: FakeBehaviour, request: FakeRequest, response: 
   if (behaviour.do === 'status') return refuse(response, isAnthropic, behaviour)
   if (behaviour.do === 'reset') return void response.socket?.resetAndDestroy()
   if (behaviour.do === 'raw') {
-    return void response.writeHead(200, { 'content-type': behaviour.content_type ?? 'text/event-stream' }).end(behaviour.body)
+    return void response
+      .writeHead(200, { 'content-type': behaviour.content_type ?? 'text/event-stream' })
+      .end(behaviour.body)
   }
 
   const pieces = (isAnthropic ? anthropicEvents : openaiChunks)(behaviour, request.body)
   if (behaviour.do === 'answer' && behaviour.delay_ms) await new Promise((done) => setTimeout(done, behaviour.delay_ms))
   const kept = behaviour.do === 'answer' ? pieces : pieces.slice(0, behaviour.pieces)
-  if (kept.length > 0) response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_fake' })
+  if (kept.length > 0)
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_fake' })
   for (const piece of kept) await send(response, piece)
   if (behaviour.do === 'cut') return void response.socket?.resetAndDestroy()
   if (behaviour.do === 'stall') return
@@ -124,9 +132,15 @@ function send(response: ServerResponse, piece: string): Promise<void> {
   return new Promise((done) => void response.write(piece, () => setImmediate(done)))
 }
 
-function refuse(response: ServerResponse, isAnthropic: boolean, behaviour: Extract<FakeBehaviour, { do: 'status' }>): void {
+function refuse(
+  response: ServerResponse,
+  isAnthropic: boolean,
+  behaviour: Extract<FakeBehaviour, { do: 'status' }>,
+): void {
   const { status, message = `the fake model answers ${status}`, code = null, headers = {} } = behaviour
-  const error = isAnthropic ? { type: code ?? 'api_error', message } : { message, type: 'fake_error', param: null, code }
+  const error = isAnthropic
+    ? { type: code ?? 'api_error', message }
+    : { message, type: 'fake_error', param: null, code }
   const body = behaviour.body ?? JSON.stringify(isAnthropic ? { type: 'error', error } : { error })
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
 }

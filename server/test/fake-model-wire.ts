@@ -16,8 +16,16 @@ const defaultUsage = { input_tokens: 11, output_tokens: 7, cached_tokens: 0 }
 /** The frames of a streamed chat completion, the last one `[DONE]`. Usage comes only where it was asked for. */
 export function openaiChunks(answer: FakeAnswer, request: Record<string, unknown>): string[] {
   const { text = '', tool_calls = [], usage = defaultUsage } = answer
-  const head = { id: 'chatcmpl-fake', object: 'chat.completion.chunk', created: 1_700_000_000, model: answer.model ?? request['model'] }
-  const chunk = (delta: unknown, finish_reason: string | null = null): object => ({ ...head, choices: [{ index: 0, delta, finish_reason }] })
+  const head = {
+    id: 'chatcmpl-fake',
+    object: 'chat.completion.chunk',
+    created: 1_700_000_000,
+    model: answer.model ?? request['model'],
+  }
+  const chunk = (delta: unknown, finish_reason: string | null = null): object => ({
+    ...head,
+    choices: [{ index: 0, delta, finish_reason }],
+  })
   const options = request['stream_options'] as { include_usage?: boolean } | undefined
   const chunks = [
     chunk({ role: 'assistant', content: '' }),
@@ -26,8 +34,12 @@ export function openaiChunks(answer: FakeAnswer, request: Record<string, unknown
       const written = asText(given)
       const half = Math.ceil(written.length / 2)
       return [
-        chunk({ tool_calls: [{ index: at, id: id ?? `call_${at + 1}`, type: 'function', function: { name, arguments: '' } }] }),
-        ...[written.slice(0, half), written.slice(half)].map((part) => chunk({ tool_calls: [{ index: at, function: { arguments: part } }] })),
+        chunk({
+          tool_calls: [{ index: at, id: id ?? `call_${at + 1}`, type: 'function', function: { name, arguments: '' } }],
+        }),
+        ...[written.slice(0, half), written.slice(half)].map((part) =>
+          chunk({ tool_calls: [{ index: at, function: { arguments: part } }] }),
+        ),
       ]
     }),
     chunk({}, answer.finish_reason ?? (tool_calls.length > 0 ? 'tool_calls' : 'stop')),
@@ -50,7 +62,14 @@ export function anthropicEvents(answer: FakeAnswer, request: Record<string, unkn
   const { text = '', tool_calls = [], usage } = answer
   const { input_tokens, output_tokens, cached_tokens = 0 } = usage ?? defaultUsage
   const blocks = [
-    ...(text === '' ? [] : [{ start: { type: 'text', text: '' }, deltas: words(text).map((part) => ({ type: 'text_delta', text: part })) }]),
+    ...(text === ''
+      ? []
+      : [
+          {
+            start: { type: 'text', text: '' },
+            deltas: words(text).map((part) => ({ type: 'text_delta', text: part })),
+          },
+        ]),
     ...tool_calls.map(({ id, name, arguments: given }, at) => ({
       start: { type: 'tool_use', id: id ?? `toolu_${at + 1}`, name, input: {} },
       deltas: [{ type: 'input_json_delta', partial_json: asText(given) }],
@@ -62,8 +81,19 @@ export function anthropicEvents(answer: FakeAnswer, request: Record<string, unkn
     {
       type: 'message_start',
       message: {
-        id: 'msg_fake', type: 'message', role: 'assistant', content: [], model: answer.model ?? request['model'], stop_reason: null, stop_sequence: null,
-        usage: { input_tokens: input_tokens - cached_tokens, cache_read_input_tokens: cached_tokens, cache_creation_input_tokens: 0, output_tokens: 1 },
+        id: 'msg_fake',
+        type: 'message',
+        role: 'assistant',
+        content: [],
+        model: answer.model ?? request['model'],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: {
+          input_tokens: input_tokens - cached_tokens,
+          cache_read_input_tokens: cached_tokens,
+          cache_creation_input_tokens: 0,
+          output_tokens: 1,
+        },
       },
     },
     { type: 'ping' },

@@ -102,8 +102,9 @@ function parseRange(text: string): Range {
 
 function requireRange(entry: string): Range {
   const address = entry.slice(0, entry.indexOf('/'))
-  if (isIP(address) === 0 || !ipaddr.isValidCIDR(entry))
+  if (isIP(address) === 0 || !ipaddr.isValidCIDR(entry)) {
     throw new AllowListError(`"${entry}" is not a range such as 10.1.0.0/16.`)
+  }
   return parseRange(entry)
 }
 

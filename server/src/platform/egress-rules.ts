@@ -53,18 +53,22 @@ export interface EgressRules {
 export function checkUrl(rules: EgressRules, text: string | URL, purpose: EgressPurpose): URL {
   const url = URL.parse(String(text))
   if (!url) throw new EgressRefused('bad_url', 'must be an absolute URL')
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     throw new EgressRefused('scheme', 'must begin with https:// or http://')
-  if (url.username !== '' || url.password !== '')
+  }
+  if (url.username !== '' || url.password !== '') {
     throw new EgressRefused('user_info', 'must not contain a user name or password')
-  if (purpose === 'webhook' && String(text).includes('#'))
+  }
+  if (purpose === 'webhook' && String(text).includes('#')) {
     throw new EgressRefused('fragment', 'must not contain a fragment')
+  }
 
   const host = bareHost(url)
   const port = portOf(url)
   if (rules.allow.endpoints.has(`${host}:${port}`)) return url
-  if (port !== 443 && port !== 80 && port < 1024)
+  if (port !== 443 && port !== 80 && port < 1024) {
     throw new EgressRefused('port', 'the port must be 443, 80 or at least 1024')
+  }
 
   const opened = openedRanges(rules, purpose)
   const isLiteral = isIP(host) !== 0

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { LLMock } from '@copilotkit/aimock'
+import { modelRequest } from '../../../test/model-request.ts'
 import { ModelError, type ModelRequest } from './model.ts'
 import { makeModels } from './models.ts'
 
@@ -17,12 +18,9 @@ mock.onMessage('refuse', { error: { message: 'bad key', type: 'authentication_er
 mock.onMessage('limit', { error: { message: 'slow down', type: 'rate_limit_error' }, status: 429, retryAfter: 3 })
 mock.onMessage('broken', { error: { message: 'oops' }, status: 500 })
 
-const tools = [{ name: 'weather', description: 'Weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }]
-
-function ask(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
-  const messages = [{ role: 'user' as const, content: text }]
-  return { model: '', system_prompt: undefined, messages, tools: [], temperature: undefined, max_tokens: undefined, signal: new AbortController().signal, ...more }
-}
+const tools = [
+  { name: 'weather', description: 'Weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+]
 
 for (const name of ['openai/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
   describe(`${name} against aimock`, () => {
@@ -34,7 +32,7 @@ for (const name of ['openai/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
 
     it('answers in pieces, with usage and the model that answered', async () => {
       const pieces: string[] = []
-      const answer = await call(ask('hello', { on_delta: (piece) => void pieces.push(piece) }))
+      const answer = await call(modelRequest('hello', { on_delta: (piece) => void pieces.push(piece) }))
       assert.equal(answer.text, 'Hi there, how are you?')
       assert.equal(pieces.join(''), answer.text)
       assert.deepEqual([answer.finish_reason, answer.usage.input_tokens, answer.usage.output_tokens], ['stop', 21, 9])
@@ -42,28 +40,49 @@ for (const name of ['openai/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
     })
 
     it('asks for a tool and reads its result', async () => {
-      const asked = await call(ask('weather?', { tools }))
-      assert.deepEqual([asked.finish_reason, asked.tool_calls], ['tool_calls', [{ id: 'call_w', name: 'weather', arguments: { city: 'Bonn' } }]])
-      const answer = await call(ask('', { tools, messages: [
-        { role: 'user', content: 'weather?' },
-        { role: 'assistant', content: asked.text, tool_calls: asked.tool_calls },
-        { role: 'tool', content: 'rain', tool_call_id: 'call_w', tool_name: 'weather' },
-      ] }))
+      const asked = await call(modelRequest('weather?', { tools }))
+      assert.deepEqual(
+        [asked.finish_reason, asked.tool_calls],
+        ['tool_calls', [{ id: 'call_w', name: 'weather', arguments: { city: 'Bonn' } }]],
+      )
+      const answer = await call(
+        modelRequest('', {
+          tools,
+          messages: [
+            { role: 'user', content: 'weather?' },
+            { role: 'assistant', content: asked.text, tool_calls: asked.tool_calls },
+            { role: 'tool', content: 'rain', tool_call_id: 'call_w', tool_name: 'weather' },
+          ],
+        }),
+      )
       assert.equal(answer.text, 'It rains in Bonn.')
     })
 
     it('fails with the code of the reason', async () => {
-      for (const [text, code, retry_after] of [['refuse', 'provider_credentials_refused'], ['limit', 'provider_rate_limited', 3], ['broken', 'provider_unavailable']] as const) {
-        await assert.rejects(call(ask(text)), (error) => error instanceof ModelError && error.code === code && error.retry_after === retry_after)
+      for (const [text, code, retry_after] of [
+        ['refuse', 'provider_credentials_refused'],
+        ['limit', 'provider_rate_limited', 3],
+        ['broken', 'provider_unavailable'],
+      ] as const) {
+        await assert.rejects(
+          call(modelRequest(text)),
+          (error) => error instanceof ModelError && error.code === code && error.retry_after === retry_after,
+        )
       }
     })
 
     it('fails when the connection is cut, or the answer is rubbish', async (t) => {
       t.after(() => void mock.clearChaos())
       mock.setChaos({ disconnectRate: 1 })
-      await assert.rejects(call(ask('hello')), (error) => error instanceof ModelError && error.code === 'provider_unavailable')
+      await assert.rejects(
+        call(modelRequest('hello')),
+        (error) => error instanceof ModelError && error.code === 'provider_unavailable',
+      )
       mock.setChaos({ malformedRate: 1 })
-      await assert.rejects(call(ask('hello')), (error) => error instanceof ModelError && ['provider_bad_answer', 'provider_unavailable'].includes(error.code))
+      await assert.rejects(
+        call(modelRequest('hello')),
+        (error) => error instanceof ModelError && ['provider_bad_answer', 'provider_unavailable'].includes(error.code),
+      )
     })
   })
 }

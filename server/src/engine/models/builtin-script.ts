@@ -16,7 +16,11 @@ export const scriptModel: Model = {
     const { script, given } = findScript(request)
     const answers = readScript(script)
     const answer = answers[given % answers.length]
-    if (!answer) throw new ModelError('provider_refused_request', 'builtin/script: the script has no answer in it.', { retryable: false })
+    if (!answer) {
+      throw new ModelError('provider_refused_request', 'builtin/script: the script has no answer in it.', {
+        retryable: false,
+      })
+    }
     return play(answer, request)
   },
 }
@@ -40,15 +44,18 @@ function findScript({ system_prompt = '', messages }: ModelRequest): { script: s
 
 async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelAnswer> {
   let text = ''
-  let usage = {}
+  const usage: Partial<ModelAnswer['usage']> = {}
   for (const step of answer.steps) {
-    if (step.type === 'usage') usage = { ...usage, ...step.usage }
+    if (step.type === 'usage') Object.assign(usage, step.usage)
     else text += await playStep(step, request)
   }
   const before = request.messages.filter(({ role }) => role === 'assistant').length
   return {
     text,
-    tool_calls: answer.tool_calls.map(({ id, ...call }, index) => ({ id: id ?? `call_${before + 1}_${index + 1}`, ...call })),
+    tool_calls: answer.tool_calls.map(({ id, ...call }, index) => ({
+      id: id ?? `call_${before + 1}_${index + 1}`,
+      ...call,
+    })),
     finish_reason: answer.finish_reason,
     model: 'script',
     usage: { input_tokens: wordsOfRequest(request), output_tokens: countWords(text), cached_tokens: 0, ...usage },

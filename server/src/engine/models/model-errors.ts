@@ -5,7 +5,12 @@ import { ModelError, type ModelErrorCode } from './model.ts'
 const wordsMax = 500
 
 /** Codes after which the same call may succeed later. */
-const retryableCodes = new Set<ModelErrorCode>(['provider_rate_limited', 'provider_unavailable', 'provider_timeout', 'provider_bad_answer'])
+const retryableCodes = new Set<ModelErrorCode>([
+  'provider_rate_limited',
+  'provider_unavailable',
+  'provider_timeout',
+  'provider_bad_answer',
+])
 
 /** Whether a failed call with this code is worth repeating, where nothing more is known. */
 export function isRetryable(code: ModelErrorCode): boolean {
@@ -30,23 +35,23 @@ export function toModelError(error: unknown, name: string): ModelError {
   const complaint = readComplaint(error)
   if (complaint.status !== undefined && complaint.status >= 300) return byStatus(complaint, complaint.status, name)
 
-  const names = chain(error).map((link) => link.name)
-  if (names.includes('AI_JSONParseError') || names.includes('AI_TypeValidationError')) {
+  const links = chain(error)
+  const isOne = (...names: string[]): boolean => links.some((link) => names.includes(link.name))
+  if (isOne('AI_JSONParseError', 'AI_TypeValidationError')) {
     return fail('provider_bad_answer', `${name} sent something that is not its protocol.`)
   }
-  if (names.includes('AI_UnsupportedFunctionalityError') || names.includes('AI_InvalidPromptError') || names.includes('AI_InvalidArgumentError')) {
+  if (isOne('AI_UnsupportedFunctionalityError', 'AI_InvalidPromptError', 'AI_InvalidArgumentError')) {
     return fail('provider_refused_request', `${name} cannot be asked this: ${complaint.message}`)
   }
-  if (names.includes('AI_InvalidResponseDataError') || names.includes('AI_EmptyResponseBodyError')) return cutOff(name)
-  const wire = chain(error).find((link) => link instanceof WireError)
-  if (wire) return fail(wire.code === 'connect_timed_out' ? 'provider_timeout' : 'provider_unavailable', `${name} cannot be reached: ${wire.message}.`)
-  const lost = lostConnection(error)
-  if (lost !== undefined) return fail('provider_unavailable', `The connection to ${name} was lost (${lost}).`)
+  if (isOne('AI_InvalidResponseDataError', 'AI_EmptyResponseBodyError')) return cutOff(name)
+  const network = networkError(links, name)
+  if (network) return network
   // A complaint without a status, in the middle of a stream.
   if (complaint.kind !== '') return byStatus(complaint, statusOfKind(complaint.kind) ?? 500, name)
   // Whatever this is, its cause may be a mistake of ours; that of a library's error would repeat the whole request.
-  const cause = names.some((one) => one.startsWith('AI_')) ? undefined : error
-  return new ModelError('provider_bad_answer', `${name} failed in an unknown way: ${complaint.message}`, { retryable: true, cause })
+  const cause = links.some((link) => link.name.startsWith('AI_')) ? undefined : error
+  const message = `${name} failed in an unknown way: ${complaint.message}`
+  return new ModelError('provider_bad_answer', message, { retryable: true, cause })
 }
 
 /** The answer ended before it said that it was finished. */
@@ -63,14 +68,14 @@ export function statusOfErrorBody(text: string): number | undefined {
 }
 
 /** Seconds that the headers of an answer ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date. */
-export function readRetryAfter(headers: Record<string, string>, now_ms: number = Date.now()): number | undefined {
+function readRetryAfter(headers: Record<string, string>): number | undefined {
   const milliseconds = headers['retry-after-ms']
   if (milliseconds !== undefined && /^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds) / 1000
   const value = headers['retry-after']
   if (value === undefined) return undefined
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value)
   const until_ms = Date.parse(value)
-  return Number.isNaN(until_ms) ? undefined : Math.max(0, (until_ms - now_ms) / 1000)
+  return Number.isNaN(until_ms) ? undefined : Math.max(0, (until_ms - Date.now()) / 1000)
 }
 
 function byStatus({ message, kind, headers }: Complaint, status: number, name: string): ModelError {
@@ -80,14 +85,27 @@ function byStatus({ message, kind, headers }: Complaint, status: number, name: s
   if (status === 404 || kind.includes('model_not_found')) return fail('model_not_found', said)
   if (status === 408 || status === 504) return fail('provider_timeout', said, { retry_after })
   // A spent quota is answered 429 too, and does not come back by waiting.
-  if (status === 429) return fail('provider_rate_limited', said, { retry_after, retryable: !kind.includes('insufficient_quota') })
+  if (status === 429) {
+    return fail('provider_rate_limited', said, { retry_after, retryable: !kind.includes('insufficient_quota') })
+  }
   if (status >= 500) return fail('provider_unavailable', said, { retry_after })
-  if (status < 400) return fail('provider_bad_answer', `${name} redirects to another address; its base URL must be the final one.`, { retryable: false })
+  if (status < 400) {
+    return fail('provider_bad_answer', `${name} redirects to another address; its base URL must be the final one.`, {
+      retryable: false,
+    })
+  }
   return fail('provider_refused_request', said)
 }
 
-function fail(code: ModelErrorCode, message: string, options: { retry_after?: number | undefined; retryable?: boolean } = {}): ModelError {
-  return new ModelError(code, message, { retryable: options.retryable ?? isRetryable(code), retry_after: options.retry_after })
+function fail(
+  code: ModelErrorCode,
+  message: string,
+  options: { retry_after?: number | undefined; retryable?: boolean } = {},
+): ModelError {
+  return new ModelError(code, message, {
+    retryable: options.retryable ?? isRetryable(code),
+    retry_after: options.retry_after,
+  })
 }
 
 function readComplaint(error: unknown): Complaint {
@@ -96,20 +114,25 @@ function readComplaint(error: unknown): Complaint {
   const body = typeof outer['responseBody'] === 'string' ? parseJson(outer['responseBody']) : undefined
   const inner = isRecord(body) ? body['error'] : isRecord(outer['error']) ? outer['error'] : outer
   const facts = isRecord(inner) ? inner : outer
-  const words = [facts['message'], typeof inner === 'string' ? inner : undefined, outer['message'], typeof error === 'string' ? error : undefined]
-  const codes = [facts['code'], facts['type'], facts['status']].filter((code) => typeof code === 'string' || typeof code === 'number')
+  const words = [facts['message'], inner, outer['message'], error].filter((text) => typeof text === 'string')
+  const codes = [facts['code'], facts['type'], facts['status']]
   return {
-    status: [outer['statusCode'], facts['code'], facts['status']].map(Number).find((status) => status >= 100 && status <= 599),
-    message: String(words.find((text) => typeof text === 'string' && text !== '') ?? '').slice(0, wordsMax),
-    kind: codes.join(' ').toLowerCase(),
+    status: [outer['statusCode'], ...codes].map(Number).find((status) => status >= 100 && status <= 599),
+    message: (words.find((text) => text !== '') ?? '').slice(0, wordsMax),
+    kind: codes.filter(isWord).join(' ').toLowerCase(),
     headers: isRecord(outer['responseHeaders']) ? (outer['responseHeaders'] as Record<string, string>) : {},
   }
 }
 
 /** Kinds of complaints of OpenAI, Anthropic and the servers that follow them, and the statuses they are sent with. */
 const kinds: [RegExp, number][] = [
-  [/rate_?limit|quota|too_many/, 429], [/authentication|api_key|unauthorized/, 401], [/permission|forbidden/, 403],
-  [/not_?found/, 404], [/overloaded|unavailable/, 503], [/timeout/, 504], [/too_large/, 413],
+  [/rate_?limit|quota|too_many/, 429],
+  [/authentication|api_key|unauthorized/, 401],
+  [/permission|forbidden/, 403],
+  [/not_?found/, 404],
+  [/overloaded|unavailable/, 503],
+  [/timeout/, 504],
+  [/too_large/, 413],
   [/invalid|bad_?request|context_length/, 400],
 ]
 
@@ -117,11 +140,17 @@ function statusOfKind(kind: string): number | undefined {
   return kinds.find(([pattern]) => pattern.test(kind))?.[1]
 }
 
-/** How the connection ended, where its end is what went wrong. */
-function lostConnection(error: unknown): string | undefined {
-  for (const link of chain(error)) {
-    if ('code' in link && typeof link.code === 'string' && /^(UND_ERR|E[A-Z]+$|HPE_)/.test(link.code)) return link.code
-    if (link.name === 'HTTPParserError') return link.name
+/** The failure of the connection, where that is what went wrong. */
+function networkError(links: readonly Error[], name: string): ModelError | undefined {
+  for (const link of links) {
+    if (link instanceof WireError) {
+      const code = link.code === 'connect_timed_out' ? 'provider_timeout' : 'provider_unavailable'
+      return fail(code, `${name} cannot be reached: ${link.message}.`)
+    }
+    const code = 'code' in link && typeof link.code === 'string' ? link.code : link.name
+    if (/^(UND_ERR|E[A-Z]+$|HPE_|HTTPParserError$)/.test(code)) {
+      return fail('provider_unavailable', `The connection to ${name} was lost (${code}).`)
+    }
   }
   return undefined
 }
@@ -131,6 +160,10 @@ function chain(error: unknown): Error[] {
   const links: Error[] = []
   for (let link = error; link instanceof Error && !links.includes(link); link = link.cause) links.push(link)
   return links
+}
+
+function isWord(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number'
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -12,7 +12,12 @@ export interface CallLimits {
   bytesMax: number
 }
 
-export const callLimits: CallLimits = { start_ms: 300_000, idle_ms: 60_000, total_ms: 600_000, bytesMax: 64 * 1024 * 1024 }
+export const callLimits: CallLimits = {
+  start_ms: 300_000,
+  idle_ms: 60_000,
+  total_ms: 600_000,
+  bytesMax: 64 * 1024 * 1024,
+}
 
 /** Watches over one call; `signal` aborts when a limit is passed or the caller gives up. */
 export interface CallWatch {
@@ -48,16 +53,23 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
       return new ModelError('provider_bad_answer', `The answer exceeds ${limits.bytesMax} bytes.`, { retryable: false })
     }
     if (now_ms - begun_ms >= limits.total_ms) return late(`The call took longer than ${seconds(limits.total_ms)}.`)
-    if (!hasStarted && now_ms - begun_ms >= limits.start_ms) return late(`No answer began within ${seconds(limits.start_ms)}.`)
-    if (hasStarted && now_ms - heard_ms >= limits.idle_ms) return late(`The answer stopped for ${seconds(limits.idle_ms)}.`)
+    if (!hasStarted && now_ms - begun_ms >= limits.start_ms) {
+      return late(`No answer began within ${seconds(limits.start_ms)}.`)
+    }
+    if (hasStarted && now_ms - heard_ms >= limits.idle_ms) {
+      return late(`The answer stopped for ${seconds(limits.idle_ms)}.`)
+    }
     return undefined
   }
-  const timer = setInterval(() => {
-    failure = judge()
-    if (!failure) return
-    clearInterval(timer)
-    stop.abort(failure)
-  }, Math.min(look_ms, limits.idle_ms / 4, limits.start_ms / 4))
+  const timer = setInterval(
+    () => {
+      failure = judge()
+      if (!failure) return
+      clearInterval(timer)
+      stop.abort(failure)
+    },
+    Math.min(look_ms, limits.idle_ms / 4, limits.start_ms / 4),
+  )
 
   return {
     signal: AbortSignal.any([caller, stop.signal]),

@@ -79,7 +79,9 @@ async function requireStream(response: Response): Promise<Response> {
   const status = statusOfErrorBody(text)
   if (status !== undefined) return new Response(text, { status, headers: { 'content-type': 'application/json' } })
   const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''
-  throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, { retryable: false })
+  throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, {
+    retryable: false,
+  })
 }
 
 async function readUpTo(response: Response, bytesMax: number): Promise<string> {

@@ -77,8 +77,14 @@ export interface NetworkUse {
 }
 
 export type ModelErrorCode =
-  | 'provider_not_configured' | 'provider_credentials_refused' | 'model_not_found' | 'provider_rate_limited'
-  | 'provider_unavailable' | 'provider_timeout' | 'provider_refused_request' | 'provider_bad_answer'
+  | 'provider_not_configured'
+  | 'provider_credentials_refused'
+  | 'model_not_found'
+  | 'provider_rate_limited'
+  | 'provider_unavailable'
+  | 'provider_timeout'
+  | 'provider_refused_request'
+  | 'provider_bad_answer'
 
 /** What went wrong with a call, and whether the same call may succeed later. */
 export class ModelError extends Error {

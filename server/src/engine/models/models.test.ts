@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { startFakeModelServer } from '../../../test/fake-model-server.ts'
-import { ModelError, type ModelErrorCode, type ModelRequest } from './model.ts'
+import { modelRequest } from '../../../test/model-request.ts'
+import { ModelError, type ModelErrorCode } from './model.ts'
 import { makeModels, type ModelSettings } from './models.ts'
 
 const key = { api_key: 'sk-x' }
@@ -22,20 +23,50 @@ function resolve(settings: Omit<ModelSettings, 'default_model'>, name: string): 
 describe('a model name', () => {
   const refused: ModelErrorCode = 'provider_not_configured'
   const cases: [string, Omit<ModelSettings, 'default_model'>, string, string][] = [
-    ['goes to the provider in front of its slash', { openai: key, anthropic: key }, 'anthropic/claude-x', 'anthropic claude-x'],
+    [
+      'goes to the provider in front of its slash',
+      { openai: key, anthropic: key },
+      'anthropic/claude-x',
+      'anthropic claude-x',
+    ],
     ['keeps further slashes', { providers: [local] }, 'local/meta-llama/Llama-4', 'local meta-llama/Llama-4'],
     ['always reaches the built-in models', {}, 'builtin/echo', 'builtin echo'],
     ['always reaches Ollama on this machine', {}, 'ollama/llama3:8b', 'ollama llama3:8b'],
     ['without a provider goes to OpenAI', { openai: key, anthropic: key, providers: [local] }, 'gpt-5', 'openai gpt-5'],
     ['without a provider goes to whatever OPENAI_BASE_URL names', { openai: openrouter }, 'llama3', 'openai llama3'],
-    ['without a provider goes to the first further provider when there is no OpenAI', { anthropic: key, providers: [local] }, 'llama3', 'local llama3'],
-    ['without a provider goes to Anthropic when there is nothing else', { anthropic: key }, 'claude-x', 'anthropic claude-x'],
+    [
+      'without a provider goes to the first further provider when there is no OpenAI',
+      { anthropic: key, providers: [local] },
+      'llama3',
+      'local llama3',
+    ],
+    [
+      'without a provider goes to Anthropic when there is nothing else',
+      { anthropic: key },
+      'claude-x',
+      'anthropic claude-x',
+    ],
     ['without a provider is refused when none is configured', {}, 'gpt-5', refused],
-    ['with an unknown word in front is whole for a server that may have such names', { openai: openrouter }, 'meta-llama/Llama-4', 'openai meta-llama/Llama-4'],
-    ['with an unknown word in front is refused where names have no slash', { openai: key }, 'meta-llama/Llama-4', refused],
+    [
+      'with an unknown word in front is whole for a server that may have such names',
+      { openai: openrouter },
+      'meta-llama/Llama-4',
+      'openai meta-llama/Llama-4',
+    ],
+    [
+      'with an unknown word in front is refused where names have no slash',
+      { openai: key },
+      'meta-llama/Llama-4',
+      refused,
+    ],
     ['of a provider without a key is refused', { openai: openrouter }, 'anthropic/claude-x', refused],
     ['of OpenAI without a key is refused, not sent elsewhere', { providers: [local] }, 'openai/gpt-5', refused],
-    ['counts empty settings as none', { openai: { api_key: '', base_url: undefined }, anthropic: { api_key: undefined } }, 'gpt-5', refused],
+    [
+      'counts empty settings as none',
+      { openai: { api_key: '', base_url: undefined }, anthropic: { api_key: undefined } },
+      'gpt-5',
+      refused,
+    ],
     ['of an unknown built-in model does not exist', { openai: openrouter }, 'builtin/none', 'model_not_found'],
     ['that is empty does not exist', { openai: key }, '', 'model_not_found'],
     ['without a model behind its provider does not exist', { openai: key }, 'openai/', 'model_not_found'],
@@ -56,14 +87,22 @@ it('a further provider is asked at its own address, with its own key or none', a
   t.after(() => server.close())
   const { resolve: find } = makeModels({
     openai: key,
-    providers: [{ name: 'with-key', base_url: server.base_url, api_key: 'secret-1' }, { name: 'ollama', base_url: `${server.base_url}/` }],
+    providers: [
+      { name: 'with-key', base_url: server.base_url, api_key: 'secret-1' },
+      { name: 'ollama', base_url: `${server.base_url}/` },
+    ],
     default_model: 'builtin/echo',
   })
   for (const full of ['with-key/a/b', 'ollama/c']) {
     const { model, name } = find(full)
-    const request: ModelRequest = { model: name, system_prompt: undefined, messages: [{ role: 'user', content: 'Hi' }], tools: [], temperature: undefined, max_tokens: undefined, signal: new AbortController().signal }
-    const answer = await model.call(request)
+    const answer = await model.call(modelRequest('Hi', { model: name }))
     assert.deepEqual([`${model.provider}/${answer.model}`, answer.text], [full, 'Hello from the fake model.'])
   }
-  assert.deepEqual(server.requests.map(({ headers, path }) => [headers.authorization, path]), [['Bearer secret-1', '/v1/chat/completions'], [undefined, '/v1/chat/completions']])
+  assert.deepEqual(
+    server.requests.map(({ headers, path }) => [headers.authorization, path]),
+    [
+      ['Bearer secret-1', '/v1/chat/completions'],
+      [undefined, '/v1/chat/completions'],
+    ],
+  )
 })

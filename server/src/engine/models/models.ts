@@ -31,7 +31,11 @@ export interface Models {
   resolve(name: string): { model: Model; name: string }
 }
 
-const builtins = new Map<string, Model>([['echo', echoModel], ['script', scriptModel]])
+const builtins = new Map<string, Model>([
+  ['echo', echoModel],
+  ['script', scriptModel],
+])
+const builtinNames = [...builtins.keys()].map((name) => `builtin/${name}`).join(' and ')
 
 /** Makes the models that the settings open. `builtin/…` and `ollama/…` are always there. */
 export function makeModels(settings: ModelSettings, { limits = callLimits }: { limits?: CallLimits } = {}): Models {
@@ -44,7 +48,7 @@ export function makeModels(settings: ModelSettings, { limits = callLimits }: { l
     const [provider, name] = split(full)
     if (provider === 'builtin') {
       const model = builtins.get(name)
-      if (!model) throw fail('model_not_found', `There is no built-in model ${full}; there are ${[...builtins.keys()].map((one) => `builtin/${one}`).join(' and ')}.`)
+      if (!model) throw fail('model_not_found', `There is no built-in model ${full}; ${builtinNames} are there.`)
       return { model, name }
     }
     if (full === '' || name === '') throw fail('model_not_found', `"${full}" names no model.`)
@@ -69,7 +73,8 @@ function split(full: string): [string | undefined, string] {
 function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Provider[] {
   const list = new Map<string, Provider>()
   list.set('ollama', { name: 'ollama', kind: 'openai_compatible', base_url: ollamaBaseUrl, api_key: undefined })
-  for (const { name, base_url, api_key } of providers) list.set(name, { name, kind: 'openai_compatible', base_url, api_key })
+  for (const { name, base_url, api_key } of providers)
+    list.set(name, { name, kind: 'openai_compatible', base_url, api_key })
   if (openai?.api_key || openai?.base_url) {
     const base_url = openai.base_url || openaiBaseUrl
     // OpenAI's own models have rules that its library knows; every other server gets the plain protocol.
@@ -85,15 +90,18 @@ function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Pr
 
 function defaultProvider(settings: ModelSettings, providers: readonly Provider[]): Provider | undefined {
   const order = ['openai', settings.providers?.[0]?.name, 'anthropic']
-  return order.map((name) => providers.find((provider) => provider.name === name)).find((provider) => provider !== undefined)
+  return order
+    .map((name) => providers.find((provider) => provider.name === name))
+    .find((provider) => provider !== undefined)
 }
 
 const variables: Record<string, string> = { openai: 'OPENAI_API_KEY', anthropic: 'ANTHROPIC_API_KEY' }
 
 function notConfigured(full: string, provider: string | undefined): ModelError {
-  const message = provider === undefined
-    ? `The model "${full}" names no provider, and none is configured. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo.`
-    : `The provider "${provider}" of the model "${full}" is not configured${variables[provider] ? `; set ${variables[provider]}` : ''}.`
+  const message =
+    provider === undefined
+      ? `The model "${full}" names no provider, and none is configured. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo.`
+      : `The provider "${provider}" of the model "${full}" is not configured${variables[provider] ? `; set ${variables[provider]}` : ''}.`
   return fail('provider_not_configured', message)
 }
 

@@ -10,7 +10,10 @@ type PromptMessage = CallOptions['prompt'][number]
  * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it.
  */
 export function toCallOptions(request: ModelRequest, names: WireNames, signal: AbortSignal): CallOptions {
-  const system = [request.system_prompt, ...request.messages.filter(({ role }) => role === 'system').map(({ content }) => content)]
+  const system = [
+    request.system_prompt,
+    ...request.messages.filter(({ role }) => role === 'system').map(({ content }) => content),
+  ]
     .filter((text) => text !== undefined && text !== '')
     .join('\n\n')
   return {

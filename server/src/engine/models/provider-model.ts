@@ -6,10 +6,11 @@ import { toCallOptions } from './prompt.ts'
 import { type LanguageModel, openLanguageModel, type Provider } from './providers.ts'
 import { makeWireNames, type WireNames } from './wire-names.ts'
 
-type StreamPart = Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never
+type StreamPart =
+  Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never
 
 /** Characters of one answer: text, reasoning and arguments of calls together. */
-export const answerCharsMax = 4 * 1024 * 1024
+const answerCharsMax = 4 * 1024 * 1024
 
 /**
  * A provider's models. A call is exactly one request: the libraries' own loops, retries and tool execution are not
@@ -52,7 +53,10 @@ interface Reading {
   onPart: () => void
 }
 
-async function readAnswer(stream: ReadableStream<StreamPart>, { request, names, name, onPart }: Reading): Promise<Omit<ModelAnswer, 'network'>> {
+async function readAnswer(
+  stream: ReadableStream<StreamPart>,
+  { request, names, name, onPart }: Reading,
+): Promise<Omit<ModelAnswer, 'network'>> {
   const answer: Omit<ModelAnswer, 'network' | 'finish_reason'> = {
     text: '',
     tool_calls: [],
@@ -67,14 +71,22 @@ async function readAnswer(stream: ReadableStream<StreamPart>, { request, names, 
     if (part.type === 'text-delta' || part.type === 'reasoning-delta' || part.type === 'tool-input-delta') {
       length += part.delta.length
       if (length > answerCharsMax) {
-        throw new ModelError('provider_bad_answer', `The answer of ${name} is longer than ${answerCharsMax} characters.`, { retryable: false })
+        throw new ModelError(
+          'provider_bad_answer',
+          `The answer of ${name} is longer than ${answerCharsMax} characters.`,
+          { retryable: false },
+        )
       }
     }
     if (part.type === 'text-delta') {
       answer.text += part.delta
       request.on_delta?.(part.delta)
     } else if (part.type === 'tool-call') {
-      answer.tool_calls.push({ id: part.toolCallId, name: names.fromWire(part.toolName), arguments: readArguments(part.input) })
+      answer.tool_calls.push({
+        id: part.toolCallId,
+        name: names.fromWire(part.toolName),
+        arguments: readArguments(part.input),
+      })
     } else if (part.type === 'response-metadata') answer.model = part.modelId ?? answer.model
     else if (part.type === 'finish') finished = part
   }
@@ -95,11 +107,11 @@ async function readAnswer(stream: ReadableStream<StreamPart>, { request, names, 
 }
 
 const finishReasons = {
-  'stop': 'stop',
-  'length': 'length',
+  stop: 'stop',
+  length: 'length',
   'tool-calls': 'tool_calls',
   'content-filter': 'content_filter',
-  'other': 'other',
+  other: 'other',
 } as const
 
 /** Arguments as the model wrote them: parsed, or the text itself where it is not JSON; nothing at all is `{}`. */

@@ -22,8 +22,14 @@ const delay_ms_max = 600_000
 const depthMax = 4
 
 const errorCodes = new Set<string>([
-  'provider_not_configured', 'provider_credentials_refused', 'model_not_found', 'provider_rate_limited',
-  'provider_unavailable', 'provider_timeout', 'provider_refused_request', 'provider_bad_answer',
+  'provider_not_configured',
+  'provider_credentials_refused',
+  'model_not_found',
+  'provider_rate_limited',
+  'provider_unavailable',
+  'provider_timeout',
+  'provider_refused_request',
+  'provider_bad_answer',
 ] satisfies ModelErrorCode[])
 const ends = new Set<unknown>(['stop', 'length', 'content_filter', 'other'] satisfies ModelAnswer['finish_reason'][])
 
@@ -93,7 +99,9 @@ class Reader {
 
   #repeat({ repeat, steps }: Record<string, unknown>, where: string, depth: number): void {
     if (depth === depthMax) throw refused(`${where}: repetitions are nested more than ${depthMax} deep`)
-    if (!Array.isArray(steps) || steps.length === 0) throw refused(`${where}: repeat needs steps, an array of at least one`)
+    if (!Array.isArray(steps) || steps.length === 0) {
+      throw refused(`${where}: repeat needs steps, an array of at least one`)
+    }
     const times = wholeNumber(repeat, stepsMax, `${where}: repeat`)
     for (let time = 0; time < times; time++) this.readSteps(steps, `${where}, step`, depth + 1)
   }
@@ -113,10 +121,14 @@ function nothing(): ScriptAnswer {
 }
 
 function readCalls(calls: unknown, where: string): ScriptAnswer['tool_calls'] {
-  if (!Array.isArray(calls) || calls.length === 0) throw refused(`${where}: tool_calls must be an array of at least one call`)
+  if (!Array.isArray(calls) || calls.length === 0) {
+    throw refused(`${where}: tool_calls must be an array of at least one call`)
+  }
   return calls.map((call: unknown, index) => {
     const place = `${where}: tool_calls[${index}]`
-    if (!isRecord(call) || typeof call['name'] !== 'string' || call['name'] === '') throw refused(`${place} needs a name`)
+    if (!isRecord(call) || typeof call['name'] !== 'string' || call['name'] === '') {
+      throw refused(`${place} needs a name`)
+    }
     if (call['id'] !== undefined && typeof call['id'] !== 'string') throw refused(`${place}: id must be a string`)
     return { id: call['id'], name: call['name'], arguments: call['arguments'] ?? {} }
   })

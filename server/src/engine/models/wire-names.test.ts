@@ -17,6 +17,9 @@ it('every tool gets a name that providers take, its own where that is fine, and 
 })
 
 it('the names do not depend on the order of the tools', () => {
-  const [one, other] = [['a/b', 'a.b', 'a:b'], ['a:b', 'a/b', 'a.b']].map((names) => makeWireNames({ tools: names.map(tool), messages: [] }))
+  const [one, other] = [
+    ['a/b', 'a.b', 'a:b'],
+    ['a:b', 'a/b', 'a.b'],
+  ].map((names) => makeWireNames({ tools: names.map(tool), messages: [] }))
   for (const name of ['a/b', 'a.b', 'a:b']) assert.equal(one?.toWire(name), other?.toWire(name))
 })

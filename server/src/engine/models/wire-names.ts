@@ -16,7 +16,10 @@ const lengthMax = 64
 export function makeWireNames({ tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>): WireNames {
   const names = new Set([
     ...tools.map(({ name }) => name),
-    ...messages.flatMap(({ tool_calls = [], tool_name }) => [...tool_calls.map(({ name }) => name), ...(tool_name ? [tool_name] : [])]),
+    ...messages.flatMap(({ tool_calls = [], tool_name }) => [
+      ...tool_calls.map(({ name }) => name),
+      ...(tool_name ? [tool_name] : []),
+    ]),
   ])
   const wires = new Map<string, string>()
   const names_by_wire = new Map<string, string>()

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, beforeEach, describe, it } from 'node:test'
+import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-model-server.ts'
+import { modelRequest } from '../../../test/model-request.ts'
+import { failsWith, makeModel, providerKey, providerKinds } from '../../../test/provider-under-test.ts'
+import type { ModelError, ModelErrorCode } from './model.ts'
+
+/** The end of the process in production: nothing that a provider does may cause one. */
+const unhandled: unknown[] = []
+process.on('unhandledRejection', (reason) => unhandled.push(reason))
+after(() => assert.deepEqual(unhandled, []))
+
+let server: FakeModelServer
+beforeEach(async () => {
+  server = await startFakeModelServer()
+})
+afterEach(() => server.close())
+
+for (const kind of providerKinds) {
+  describe(`a failure of kind ${kind}`, () => {
+    const statuses: [number, ModelErrorCode, boolean][] = [
+      [400, 'provider_refused_request', false],
+      [401, 'provider_credentials_refused', false],
+      [403, 'provider_credentials_refused', false],
+      [404, 'model_not_found', false],
+      [408, 'provider_timeout', true],
+      [413, 'provider_refused_request', false],
+      [422, 'provider_refused_request', false],
+      [429, 'provider_rate_limited', true],
+      [500, 'provider_unavailable', true],
+      [502, 'provider_unavailable', true],
+      [503, 'provider_unavailable', true],
+      [504, 'provider_timeout', true],
+      [529, 'provider_unavailable', true],
+      [301, 'provider_bad_answer', false],
+    ]
+    for (const [status, code, retryable] of statuses) {
+      it(`turns status ${status} into ${code}, asks once, and says what the provider said`, async () => {
+        server.next({ do: 'status', status, message: `because of ${status}`, headers: { location: '/elsewhere' } })
+        const said = (error: ModelError): boolean => status === 301 || error.message.includes(`because of ${status}`)
+        await assert.rejects(
+          makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+          failsWith(code, retryable, (error) => said(error) && error.network.bytes_in > 0),
+        )
+        assert.equal(server.requests.length, 1)
+      })
+    }
+
+    for (const body of [
+      '',
+      'upstream connect error',
+      '{"detail": "nope"}',
+      '{"error": "just words"}',
+      '<html>Bad Gateway</html>',
+      '[]',
+      'null',
+    ]) {
+      it(`understands a status whose body is ${body || 'empty'}`, async () => {
+        server.next({ do: 'status', status: 502, body })
+        await assert.rejects(
+          makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+          failsWith('provider_unavailable', true, ({ message }) => message.includes('502')),
+        )
+      })
+    }
+
+    const waits: [Record<string, string>, (seconds: number | undefined) => boolean][] = [
+      [{}, (seconds) => seconds === undefined],
+      [{ 'retry-after': '7' }, (seconds) => seconds === 7],
+      [{ 'retry-after': '7', 'retry-after-ms': '250' }, (seconds) => seconds === 0.25],
+      [
+        { 'retry-after': new Date(Date.now() + 60_000).toUTCString() },
+        (seconds) => seconds !== undefined && seconds > 55 && seconds <= 60,
+      ],
+      [{ 'retry-after': new Date(Date.now() - 60_000).toUTCString() }, (seconds) => seconds === 0],
+      [{ 'retry-after': 'soon' }, (seconds) => seconds === undefined],
+    ]
+    for (const [headers, expected] of waits) {
+      it(`passes on how long to wait: ${JSON.stringify(headers)}`, async () => {
+        server.next({ do: 'status', status: 429, headers }, { do: 'status', status: 503, headers })
+        await assert.rejects(
+          makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+          failsWith('provider_rate_limited', true, ({ retry_after }) => expected(retry_after)),
+        )
+        await assert.rejects(
+          makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+          failsWith('provider_unavailable', true, ({ retry_after }) => expected(retry_after)),
+        )
+      })
+    }
+
+    const broken: [string, FakeBehaviour, ModelErrorCode, boolean][] = [
+      ['resets the connection', { do: 'reset' }, 'provider_unavailable', true],
+      [
+        'cuts the connection after three pieces',
+        { do: 'cut', pieces: 3, text: 'a b c d' },
+        'provider_unavailable',
+        true,
+      ],
+      [
+        'ends without saying that it is finished',
+        { do: 'end_early', pieces: 4, text: 'a b c d' },
+        'provider_unavailable',
+        true,
+      ],
+      [
+        'ends in the middle of a tool call',
+        { do: 'end_early', pieces: 3, tool_calls: [{ name: 'x', arguments: { a: 1 } }] },
+        'provider_unavailable',
+        true,
+      ],
+      ['sends nothing at all', { do: 'raw', body: '' }, 'provider_unavailable', true],
+      [
+        'sends a stream that is not JSON',
+        { do: 'raw', body: 'data: {"choices": [\n\ndata: oops\n\n' },
+        'provider_bad_answer',
+        true,
+      ],
+      [
+        'sends JSON of another shape',
+        { do: 'raw', body: 'data: {"type":"message_start","choices":"none"}\n\n' },
+        'provider_bad_answer',
+        true,
+      ],
+      ['sends rubbish as a stream', { do: 'raw', body: '\0\xff\xfe}{'.repeat(100) }, 'provider_unavailable', true],
+      [
+        'sends a page',
+        { do: 'raw', body: '<html>Hello</html>', content_type: 'text/html' },
+        'provider_bad_answer',
+        false,
+      ],
+      [
+        'sends JSON without a stream',
+        { do: 'raw', body: '{"choices": []}', content_type: 'application/json' },
+        'provider_bad_answer',
+        false,
+      ],
+      [
+        'complains with status 200',
+        {
+          do: 'raw',
+          body: '{"error":{"message":"slow down","type":"rate_limit_error","code":"rate_limit_exceeded"}}',
+          content_type: 'application/json',
+        },
+        'provider_rate_limited',
+        true,
+      ],
+      [
+        'complains about the key with status 200',
+        {
+          do: 'raw',
+          body: '{"error":{"message":"bad key","type":"authentication_error"}}',
+          content_type: 'application/json',
+        },
+        'provider_credentials_refused',
+        false,
+      ],
+      [
+        'complains with status 200 in words only',
+        { do: 'raw', body: '{"error":"out of memory"}', content_type: 'application/json' },
+        'provider_unavailable',
+        true,
+      ],
+      [
+        'complains at the start of the stream',
+        {
+          do: 'error_event',
+          pieces: 0,
+          error: { type: 'overloaded_error', message: 'overloaded', code: 'overloaded' },
+        },
+        'provider_unavailable',
+        true,
+      ],
+      [
+        'complains in the middle of the stream',
+        {
+          do: 'error_event',
+          pieces: 4,
+          text: 'a b c',
+          error: { type: 'server_error', message: 'it broke', code: null },
+        },
+        'provider_unavailable',
+        true,
+      ],
+      [
+        'finds the limit in the middle of the stream',
+        {
+          do: 'error_event',
+          pieces: 4,
+          text: 'a b c',
+          error: { type: 'rate_limit_error', message: 'too fast', code: 'rate_limit_exceeded' },
+        },
+        'provider_rate_limited',
+        true,
+      ],
+      [
+        'refuses the key in the middle of the stream',
+        {
+          do: 'error_event',
+          pieces: 4,
+          text: 'a b c',
+          error: { type: 'authentication_error', message: 'revoked', code: 'invalid_api_key' },
+        },
+        'provider_credentials_refused',
+        false,
+      ],
+    ]
+    for (const [what, behaviour, code, retryable] of broken) {
+      it(`fails with ${code} when the provider ${what}, and works again after that`, async () => {
+        server.next(behaviour)
+        const model = makeModel(kind, server.base_url)
+        await assert.rejects(
+          model.call(modelRequest('Hello?')),
+          failsWith(code, retryable, ({ network }) => network.bytes_out > 0),
+        )
+        assert.equal((await model.call(modelRequest('Hello?'))).text, 'Hello from the fake model.')
+        assert.equal(server.requests.length, 2)
+      })
+    }
+
+    it('does not repeat the key, whoever says it', async () => {
+      server.next({ do: 'status', status: 401, message: `Incorrect API key provided: ${providerKey}.` })
+      await assert.rejects(
+        makeModel(kind, server.base_url).call(modelRequest('Hello?')),
+        failsWith('provider_credentials_refused', false, (error) => {
+          const told = JSON.stringify([error.message, error.stack, error.cause])
+          return !told.includes(providerKey) && error.message.includes('[redacted]')
+        }),
+      )
+    })
+
+    it('says that nobody is there', async () => {
+      const gone = await startFakeModelServer()
+      await gone.close()
+      await assert.rejects(
+        makeModel(kind, gone.base_url).call(modelRequest('Hello?')),
+        failsWith('provider_unavailable', true, ({ message }) => message.includes('ECONNREFUSED')),
+      )
+      await assert.rejects(
+        makeModel(kind, 'http://nobody.invalid/v1').call(modelRequest('Hello?')),
+        failsWith('provider_unavailable', true),
+      )
+    })
+  })
+}
+
+it('a model with a spent quota is not asked again', async () => {
+  server.next({ do: 'status', status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
+  await assert.rejects(
+    makeModel('openai', server.base_url).call(modelRequest('Hello?')),
+    failsWith('provider_rate_limited', false),
+  )
+})

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { type Model, ModelError, type ModelErrorCode } from '../src/engine/models/model.ts'
+import { type CallLimits, callLimits } from '../src/engine/models/model-watch.ts'
+import { makeModelWires } from '../src/engine/models/model-wires.ts'
+import { makeProviderModel } from '../src/engine/models/provider-model.ts'
+import type { ProviderKind } from '../src/engine/models/providers.ts'
+
+/** Every library that speaks to a provider: what one promises, all do. */
+export const providerKinds: ProviderKind[] = ['openai', 'openai_compatible', 'anthropic']
+
+/** The key that `makeModel` gives its provider. */
+export const providerKey = 'sk-fake-0123456789'
+
+/** A model of a kind at an address, with other limits where they are named. */
+export function makeModel(kind: ProviderKind, base_url: string, limits: Partial<CallLimits> = {}): Model {
+  return makeProviderModel(
+    { name: kind, kind, base_url, api_key: providerKey },
+    { wires: makeModelWires(), limits: { ...callLimits, ...limits } },
+  )
+}
+
+/** For `assert.rejects`: a `ModelError` with this code, of which `more` is true. */
+export function failsWith(code: ModelErrorCode, retryable: boolean, more: (error: ModelError) => boolean = () => true) {
+  return (error: unknown): boolean => {
+    assert.ok(error instanceof ModelError, String(error))
+    assert.deepEqual([error.code, error.retryable], [code, retryable], error.message)
+    assert.ok(more(error), `${error.message} ${error.retry_after}`)
+    return true
+  }
+}
