@@ -69,6 +69,7 @@ const environment = (value: object) =>
     additionalProperties: value,
     maxProperties: bounds.config_environment_variables,
     propertyNames: { pattern: environmentKey },
+    'x-secret': true,
     description: 'Kept encrypted. Names: letters, digits and _.',
   })
 
