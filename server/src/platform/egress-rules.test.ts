@@ -192,8 +192,13 @@ describe('our own ports and the database', () => {
     for (const host of ['10.0.0.5', 'postgres.test', 'alias.test']) {
       await assert.rejects(remote.fetch(`http://${host}:5432/`, { purpose: 'tool' }), refusedFor('own_endpoint'), host)
     }
-    const local = makeEgress({ allow: ['loopback'], database: { host: '127.0.0.1', port: database.port } })
-    for (const host of ['127.0.0.1', '127.0.0.2']) {
+    // Brackets as `URL` leaves them around the host of a database URL.
+    for (const [own, host] of [
+      ['127.0.0.1', '127.0.0.1'],
+      ['127.0.0.1', '127.0.0.2'],
+      ['[::1]', '127.0.0.1'],
+    ] as const) {
+      const local = makeEgress({ allow: ['loopback'], database: { host: own, port: database.port } })
       await assert.rejects(
         local.fetch(`http://${host}:${database.port}/`, { purpose: 'tool' }),
         refusedFor('own_endpoint'),

@@ -148,13 +148,13 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
 /** Addresses to connect to, all of them allowed. A literal is its own address: no lookup would be asked about it. */
 async function judge(guard: Guard, url: URL, purpose: EgressPurpose, signal: AbortSignal): Promise<readonly string[]> {
   const { rules } = guard
-  const resolve = (name: string) => inTime(guard.resolve(name), signal)
-  const host = bareHost(url)
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
+  const resolve = async (name: string) => (isIP(name) === 0 ? inTime(guard.resolve(name), signal) : [name])
+  const addresses = await resolve(bareHost(url))
   if (addresses.length === 0) throw new WireError('dns_failed', 'the name has no address')
   const { database } = rules
   // Resolved only for a port that could be the database's; a name that fails then is not worth a refusal.
-  const ofDatabase = database?.port === portOf(url) ? await resolve(database.host).catch(() => []) : []
+  const ofDatabase =
+    database?.port === portOf(url) ? await resolve(database.host.replace(/^\[(.*)\]$/, '$1')).catch(() => []) : []
   checkAddresses(rules, url, purpose, addresses, ofDatabase)
   return addresses
 }
