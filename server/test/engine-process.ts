@@ -1,0 +1,111 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { pino } from 'pino'
+import type { Engine } from '../src/engine/engine.ts'
+import type { Model } from '../src/engine/models/model.ts'
+import { startEngine } from '../src/engine/start.ts'
+import { openDatabase, type Sql } from '../src/platform/database.ts'
+import { makeSecrets } from '../src/platform/secrets.ts'
+
+/** How a process that only runs an engine is set up. */
+export interface EngineProcessOptions {
+  connection: pg.ClientConfig
+  slots: number
+  /** The data folder: two processes of one folder follow each other. */
+  data_dir: string
+  /** Every task takes so many model calls, each so long. */
+  calls: number
+  call_ms: number
+}
+
+/** A worker in a process of its own, which a test may kill. */
+export interface EngineProcess {
+  child: ChildProcess
+  /** Ends it without a chance to clean up. */
+  kill(): Promise<void>
+  /** Ends it as an operator would. */
+  stop(): Promise<void>
+}
+
+const self = new URL(import.meta.url)
+
+export async function startEngineProcess(options: EngineProcessOptions): Promise<EngineProcess> {
+  const child = fork(self, [JSON.stringify(options)], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const exit = once(child, 'exit')
+  const [message] = await Promise.race([once(child, 'message'), exit])
+  if (message !== 'ready') throw new Error(`the engine's process ended: ${String(message)}`)
+  return {
+    child,
+    async kill() {
+      child.kill('SIGKILL')
+      await exit
+    },
+    async stop() {
+      child.send('stop')
+      await exit
+    },
+  }
+}
+
+/**
+ * A model that writes down every call it gets in the table `witness`, so that a test can tell what was called how often
+ * and by which process; it calls a tool that does not exist until it was called `calls` times.
+ */
+export function witnessModel(sql: Sql, { calls, call_ms }: Pick<EngineProcessOptions, 'calls' | 'call_ms'>): Model {
+  return {
+    provider: 'test',
+    async call({ messages, signal, on_delta }) {
+      const input = messages[0]!.content
+      const turn = messages.filter(({ role }) => role === 'assistant').length + 1
+      await sql`insert into witness (input, turn, pid) values (${input}, ${turn}, ${process.pid})`
+      on_delta?.(`turn ${turn}`)
+      await delay(call_ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+      return {
+        text: `turn ${turn} of ${input}`,
+        tool_calls: turn < calls ? [{ id: `call_${turn}`, name: 'next', arguments: {} }] : [],
+        finish_reason: turn < calls ? 'tool_calls' : 'stop',
+        model: 'witness',
+        usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 },
+        network: { bytes_in: 10, bytes_out: 5 },
+      }
+    },
+  }
+}
+
+export const witnessTable = 'create table witness (id bigint generated always as identity, input text, turn int, pid int)'
+
+/** An engine with nothing around it, on a database of the caller's. */
+export async function openEngine(
+  options: Pick<EngineProcessOptions, 'connection' | 'slots' | 'data_dir'> & { model: (sql: Sql) => Model },
+): Promise<{ engine: Engine; sql: Sql; close(): Promise<void> }> {
+  const { connection, slots, data_dir, model } = options
+  const database = openDatabase({ connection })
+  const engine = await startEngine({
+    database,
+    log: pino({ level: process.env['CADRE_LOG_LEVEL'] ?? 'silent' }),
+    models: { resolve: (name) => ({ model: model(database.sql), name }) },
+    secrets: makeSecrets('a secret key for tests, 32 characters'),
+    config: { worker_slots: slots, tokens_per_hour: 1e12, data_dir },
+  })
+  await engine.ready
+  return {
+    engine,
+    sql: database.sql,
+    async close() {
+      await engine.stop()
+      await database.close()
+    },
+  }
+}
+
+async function main(options: EngineProcessOptions): Promise<void> {
+  const { close } = await openEngine({ ...options, model: (sql) => witnessModel(sql, options) })
+  process.on('message', () => void close().then(() => process.exit(0)))
+  // A worker must not outlive the test that started it.
+  process.on('disconnect', () => process.exit(1))
+  process.send?.('ready')
+}
+
+if (process.argv[1] === self.pathname) await main(JSON.parse(process.argv[2]!) as EngineProcessOptions)
