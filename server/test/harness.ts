@@ -92,6 +92,13 @@ export async function startTestService(env: Environment = {}): Promise<TestServi
   }
 }
 
+/** Where a service listens, whatever it is known as: for tests with a public URL of their own. */
+export function localUrl({ service }: TestService): string {
+  const address = service.app.server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('a service listens on a port')
+  return `http://127.0.0.1:${address.port}`
+}
+
 /** Sends requests to a service; without another credential with `api_key`. */
 export function sender(url: string, api_key: string): Send {
   return async (method, path, options = {}) => {

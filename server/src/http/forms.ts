@@ -61,7 +61,8 @@ export function safePath(text: string | undefined, fallback: string): string {
   if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\')) return fallback
   const here = 'http://here.invalid'
   const url = URL.parse(text, here)
-  return url?.origin === here ? `${url.pathname}${url.search}${url.hash}` : fallback
+  // Resolving `/..//host` leaves `//host`, which is another site again.
+  return url?.origin === here && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}${url.hash}` : fallback
 }
 
 /** Answers everything that goes wrong in this scope by a page. */
