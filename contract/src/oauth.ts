@@ -1,6 +1,16 @@
 import Type from 'typebox'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
-import { Choice, Confirmation, NameText, Named, Nullable, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp } from './schemas.ts'
+import {
+  Choice,
+  Confirmation,
+  NameText,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+} from './schemas.ts'
 import { scopes } from './scopes.ts'
 
 /** Bounds of an app's registration (decision D77); lengths count code points. */
@@ -9,19 +19,28 @@ export const clientBounds = { name: 100, redirect_uris: 10, redirect_uri: 2048 }
 const protocol = { family: 'O', tag: 'OAuth', credentials: [], scope: null } as const
 const scopeText = Type.String({ description: 'Scopes, separated by spaces.' })
 const clientId = Type.String({ description: 'The app.' })
-const clientSecret = Type.Optional(Type.String({
-  'x-secret': true,
-  description: 'Confidential apps: here, or by HTTP Basic authentication. Public apps have none.',
-}))
-const redirectUri = Type.String({ description: 'Exactly as registered; a native app may use any port of a loopback address.' })
+const clientSecret = Type.Optional(
+  Type.String({
+    'x-secret': true,
+    description: 'Confidential apps: here, or by HTTP Basic authentication. Public apps have none.',
+  }),
+)
+const redirectUri = Type.String({
+  description: 'Exactly as registered; a native app may use any port of a loopback address.',
+})
 
-const TokenResponse = Named('TokenResponse', Type.Object({
-  access_token: Type.String(),
-  token_type: Choice(['Bearer']),
-  expires_in: Type.Integer({ description: 'Seconds.' }),
-  refresh_token: Type.String({ description: 'Replaces the one that was used: presenting that again ends the grant.' }),
-  scope: scopeText,
-}))
+const TokenResponse = Named(
+  'TokenResponse',
+  Type.Object({
+    access_token: Type.String(),
+    token_type: Choice(['Bearer']),
+    expires_in: Type.Integer({ description: 'Seconds.' }),
+    refresh_token: Type.String({
+      description: 'Replaces the one that was used: presenting that again ends the grant.',
+    }),
+    scope: scopeText,
+  }),
+)
 
 export const authorize = defineOperation({
   ...protocol,
@@ -29,7 +48,8 @@ export const authorize = defineOperation({
   method: 'GET',
   path: '/oauth2/authorize',
   summary: 'Ask a user for access',
-  description: 'Send the user\'s browser here. They sign in and decide; then the browser comes back to `redirect_uri` with ' +
+  description:
+    "Send the user's browser here. They sign in and decide; then the browser comes back to `redirect_uri` with " +
     '`code`, `state` and `iss`, or with `error`. Public apps must use PKCE (S256), confidential ones may. An unknown app or ' +
     'redirect URI is answered here and never redirected.',
   bucket: 'oauth.authorize',
@@ -41,10 +61,20 @@ export const authorize = defineOperation({
     state: Type.String({ description: 'Given back as it is; protects the app from forged answers.' }),
     code_challenge: Type.Optional(Type.String({ description: 'PKCE: SHA-256 of the verifier, base64url.' })),
     code_challenge_method: Type.Optional(Choice(['S256'])),
-    prompt: Type.Optional(Choice(['login', 'consent', 'none'], { description: 'To sign in anew, to be asked anew, or to fail where either is needed.' })),
+    prompt: Type.Optional(
+      Choice(['login', 'consent', 'none'], {
+        description: 'To sign in anew, to be asked anew, or to fail where either is needed.',
+      }),
+    ),
     login_hint: Type.Optional(Type.String({ description: 'The e-mail address to sign in with, if it is known.' })),
   }),
-  responses: [{ status: 303, description: 'To the next page, or back to the app.', headers: { Location: 'Where the browser goes.' } }],
+  responses: [
+    {
+      status: 303,
+      description: 'To the next page, or back to the app.',
+      headers: { Location: 'Where the browser goes.' },
+    },
+  ],
   problems: [],
 })
 
@@ -54,7 +84,8 @@ export const issueToken = defineOperation({
   method: 'POST',
   path: '/oauth2/token',
   summary: 'Exchange a code, or refresh',
-  description: 'A code works once and for a minute. A refresh token works once: each answer has a new one. One that is used ' +
+  description:
+    'A code works once and for a minute. A refresh token works once: each answer has a new one. One that is used ' +
     'twice ends the whole grant, because somebody else may have it.',
   bucket: 'oauth.token',
   body: Type.Object({
@@ -67,13 +98,26 @@ export const issueToken = defineOperation({
     refresh_token: Type.Optional(Type.String({ description: 'For `refresh_token`.' })),
     scope: Type.Optional(Type.String({ description: 'Fewer scopes for one access token.' })),
   }),
-  body_example: { grant_type: 'refresh_token', client_id: 'my-app', client_secret: 'the secret', refresh_token: 'the refresh token' },
-  responses: [{
-    status: 200,
-    description: 'Tokens.',
-    schema: TokenResponse,
-    example: { access_token: 'mF_9.B5f-4.1JqM', token_type: 'Bearer', expires_in: 3600, refresh_token: 'tGzv3JOkF0XG5Qx2TlKWIA', scope: 'read' },
-  }],
+  body_example: {
+    grant_type: 'refresh_token',
+    client_id: 'my-app',
+    client_secret: 'the secret',
+    refresh_token: 'the refresh token',
+  },
+  responses: [
+    {
+      status: 200,
+      description: 'Tokens.',
+      schema: TokenResponse,
+      example: {
+        access_token: 'mF_9.B5f-4.1JqM',
+        token_type: 'Bearer',
+        expires_in: 3600,
+        refresh_token: 'tGzv3JOkF0XG5Qx2TlKWIA',
+        scope: 'read',
+      },
+    },
+  ],
   problems: [],
   idempotent: false,
 })
@@ -84,7 +128,8 @@ export const revokeToken = defineOperation({
   method: 'POST',
   path: '/oauth2/revoke',
   summary: 'Revoke a token',
-  description: 'Ends the grant of an access or refresh token of the app\'s own. A token that is not known is answered alike.',
+  description:
+    "Ends the grant of an access or refresh token of the app's own. A token that is not known is answered alike.",
   bucket: 'oauth.revoke',
   body: Type.Object({
     token: Type.String({ description: 'An access or a refresh token.' }),
@@ -93,12 +138,26 @@ export const revokeToken = defineOperation({
     token_type_hint: Type.Optional(Choice(['access_token', 'refresh_token'])),
   }),
   body_example: { token: 'the token', client_id: 'my-app', client_secret: 'the secret' },
-  responses: [{ status: 200, description: 'It does not work any more.', schema: Confirmation({}), example: { message: 'Token revoked successfully' } }],
+  responses: [
+    {
+      status: 200,
+      description: 'It does not work any more.',
+      schema: Confirmation({}),
+      example: { message: 'Token revoked successfully' },
+    },
+  ],
   problems: [],
   idempotent: false,
 })
 
-const common = { family: 'A', tag: 'OAuth', credentials: anyCredential, scope: 'admin', bucket: 'general', extension: true } as const
+const common = {
+  family: 'A',
+  tag: 'OAuth',
+  credentials: anyCredential,
+  scope: 'admin',
+  bucket: 'general',
+  extension: true,
+} as const
 const one = {
   ...common,
   path: '/api/v1/auth/oauth-clients/{client_id}',
@@ -111,15 +170,20 @@ const clientFields = {
   redirect_uris: Type.Array(Type.String()),
   scopes: Type.Array(Choice(scopes), { description: 'What the app may ask users for.' }),
   confidential: Type.Boolean({ description: 'Whether it has a secret.' }),
-  native: Type.Boolean({ description: 'Whether it runs on its user\'s machine: the port of a loopback redirect URI may vary.' }),
+  native: Type.Boolean({
+    description: "Whether it runs on its user's machine: the port of a loopback redirect URI may vary.",
+  }),
   created_at: Timestamp,
   updated_at: Nullable(Timestamp),
 }
 const OAuthClient = Named('OAuthClient', Type.Object(clientFields))
-const OAuthClientWithSecret = Named('OAuthClientWithSecret', Type.Object({
-  ...clientFields,
-  client_secret: Type.Optional(Type.String({ description: 'Of a confidential app. It is never shown again.' })),
-}))
+const OAuthClientWithSecret = Named(
+  'OAuthClientWithSecret',
+  Type.Object({
+    ...clientFields,
+    client_secret: Type.Optional(Type.String({ description: 'Of a confidential app. It is never shown again.' })),
+  }),
+)
 const clientExample = {
   client_id: one.params.client_id.example,
   name: 'Dashboard',
@@ -138,7 +202,11 @@ const redirectUris = Type.Array(Type.String({ minLength: 1, maxLength: clientBou
   maxItems: clientBounds.redirect_uris,
   description: 'https URLs, http for loopback addresses only; compared exactly.',
 })
-const clientScopes = Type.Array(Choice(scopes), { minItems: 1, maxItems: scopes.length, description: 'What the app may ask users for.' })
+const clientScopes = Type.Array(Choice(scopes), {
+  minItems: 1,
+  maxItems: scopes.length,
+  description: 'What the app may ask users for.',
+})
 
 export const createOAuthClient = defineOperation({
   ...common,
@@ -146,17 +214,27 @@ export const createOAuthClient = defineOperation({
   method: 'POST',
   path: '/api/v1/auth/oauth-clients',
   summary: 'Register an OAuth app',
-  description: 'The secret of a confidential app is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+  description:
+    'The secret of a confidential app is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
   idempotent: false,
   body: Type.Object({
     name: clientName,
     redirect_uris: redirectUris,
     scopes: clientScopes,
-    confidential: Type.Optional(Type.Boolean({ default: true, description: 'False for apps that cannot keep a secret.' })),
-    native: Type.Optional(Type.Boolean({ default: false, description: 'Runs on its user\'s machine.' })),
+    confidential: Type.Optional(
+      Type.Boolean({ default: true, description: 'False for apps that cannot keep a secret.' }),
+    ),
+    native: Type.Optional(Type.Boolean({ default: false, description: "Runs on its user's machine." })),
   }),
   body_example: { name: clientExample.name, redirect_uris: clientExample.redirect_uris, scopes: clientExample.scopes },
-  responses: [{ status: 201, description: 'The app with its secret.', schema: OAuthClientWithSecret, example: { ...clientExample, client_secret: secretExample } }],
+  responses: [
+    {
+      status: 201,
+      description: 'The app with its secret.',
+      schema: OAuthClientWithSecret,
+      example: { ...clientExample, client_secret: secretExample },
+    },
+  ],
   problems: [],
 })
 
@@ -168,12 +246,17 @@ export const listOAuthClients = defineOperation({
   summary: 'List OAuth apps',
   description: 'The apps that the organization has registered, newest first.',
   query: offsetQuery({}),
-  responses: [{
-    status: 200,
-    description: 'A page of apps.',
-    schema: Named('OAuthClientList', Type.Object({ oauth_clients: Type.Array(OAuthClient), pagination: OffsetPagination })),
-    example: { oauth_clients: [clientExample], pagination: offsetPaginationExample },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'A page of apps.',
+      schema: Named(
+        'OAuthClientList',
+        Type.Object({ oauth_clients: Type.Array(OAuthClient), pagination: OffsetPagination }),
+      ),
+      example: { oauth_clients: [clientExample], pagination: offsetPaginationExample },
+    },
+  ],
   problems: [],
 })
 
@@ -200,12 +283,14 @@ export const updateOAuthClient = defineOperation({
     rotate_secret: Type.Optional(Type.Boolean({ description: 'Replaces the secret of a confidential app at once.' })),
   }),
   body_example: { name: 'Dashboard (EU)', rotate_secret: false },
-  responses: [{
-    status: 200,
-    description: 'The app; with its new secret, where it was replaced.',
-    schema: OAuthClientWithSecret,
-    example: { ...clientExample, name: 'Dashboard (EU)', updated_at: '2026-11-20T10:00:00.000Z' },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The app; with its new secret, where it was replaced.',
+      schema: OAuthClientWithSecret,
+      example: { ...clientExample, name: 'Dashboard (EU)', updated_at: '2026-11-20T10:00:00.000Z' },
+    },
+  ],
   problems: ['oauth_client_not_found'],
 })
 
@@ -215,16 +300,25 @@ export const deleteOAuthClient = defineOperation({
   method: 'DELETE',
   summary: 'Delete an OAuth app',
   description: 'Ends everything that users gave it. Takes effect with the next request, everywhere.',
-  responses: [{
-    status: 200,
-    description: 'The app is gone.',
-    schema: Confirmation({ client_id: Type.String() }),
-    example: { message: 'OAuth client deleted', client_id: clientExample.client_id },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The app is gone.',
+      schema: Confirmation({ client_id: Type.String() }),
+      example: { message: 'OAuth client deleted', client_id: clientExample.client_id },
+    },
+  ],
   problems: ['oauth_client_not_found'],
 })
 
 /** The protocol, and the registration of apps that use it. */
 export const oauthOperations: Operation[] = [
-  authorize, issueToken, revokeToken, createOAuthClient, listOAuthClients, getOAuthClient, updateOAuthClient, deleteOAuthClient,
+  authorize,
+  issueToken,
+  revokeToken,
+  createOAuthClient,
+  listOAuthClients,
+  getOAuthClient,
+  updateOAuthClient,
+  deleteOAuthClient,
 ] as Operation[]

@@ -14,8 +14,14 @@ const shared = {
 }
 
 /** The session that makes a request: a cookie sign-in or an OAuth grant (spec 2.6, decision D63). */
-export const SessionInfo = Named('Session', Type.Object({ ...shared, user_id: Type.String(), scopes: Type.Array(Choice(scopes)) }))
-const SessionListItem = Named('SessionListItem', Type.Object({ ...shared, is_current: Type.Boolean(), last_activity: Timestamp }))
+export const SessionInfo = Named(
+  'Session',
+  Type.Object({ ...shared, user_id: Type.String(), scopes: Type.Array(Choice(scopes)) }),
+)
+const SessionListItem = Named(
+  'SessionListItem',
+  Type.Object({ ...shared, is_current: Type.Boolean(), last_activity: Timestamp }),
+)
 
 const sharedExample = {
   id: 'sess_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -24,7 +30,11 @@ const sharedExample = {
   ip_address: '203.0.113.7',
   user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
 }
-export const sessionExample = { ...sharedExample, user_id: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4', scopes: ['projects:read', 'agents:read'] }
+export const sessionExample = {
+  ...sharedExample,
+  user_id: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  scopes: ['projects:read', 'agents:read'],
+}
 
 export const getSession = defineOperation({
   ...common,
@@ -48,12 +58,14 @@ export const listSessions = defineOperation({
   description: 'Every place where the user is signed in and every app they let in, the latest activity first.',
   scope: null,
   bucket: 'sessions',
-  responses: [{
-    status: 200,
-    description: 'The sessions.',
-    schema: Named('SessionList', Type.Object({ sessions: Type.Array(SessionListItem) })),
-    example: { sessions: [{ ...sharedExample, is_current: true, last_activity: '2026-11-20T09:31:00.000Z' }] },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The sessions.',
+      schema: Named('SessionList', Type.Object({ sessions: Type.Array(SessionListItem) })),
+      example: { sessions: [{ ...sharedExample, is_current: true, last_activity: '2026-11-20T09:31:00.000Z' }] },
+    },
+  ],
   problems: [],
 })
 
@@ -64,15 +76,18 @@ export const deleteSession = defineOperation({
   path: '/api/v1/auth/sessions/{session_id}',
   params: { session_id: { description: 'The session.', example: sharedExample.id } },
   summary: 'End a session',
-  description: 'Takes effect with the next request, everywhere. An app that was let in is asked for anew. The current session may be ended too.',
+  description:
+    'Takes effect with the next request, everywhere. An app that was let in is asked for anew. The current session may be ended too.',
   scope: 'any_write',
   bucket: 'sessions',
-  responses: [{
-    status: 200,
-    description: 'The session has ended.',
-    schema: Confirmation({ session_id: Type.String() }),
-    example: { message: 'Session revoked', session_id: sharedExample.id },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The session has ended.',
+      schema: Confirmation({ session_id: Type.String() }),
+      example: { message: 'Session revoked', session_id: sharedExample.id },
+    },
+  ],
   problems: ['session_not_found'],
 })
 
@@ -85,12 +100,14 @@ export const deleteSessions = defineOperation({
   description: 'Every session but the one that makes the request.',
   scope: 'any_write',
   bucket: 'sessions',
-  responses: [{
-    status: 200,
-    description: 'They have ended.',
-    schema: Confirmation({ revoked_count: Type.Integer({ minimum: 0 }) }),
-    example: { message: 'All other sessions revoked', revoked_count: 3 },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'They have ended.',
+      schema: Confirmation({ revoked_count: Type.Integer({ minimum: 0 }) }),
+      example: { message: 'All other sessions revoked', revoked_count: 3 },
+    },
+  ],
   problems: [],
 })
 

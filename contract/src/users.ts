@@ -25,15 +25,23 @@ const userFields = {
   plan: Choice(plans),
 }
 const User = Named('User', Type.Object(userFields))
-const UserWithOrganizations = Named('UserWithOrganizations', Type.Object({
-  ...userFields,
-  organizations: Type.Array(Named('OrganizationMembership', Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    role: Choice(roles),
-    joined_at: Timestamp,
-  }))),
-}))
+const UserWithOrganizations = Named(
+  'UserWithOrganizations',
+  Type.Object({
+    ...userFields,
+    organizations: Type.Array(
+      Named(
+        'OrganizationMembership',
+        Type.Object({
+          id: Type.String(),
+          name: Type.String(),
+          role: Choice(roles),
+          joined_at: Timestamp,
+        }),
+      ),
+    ),
+  }),
+)
 
 const userExample = {
   id: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
@@ -44,7 +52,12 @@ const userExample = {
   email_verified: false,
   plan: 'free',
 }
-const organizationExample = { id: 'org_01jcm3x5v8f9a2b4c6d8e0g2h4', name: 'Analytical Engines', role: 'owner', joined_at: '2026-11-20T09:30:00.000Z' }
+const organizationExample = {
+  id: 'org_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  name: 'Analytical Engines',
+  role: 'owner',
+  joined_at: '2026-11-20T09:30:00.000Z',
+}
 
 export const getUser = defineOperation({
   ...common,
@@ -56,7 +69,14 @@ export const getUser = defineOperation({
   credentials: anyCredential,
   scope: null,
   bucket: 'user',
-  responses: [{ status: 200, description: 'The user.', schema: UserWithOrganizations, example: { ...userExample, organizations: [organizationExample] } }],
+  responses: [
+    {
+      status: 200,
+      description: 'The user.',
+      schema: UserWithOrganizations,
+      example: { ...userExample, organizations: [organizationExample] },
+    },
+  ],
   problems: [],
 })
 
@@ -72,14 +92,25 @@ export const updateUser = defineOperation({
   bucket: 'user',
   body: Type.Object({
     name: Type.Optional(NameText(bounds.user_name, 'What the user is called.')),
-    avatar_url: Type.Optional(Nullable(Type.String({
-      maxLength: bounds.avatar_url,
-      pattern: '^(https?://[^\\s]+)?$',
-      description: 'An http or https URL; empty or null removes it.',
-    }))),
+    avatar_url: Type.Optional(
+      Nullable(
+        Type.String({
+          maxLength: bounds.avatar_url,
+          pattern: '^(https?://[^\\s]+)?$',
+          description: 'An http or https URL; empty or null removes it.',
+        }),
+      ),
+    ),
   }),
   body_example: { name: 'Ada King', avatar_url: 'https://example.com/ada.png' },
-  responses: [{ status: 200, description: 'The user, without organizations.', schema: User, example: { ...userExample, name: 'Ada King' } }],
+  responses: [
+    {
+      status: 200,
+      description: 'The user, without organizations.',
+      schema: User,
+      example: { ...userExample, name: 'Ada King' },
+    },
+  ],
   problems: [],
 })
 
@@ -92,27 +123,37 @@ export const getPermissions = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/permissions',
   summary: 'Read what the credential may do',
-  description: 'Scopes as they are written on the credential, and what they and the user\'s role allow together.',
+  description: "Scopes as they are written on the credential, and what they and the user's role allow together.",
   credentials: anyCredential,
   scope: null,
   bucket: 'general',
-  responses: [{
-    status: 200,
-    description: 'Scopes and permissions.',
-    schema: Named('Permissions', Type.Object({
-      scopes: Type.Array(Choice(scopes)),
-      permissions: Type.Object({ projects: AccessWithDelete, agents: AccessWithDelete, organizations: Access, api_keys: Access }),
-    })),
-    example: {
-      scopes: ['read'],
-      permissions: {
-        projects: { read: true, write: false, delete: false },
-        agents: { read: true, write: false, delete: false },
-        organizations: { read: true, write: false },
-        api_keys: { read: false, write: false },
+  responses: [
+    {
+      status: 200,
+      description: 'Scopes and permissions.',
+      schema: Named(
+        'Permissions',
+        Type.Object({
+          scopes: Type.Array(Choice(scopes)),
+          permissions: Type.Object({
+            projects: AccessWithDelete,
+            agents: AccessWithDelete,
+            organizations: Access,
+            api_keys: Access,
+          }),
+        }),
+      ),
+      example: {
+        scopes: ['read'],
+        permissions: {
+          projects: { read: true, write: false, delete: false },
+          agents: { read: true, write: false, delete: false },
+          organizations: { read: true, write: false },
+          api_keys: { read: false, write: false },
+        },
       },
     },
-  }],
+  ],
   problems: [],
 })
 
@@ -128,20 +169,23 @@ export const login = defineOperation({
   method: 'POST',
   path: '/api/v1/auth/login',
   summary: 'Sign in',
-  description: 'Begins a cookie session. A wrong password and an unknown address are answered alike. Failures are limited: ' +
+  description:
+    'Begins a cookie session. A wrong password and an unknown address are answered alike. Failures are limited: ' +
     '5 an account and address in 15 minutes, 20 an account and 100 an address in an hour.',
   credentials: [],
   scope: null,
   bucket: 'login',
   body: Type.Object({ email, password: password('The password.') }),
   body_example: { email: 'ada@example.com', password: 'seven grey herons' },
-  responses: [{
-    status: 200,
-    description: 'Signed in.',
-    schema: SignedIn,
-    example: { user: userExample, session: sessionExample },
-    headers: sessionCookie,
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'Signed in.',
+      schema: SignedIn,
+      example: { user: userExample, session: sessionExample },
+      headers: sessionCookie,
+    },
+  ],
   problems: ['unauthorized', 'insufficient_permissions'],
   extension: true,
 })
@@ -157,7 +201,9 @@ export const logout = defineOperation({
   scope: null,
   bucket: 'sessions',
   idempotent: false,
-  responses: [{ status: 200, description: 'Signed out.', schema: Confirmation({}), example: { message: 'Signed out' } }],
+  responses: [
+    { status: 200, description: 'Signed out.', schema: Confirmation({}), example: { message: 'Signed out' } },
+  ],
   problems: [],
   extension: true,
 })
@@ -165,7 +211,9 @@ export const logout = defineOperation({
 /** What an account is made from. */
 export const NewAccount = Type.Object({
   email: Type.String({ minLength: 3, maxLength: emailMax, format: 'email' }),
-  password: password(`${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`),
+  password: password(
+    `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
+  ),
   name: NameText(bounds.user_name, 'What the user is called.'),
 })
 
@@ -175,19 +223,22 @@ export const signup = defineOperation({
   method: 'POST',
   path: '/api/v1/auth/signup',
   summary: 'Make an account',
-  description: 'Makes a user with an organization of their own and signs them in. Only where the operator lets everybody (`CADRE_SIGNUP=open`).',
+  description:
+    'Makes a user with an organization of their own and signs them in. Only where the operator lets everybody (`CADRE_SIGNUP=open`).',
   credentials: [],
   scope: null,
   bucket: 'login',
   body: NewAccount,
   body_example: { email: 'ada@example.com', password: 'seven grey herons', name: 'Ada Lovelace' },
-  responses: [{
-    status: 201,
-    description: 'The account, signed in.',
-    schema: SignedIn,
-    example: { user: userExample, session: sessionExample },
-    headers: sessionCookie,
-  }],
+  responses: [
+    {
+      status: 201,
+      description: 'The account, signed in.',
+      schema: SignedIn,
+      example: { user: userExample, session: sessionExample },
+      headers: sessionCookie,
+    },
+  ],
   problems: ['insufficient_permissions', 'resource_conflict'],
   extension: true,
 })
@@ -204,17 +255,29 @@ export const changePassword = defineOperation({
   bucket: 'sessions',
   body: Type.Object({
     current_password: password('The password until now.'),
-    new_password: password(`${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`),
+    new_password: password(
+      `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
+    ),
   }),
   body_example: { current_password: 'seven grey herons', new_password: 'eight white storks' },
-  responses: [{
-    status: 200,
-    description: 'The password is changed.',
-    schema: Confirmation({ revoked_count: Type.Integer({ minimum: 0 }) }),
-    example: { message: 'Password changed', revoked_count: 2 },
-  }],
+  responses: [
+    {
+      status: 200,
+      description: 'The password is changed.',
+      schema: Confirmation({ revoked_count: Type.Integer({ minimum: 0 }) }),
+      example: { message: 'Password changed', revoked_count: 2 },
+    },
+  ],
   problems: ['unauthorized'],
   extension: true,
 })
 
-export const userOperations: Operation[] = [getUser, updateUser, getPermissions, login, logout, signup, changePassword] as Operation[]
+export const userOperations: Operation[] = [
+  getUser,
+  updateUser,
+  getPermissions,
+  login,
+  logout,
+  signup,
+  changePassword,
+] as Operation[]

@@ -33,10 +33,17 @@ test('an empty database gets an owner, an organization, a key and a client; what
     const { body: user } = await service.send('GET', '/api/v1/auth/user')
     assert.equal(user.organizations.length, 1)
     assert.equal(user.organizations[0].role, 'owner')
-    const login = await service.send('POST', '/api/v1/auth/login', { key: null, body: { email: owner.email, password: owner.password } })
+    const login = await service.send('POST', '/api/v1/auth/login', {
+      key: null,
+      body: { email: owner.email, password: owner.password },
+    })
     assert.equal(login.status, 200)
     const driver = new OAuthDriver(service)
-    const client = { client_id: 'my-app', client_secret: 'a-secret-of-my-own', redirect_uri: 'https://client.example/cb' }
+    const client = {
+      client_id: 'my-app',
+      client_secret: 'a-secret-of-my-own',
+      redirect_uri: 'https://client.example/cb',
+    }
     const { access_token } = await driver.tokens(client, { scope: 'admin' })
     assert.equal(await driver.statusOf(access_token), 200)
   } finally {
@@ -48,11 +55,21 @@ test('what the configuration does not say is made, and works', async () => {
   await onEmptyDatabase(async (sql) => {
     const owner = await createFirstOwner({ sql, config: readConfig({}) })
     assert.ok(owner)
-    assert.deepEqual(owner.generated.toSorted(), ['api_key', 'email', 'oauth_client_id', 'oauth_client_secret', 'oauth_redirect_uri', 'password'])
+    assert.deepEqual(owner.generated.toSorted(), [
+      'api_key',
+      'email',
+      'oauth_client_id',
+      'oauth_client_secret',
+      'oauth_redirect_uri',
+      'password',
+    ])
     assert.match(owner.api_key, /^cadre_[0-9a-f]{32}$/)
     assert.match(owner.password, /^[0-9a-z]{5}(-[0-9a-z]{5}){3}$/)
     assert.match(owner.oauth_client_secret, /^[\w-]{43}$/)
-    const [client] = await sql<{ native: boolean; redirect_uris: string[] }>`select native, redirect_uris from oauth_client`
+    const [client] = await sql<{
+      native: boolean
+      redirect_uris: string[]
+    }>`select native, redirect_uris from oauth_client`
     assert.equal(client?.native, true, 'it may use any port of the loopback address')
     assert.ok(client.redirect_uris.includes(owner.oauth_redirect_uri))
   })
@@ -62,7 +79,10 @@ test('a later start changes nothing', async () => {
   await onEmptyDatabase(async (sql) => {
     const config = readConfig({})
     assert.ok(await createFirstOwner({ sql, config }))
-    assert.equal(await createFirstOwner({ sql, config: readConfig({ CADRE_ADMIN_EMAIL: 'other@example.com' }) }), undefined)
+    assert.equal(
+      await createFirstOwner({ sql, config: readConfig({ CADRE_ADMIN_EMAIL: 'other@example.com' }) }),
+      undefined,
+    )
     const [counts] = await sql<{ users: number; keys: number }>`
       select (select count(*) from app_user) as users, (select count(*) from api_key) as keys`
     assert.deepEqual(counts, { users: 1, keys: 1 })

@@ -13,7 +13,10 @@ export class Browser {
   }
 
   /** One request, redirects not followed. */
-  async request(url: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<BrowserPage> {
+  async request(
+    url: string,
+    init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+  ): Promise<BrowserPage> {
     const target = new URL(url, this.origin)
     const response = await fetch(target, {
       ...init,
@@ -30,7 +33,11 @@ export class Browser {
 
   post(url: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<BrowserPage> {
     const body = new URLSearchParams(fields).toString()
-    return this.request(url, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers } })
+    return this.request(url, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    })
   }
 
   /** Follows redirects as long as they stay on the origin; gives the last page, or where the browser would leave to. */
@@ -47,8 +54,11 @@ export class Browser {
 
   /** Submits the form of a page that goes to `action`, with its hidden fields and `fields`. */
   submit(page: BrowserPage, action: string | RegExp, fields: Record<string, string>): Promise<BrowserPage> {
-    const form = formsOf(page.html).find((form) => (typeof action === 'string' ? form.action === action : action.test(form.action)))
-    if (!form) throw new Error(`no form goes to ${action}: ${page.status} ${page.html.slice(page.html.indexOf('<main'), 2000)}`)
+    const form = formsOf(page.html).find((form) =>
+      typeof action === 'string' ? form.action === action : action.test(form.action),
+    )
+    if (!form)
+      throw new Error(`no form goes to ${action}: ${page.status} ${page.html.slice(page.html.indexOf('<main'), 2000)}`)
     return this.post(form.action, { ...form.hidden, ...fields })
   }
 
@@ -57,7 +67,10 @@ export class Browser {
   }
 
   cookieHeader(path: string): string {
-    return this.cookies.filter((cookie) => path.startsWith(cookie.path)).map(({ name, value }) => `${name}=${value}`).join('; ')
+    return this.cookies
+      .filter((cookie) => path.startsWith(cookie.path))
+      .map(({ name, value }) => `${name}=${value}`)
+      .join('; ')
   }
 
   #keep(cookie: Cookie): void {
@@ -98,12 +111,16 @@ export function parseCookie(text: string): Cookie {
 }
 
 function formsOf(html: string): { action: string; hidden: Record<string, string> }[] {
-  return [...html.matchAll(/<form method="post" action="([^"]*)">([\s\S]*?)<\/form>/g)].map(([, action = '', inner = '']) => ({
-    action: unescape(action),
-    hidden: Object.fromEntries(
-      [...inner.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(([, name = '', value = '']) => [name, unescape(value)]),
-    ),
-  }))
+  return [...html.matchAll(/<form method="post" action="([^"]*)">([\s\S]*?)<\/form>/g)].map(
+    ([, action = '', inner = '']) => ({
+      action: unescape(action),
+      hidden: Object.fromEntries(
+        [...inner.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(
+          ([, name = '', value = '']) => [name, unescape(value)],
+        ),
+      ),
+    }),
+  )
 }
 
 function refreshOf(html: string): string | undefined {
@@ -112,5 +129,10 @@ function refreshOf(html: string): string | undefined {
 }
 
 function unescape(text: string): string {
-  return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
+  return text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
 }

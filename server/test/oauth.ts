@@ -30,10 +30,25 @@ export class OAuthDriver {
   }
 
   /** Registers an app in the owner's organization. */
-  async client(name: string, options: { redirect_uri?: string; scopes?: string[]; native?: boolean; isPublic?: boolean } = {}): Promise<TestClient> {
-    const { redirect_uri = `https://${name}.example/cb`, scopes = ['read', 'write', 'agents:read'], native = false, isPublic = false } = options
+  async client(
+    name: string,
+    options: { redirect_uri?: string; scopes?: string[]; native?: boolean; isPublic?: boolean } = {},
+  ): Promise<TestClient> {
+    const {
+      redirect_uri = `https://${name}.example/cb`,
+      scopes = ['read', 'write', 'agents:read'],
+      native = false,
+      isPublic = false,
+    } = options
     const secret = isPublic ? null : newClientSecret()
-    const client = await insertClient(this.service.sql, this.service.owner.org_id, { client_id: name, name: `The ${name} app`, redirect_uris: [redirect_uri], scopes, native, secret })
+    const client = await insertClient(this.service.sql, this.service.owner.org_id, {
+      client_id: name,
+      name: `The ${name} app`,
+      redirect_uris: [redirect_uri],
+      scopes,
+      native,
+      secret,
+    })
     assert.ok(client)
     return { client_id: name, client_secret: secret ?? '', redirect_uri }
   }
@@ -49,7 +64,14 @@ export class OAuthDriver {
 
   /** Where an app sends its user; undefined leaves a parameter out. */
   authorizeUrl(client: TestClient, changes: Record<string, string | undefined> = {}): string {
-    const all = { client_id: client.client_id, redirect_uri: client.redirect_uri, response_type: 'code', scope: 'read write', state: 'st-1', ...changes }
+    const all = {
+      client_id: client.client_id,
+      redirect_uri: client.redirect_uri,
+      response_type: 'code',
+      scope: 'read write',
+      state: 'st-1',
+      ...changes,
+    }
     const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)
     return `${this.url}/oauth2/authorize?${new URLSearchParams(given)}`
   }
@@ -62,7 +84,12 @@ export class OAuthDriver {
   /** Goes through an authorization as a person; says which pages were shown. */
   async authorize(
     url: string,
-    { browser = new Browser(this.url), email = this.service.owner.email, password = this.service.owner.password, decision = 'allow' }: Person = {},
+    {
+      browser = new Browser(this.url),
+      email = this.service.owner.email,
+      password = this.service.owner.password,
+      decision = 'allow',
+    }: Person = {},
   ): Promise<{ left: URL; pages: string[]; browser: Browser }> {
     const pages: string[] = []
     let page: BrowserPage & { left?: URL } = await browser.follow(await browser.get(url))
@@ -77,7 +104,11 @@ export class OAuthDriver {
   }
 
   /** A fresh code. */
-  async code(client: TestClient, changes: Record<string, string | undefined> = {}, person: Person = {}): Promise<string> {
+  async code(
+    client: TestClient,
+    changes: Record<string, string | undefined> = {},
+    person: Person = {},
+  ): Promise<string> {
     const { left } = await this.authorize(this.authorizeUrl(client, changes), person)
     const code = left.searchParams.get('code')
     assert.ok(code, left.href)
@@ -90,7 +121,13 @@ export class OAuthDriver {
   }
 
   exchange(client: TestClient, code: string, extra: Record<string, string> = {}): Promise<TokenReply> {
-    return this.post('/oauth2/token', { grant_type: 'authorization_code', ...credentials(client), code, redirect_uri: client.redirect_uri, ...extra })
+    return this.post('/oauth2/token', {
+      grant_type: 'authorization_code',
+      ...credentials(client),
+      code,
+      redirect_uri: client.redirect_uri,
+      ...extra,
+    })
   }
 
   refresh(client: TestClient, refresh_token: string, extra: Record<string, string> = {}): Promise<TokenReply> {
@@ -102,7 +139,11 @@ export class OAuthDriver {
   }
 
   /** Fresh tokens. */
-  async tokens(client: TestClient, changes: Record<string, string | undefined> = {}, person: Person = {}): Promise<any> {
+  async tokens(
+    client: TestClient,
+    changes: Record<string, string | undefined> = {},
+    person: Person = {},
+  ): Promise<any> {
     const { status, body } = await this.exchange(client, await this.code(client, changes, person))
     assert.equal(status, 200, JSON.stringify(body))
     return body

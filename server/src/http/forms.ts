@@ -13,11 +13,13 @@ export const formBytesMax = 16_384
 /** The fields of a form that a browser sent; of a repeated one the first counts. */
 export function readForm(request: FastifyRequest): Record<string, string | undefined> {
   const type = request.content_type ?? request.headers['content-type'] ?? ''
-  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) throw new Problem('validation_error', undefined, { message: 'This is not a form of ours.' })
+  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type))
+    throw new Problem('validation_error', undefined, { message: 'This is not a form of ours.' })
   const fields: Record<string, string> = Object.create(null)
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
   for (const [name, value] of new URLSearchParams(bytes.toString())) {
-    if (!isCleanText(value)) throw new Problem('validation_error', undefined, { message: 'The form holds characters that cannot be kept.' })
+    if (!isCleanText(value))
+      throw new Problem('validation_error', undefined, { message: 'The form holds characters that cannot be kept.' })
     fields[name] ??= value
   }
   return fields
@@ -48,7 +50,12 @@ export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secur
 }
 
 /** Whether a form carries the token that this browser was given with it. */
-export function isOwnForm(tokens: FormTokens, form: string, token: string | undefined, request: FastifyRequest): boolean {
+export function isOwnForm(
+  tokens: FormTokens,
+  form: string,
+  token: string | undefined,
+  request: FastifyRequest,
+): boolean {
   const browser = request.cookies[preSession]
   return browser !== undefined && tokens.verify(token, form, browser)
 }
@@ -58,7 +65,8 @@ export function isOwnForm(tokens: FormTokens, form: string, token: string | unde
  * makes of it (`//host`, `/\host`, control characters that browsers drop). Anything else is `fallback`.
  */
 export function safePath(text: string | undefined, fallback: string): string {
-  if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\')) return fallback
+  if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\'))
+    return fallback
   const here = 'http://here.invalid'
   const url = URL.parse(text, here)
   // Resolving `/..//host` leaves `//host`, which is another site again.
@@ -69,7 +77,8 @@ export function safePath(text: string | undefined, fallback: string): string {
 export function answerWithPages(scope: FastifyInstance): void {
   scope.setErrorHandler((error, request, reply) => {
     const problem = toProblem(pageProblem(error))
-    if (problem.status >= 500) request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
+    if (problem.status >= 500)
+      request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
     return sendPage(reply.headers(problem.headers), problemPage(problem, request.id), problem.status)
   })
 }
@@ -79,11 +88,19 @@ function pageProblem(error: unknown): unknown {
   if (error instanceof Problem) return error
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
   if (status < 400 || status >= 500) return error
-  return new Problem('validation_error', undefined, { cause: error, message: 'This page has expired or was opened in another browser. Go back to where you came from and start again.' })
+  return new Problem('validation_error', undefined, {
+    cause: error,
+    message: 'This page has expired or was opened in another browser. Go back to where you came from and start again.',
+  })
 }
 
 function problemPage(problem: Problem, request_id: string): Page {
-  const titles: Record<number, string> = { 403: 'This is not allowed', 429: 'Too many attempts', 500: 'Something went wrong', 503: 'Not available right now' }
+  const titles: Record<number, string> = {
+    403: 'This is not allowed',
+    429: 'Too many attempts',
+    500: 'Something went wrong',
+    503: 'Not available right now',
+  }
   return errorPage(titles[problem.status] ?? 'This did not work', problem.message, request_id)
 }
 

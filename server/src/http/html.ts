@@ -20,8 +20,8 @@ export function html(texts: TemplateStringsArray, ...values: HtmlValue[]): Html 
 function render(value: HtmlValue): string {
   if (value instanceof Html) return value.text
   if (Array.isArray(value)) return value.map(render).join('')
-  if (value === undefined || value === null || value === false) return ''
-  return escape(String(value))
+  if (typeof value === 'string' || typeof value === 'number') return escape(String(value))
+  return ''
 }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

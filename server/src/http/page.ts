@@ -104,7 +104,9 @@ export interface Field {
 }
 
 export function field({ name, label, type, autocomplete, value, hint, fault, focus }: Field): Html {
-  const described = [fault !== undefined && `${name}-fault`, hint !== undefined && `${name}-hint`].filter((id) => id !== false)
+  const described = [fault !== undefined && `${name}-fault`, hint !== undefined && `${name}-hint`].filter(
+    (id) => id !== false,
+  )
   return html`
     <div class="field">
       <label for="${name}">${label}</label>

@@ -13,7 +13,9 @@ const common = new Set(
   p@ssw0rd1234 p@ssword1234 passw0rd1234 test12345678 testtest1234 abcd12345678 abc123456789 a1b2c3d4e5f6
   1a2b3c4d5e6f summer2024!! summer2025!! summer2026!! winter2024!! winter2025!! winter2026!! companyname1
   supersecret1 supersecret123 verysecret12 secretpassword thisismypassword nopassword123 defaultpassword
-  cadrepassword cadrecadre12 googlegoogle facebook1234 instagram123 starwars1234 pokemon12345 minecraft123`.split(/\s+/),
+  cadrepassword cadrecadre12 googlegoogle facebook1234 instagram123 starwars1234 pokemon12345 minecraft123`.split(
+    /\s+/,
+  ),
 )
 
 /** Whether a lowercase password is among the most common ones (decision D67). */

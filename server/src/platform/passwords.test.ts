@@ -77,7 +77,13 @@ test('new passwords: length in code points, not common, not the address, no repe
   assert.equal(faults('qwertyuiopasdf'), 'sequence')
   assert.equal(faults('nul\u0000nul nul nul'), 'unreadable')
   assert.equal(faults('lone \ud800 surrogate'), 'unreadable')
-  for (const fine of ['seven grey herons', 'tT9#kQ2!mZ7$', 'correct battery horse', 'пятнадцать слов', '🦀🐙🦑🐠🐡🦈🐬🐳🐋🦭🦞🦐']) {
+  for (const fine of [
+    'seven grey herons',
+    'tT9#kQ2!mZ7$',
+    'correct battery horse',
+    'пятнадцать слов',
+    '🦀🐙🦑🐠🐡🦈🐬🐳🐋🦭🦞🦐',
+  ]) {
     assert.equal(faults(fine), undefined, fine)
   }
 })

@@ -46,13 +46,19 @@ class RolledBack extends Error {}
  * this resolves, so nothing is answered before it is durable; when it fails after it has spent a token, the token is
  * fresh again. A refusal (4xx) commits: the end of a grant whose token was used twice must last.
  */
-async function inTransaction(store: OAuthStore, ctx: KoaContextWithOIDC, passage: Passage, next: () => Promise<unknown>): Promise<void> {
+async function inTransaction(
+  store: OAuthStore,
+  ctx: KoaContextWithOIDC,
+  passage: Passage,
+  next: () => Promise<unknown>,
+): Promise<void> {
   try {
     await store.transaction(async (tx, ended) => {
       await next()
       if (ctx.status >= 500) throw new RolledBack()
       const grant_id = ctx.oidc?.entities.Grant?.jti
-      if (ctx.status === 200 && ctx.oidc?.route === 'token' && grant_id !== undefined) await touchGrant(tx, grant_id, passage)
+      if (ctx.status === 200 && ctx.oidc?.route === 'token' && grant_id !== undefined)
+        await touchGrant(tx, grant_id, passage)
       for (const grant of ended) await recordEnd(tx, grant, ctx, passage.request_id)
     })
   } catch (error) {
@@ -63,7 +69,11 @@ async function inTransaction(store: OAuthStore, ctx: KoaContextWithOIDC, passage
 /** A grant ended here either because its app asked for it, or because one of its tokens was presented twice. */
 async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, request_id: string): Promise<void> {
   const reused = ctx.oidc.route === 'token'
-  const reason = !reused ? 'revoked_by_client' : ctx.oidc.params?.grant_type === 'refresh_token' ? 'refresh_token_reused' : 'code_replayed'
+  const reason = !reused
+    ? 'revoked_by_client'
+    : ctx.oidc.params?.grant_type === 'refresh_token'
+      ? 'refresh_token_reused'
+      : 'code_replayed'
   await recordAudit(tx, {
     org_id: grant.org_id,
     actor: grant.client_id,
@@ -73,16 +83,22 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, re
     detail: { reason, user_id: grant.user_id },
   })
   if (!reused) return
-  await emit(tx, 'error.occurred', { org_id: grant.org_id }, {
-    error: {
-      code: reason,
-      message: 'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
-      severity: 'high',
-      affected_resources: [grant.id, grant.client_id],
+  await emit(
+    tx,
+    'error.occurred',
+    { org_id: grant.org_id },
+    {
+      error: {
+        code: reason,
+        message:
+          'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
+        severity: 'high',
+        affected_resources: [grant.id, grant.client_id],
+      },
+      user_id: grant.user_id,
+      request_id,
     },
-    user_id: grant.user_id,
-    request_id,
-  })
+  )
 }
 
 /** 503 where the database is out of reach, 500 otherwise (decision D29); a redirect that says so stays one. */
@@ -111,16 +127,26 @@ function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {
 /** The library's session ends with the request (store.ts), so its cookie would only travel. */
 function dropSessionCookie(ctx: KoaContextWithOIDC): void {
   const cookies = [ctx.res.getHeader('set-cookie') ?? []].flat().map(String)
-  const kept = cookies.filter((cookie) => !cookie.startsWith(`${oauthCookies.session}=`) && !cookie.startsWith(`${oauthCookies.session}.sig=`))
+  const kept = cookies.filter(
+    (cookie) => !cookie.startsWith(`${oauthCookies.session}=`) && !cookie.startsWith(`${oauthCookies.session}.sig=`),
+  )
   if (kept.length > 0) ctx.res.setHeader('set-cookie', kept)
   else ctx.res.removeHeader('set-cookie')
 }
 
 /** Members of the metadata that belong to OpenID Connect or to what is off. */
 const notOAuth = new Set([
-  'acr_values_supported', 'claims_parameter_supported', 'claims_supported', 'claim_types_supported', 'jwks_uri', 'subject_types_supported',
-  'id_token_signing_alg_values_supported', 'request_uri_parameter_supported', 'request_parameter_supported',
-  'token_endpoint_auth_signing_alg_values_supported', 'revocation_endpoint_auth_signing_alg_values_supported',
+  'acr_values_supported',
+  'claims_parameter_supported',
+  'claims_supported',
+  'claim_types_supported',
+  'jwks_uri',
+  'subject_types_supported',
+  'id_token_signing_alg_values_supported',
+  'request_uri_parameter_supported',
+  'request_parameter_supported',
+  'token_endpoint_auth_signing_alg_values_supported',
+  'revocation_endpoint_auth_signing_alg_values_supported',
 ])
 
 /** Metadata of RFC 8414, without the rest (decision D84). */

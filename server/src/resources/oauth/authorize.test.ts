@@ -31,7 +31,8 @@ test('the metadata of RFC 8414 is found, accepted by a client library and free o
   assert.deepEqual(metadata.code_challenge_methods_supported, ['S256'])
   assert.deepEqual(metadata.response_types_supported, ['code'])
   const text = await response.text()
-  for (const foreign of ['openid', 'id_token', 'jwks', 'subject_types', 'claims']) assert.ok(!text.includes(foreign), foreign)
+  for (const foreign of ['openid', 'id_token', 'jwks', 'subject_types', 'claims'])
+    assert.ok(!text.includes(foreign), foreign)
 })
 
 test('the protected resource names its authorization server (RFC 9728)', async () => {
@@ -44,7 +45,12 @@ test('the protected resource names its authorization server (RFC 9728)', async (
 })
 
 test('nobody who is not the service decides under which address it is known', async () => {
-  const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', forwarded: 'host=evil.example' }
+  const headers = {
+    host: 'evil.example',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'https',
+    forwarded: 'host=evil.example',
+  }
   const { body } = await service.send('GET', '/.well-known/oauth-authorization-server', { key: null, headers })
   assert.ok(!JSON.stringify(body).includes('evil.example'))
   const response = await fetch(driver.authorizeUrl(web), { redirect: 'manual', headers: { ...headers, host: 'x' } })
@@ -66,7 +72,11 @@ test('a missing parameter or a scope that cannot be given goes back to the app a
   }
   assert.equal((await errorOf(web, { scope: 'read nonsense' })).searchParams.get('error'), 'invalid_scope')
   assert.equal((await errorOf(web, { scope: 'openid' })).searchParams.get('error'), 'invalid_scope')
-  assert.equal((await errorOf(web, { scope: 'admin' })).searchParams.get('error'), 'invalid_scope', 'known, but not registered for this app')
+  assert.equal(
+    (await errorOf(web, { scope: 'admin' })).searchParams.get('error'),
+    'invalid_scope',
+    'known, but not registered for this app',
+  )
   assert.match((await errorOf(web, { response_type: 'token' })).hash, /error=unsupported_response_type/)
   assert.equal((await errorOf(web, { prompt: 'none' })).searchParams.get('error'), 'login_required')
 })
@@ -75,9 +85,15 @@ test('PKCE: plain is refused, public apps must, a short challenge is refused', a
   const errorOf = async (client: TestClient, changes: Record<string, string>) =>
     new URL((await driver.ask(client, changes)).headers.get('location') ?? '').searchParams
   const native = { ...cli, redirect_uri: 'http://127.0.0.1:5000/cb' }
-  assert.equal((await errorOf(web, { code_challenge: 'x'.repeat(43), code_challenge_method: 'plain' })).get('error'), 'invalid_request')
+  assert.equal(
+    (await errorOf(web, { code_challenge: 'x'.repeat(43), code_challenge_method: 'plain' })).get('error'),
+    'invalid_request',
+  )
   assert.equal((await errorOf(web, { code_challenge: 'x'.repeat(43) })).get('error'), 'invalid_request')
-  assert.equal((await errorOf(web, { code_challenge: 'short', code_challenge_method: 'S256' })).get('error'), 'invalid_request')
+  assert.equal(
+    (await errorOf(web, { code_challenge: 'short', code_challenge_method: 'S256' })).get('error'),
+    'invalid_request',
+  )
   assert.match((await errorOf(native, {})).get('error_description') ?? '', /PKCE/)
 })
 
@@ -130,8 +146,15 @@ test('an unknown app or redirect URI is a 400 and never a redirect', async () =>
 })
 
 test('a repeated parameter gives no code', async () => {
-  for (const [name, value] of [['redirect_uri', 'https://evil.example/cb'], ['client_id', 'cli'], ['state', 'two'], ['scope', 'read']] as const) {
-    const page = await known.follow(await known.get(`${driver.authorizeUrl(web)}&${new URLSearchParams({ [name]: value })}`))
+  for (const [name, value] of [
+    ['redirect_uri', 'https://evil.example/cb'],
+    ['client_id', 'cli'],
+    ['state', 'two'],
+    ['scope', 'read'],
+  ] as const) {
+    const page = await known.follow(
+      await known.get(`${driver.authorizeUrl(web)}&${new URLSearchParams({ [name]: value })}`),
+    )
     const onward = page.left?.href ?? ''
     assert.ok(!onward.includes('code=') && !onward.includes('evil'), `${name}: ${onward}`)
     if (name === 'redirect_uri' || name === 'client_id') assert.equal(page.status, 400, name)
@@ -139,7 +162,9 @@ test('a repeated parameter gives no code', async () => {
 })
 
 test('a person sees a page where a program sees JSON, and neither runs anything', async () => {
-  const page = await new Browser(service.url).get(driver.authorizeUrl(web, { redirect_uri: 'https://evil.example/<script>' }))
+  const page = await new Browser(service.url).get(
+    driver.authorizeUrl(web, { redirect_uri: 'https://evil.example/<script>' }),
+  )
   assert.equal(page.status, 400)
   assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
@@ -148,7 +173,14 @@ test('a person sees a page where a program sees JSON, and neither runs anything'
 })
 
 test('parameters that OAuth does not know are ignored, a response mode too', async () => {
-  const url = driver.authorizeUrl(web, { nonce: 'n', max_age: '0', request: 'x', request_uri: 'https://evil.example', response_mode: 'form_post', claims: '{' })
+  const url = driver.authorizeUrl(web, {
+    nonce: 'n',
+    max_age: '0',
+    request: 'x',
+    request_uri: 'https://evil.example',
+    response_mode: 'form_post',
+    claims: '{',
+  })
   const { left } = await driver.authorize(url, { browser: known })
   assert.equal(left.origin + left.pathname, web.redirect_uri)
   assert.ok(left.searchParams.get('code'))
@@ -180,7 +212,8 @@ test('who refuses sends the app away with access_denied, and nothing is remember
 })
 
 test('consent is remembered for confidential apps: asked again only for more, or when the app wants it', async () => {
-  const asked = async (changes: Record<string, string>) => (await driver.authorize(driver.authorizeUrl(again, changes), { browser: known })).pages
+  const asked = async (changes: Record<string, string>) =>
+    (await driver.authorize(driver.authorizeUrl(again, changes), { browser: known })).pages
   const again = await driver.client('again')
   assert.deepEqual(await asked({ scope: 'read' }), ['consent'])
   assert.deepEqual(await asked({ scope: 'read' }), [])
@@ -190,7 +223,11 @@ test('consent is remembered for confidential apps: asked again only for more, or
 })
 
 test('users of a public app are asked every time', async () => {
-  const challenge = { code_challenge: 'A'.repeat(43), code_challenge_method: 'S256', redirect_uri: 'http://127.0.0.1:5000/cb' }
+  const challenge = {
+    code_challenge: 'A'.repeat(43),
+    code_challenge_method: 'S256',
+    redirect_uri: 'http://127.0.0.1:5000/cb',
+  }
   for (let i = 0; i < 2; i++) {
     const { left, pages } = await driver.authorize(driver.authorizeUrl(cli, challenge), { browser: known })
     assert.deepEqual(pages, ['consent'])

@@ -31,8 +31,11 @@ export function consentPage(view: ConsentView): Page {
     content: html`
       <h1>Allow ${client.name}?</h1>
       <p class="lead">It asks for access to your account on ${view.service}.</p>
-      ${isLoopback(redirect_uri) && html`
-        <p class="notice warn" role="note"><strong>This app runs on your own machine.</strong> Cadre cannot tell which program it is. Allow it only if you have just started it yourself.</p>`}
+      ${
+        isLoopback(redirect_uri) &&
+        html`
+        <p class="notice warn" role="note"><strong>This app runs on your own machine.</strong> Cadre cannot tell which program it is. Allow it only if you have just started it yourself.</p>`
+      }
       <div class="account">
         <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
         <form method="post" action="/logout">

@@ -28,7 +28,15 @@ export function passageOf(request: IncomingMessage): Passage {
 
 /** Parameters that the authorization endpoint understands; others are ignored (RFC 6749 §3.1). */
 const authorizationParameters = [
-  'client_id', 'redirect_uri', 'response_type', 'scope', 'state', 'code_challenge', 'code_challenge_method', 'prompt', 'login_hint',
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+  'prompt',
+  'login_hint',
 ]
 
 /** Headers that mean something to OAuth. Where the request came from and under which name we are known, we say. */
@@ -51,7 +59,11 @@ export interface HandOver {
  * only what is listed above, the body that was read within our bounds, and the public address instead of `Host` and
  * `X-Forwarded-*`.
  */
-export async function handOver(request: FastifyRequest, reply: FastifyReply, { provider, cookie, body }: HandOver): Promise<void> {
+export async function handOver(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { provider, cookie, body }: HandOver,
+): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
   passed.method = request.method
@@ -78,23 +90,27 @@ export async function handOver(request: FastifyRequest, reply: FastifyReply, { p
     started_at: request.started_at,
     allowed_origin: reply.getHeader('access-control-allow-origin')?.toString(),
   })
-  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
+  for (const [name, value] of Object.entries(reply.getHeaders()))
+    if (value !== undefined) reply.raw.setHeader(name, value)
   reply.hijack()
   await provider.callback()(passed, reply.raw)
 }
 
 function knownUrl(request: FastifyRequest): string {
-  const [path = '/', search = ''] = splitOnce(request.url, '?')
+  const [path, search = ''] = splitOnce(request.url, '?')
   const known = [...new URLSearchParams(search)].filter(([name]) => authorizationParameters.includes(name))
   const [unclean] = known.find(([, value]) => !isCleanText(value)) ?? []
-  if (unclean) throw invalid({ field: unclean, message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' })
+  if (unclean)
+    throw invalid({ field: unclean, message: 'must be well-formed Unicode without U+0000', code: 'invalid_format' })
   return known.length === 0 ? path : `${path}?${new URLSearchParams(known)}`
 }
 
 /** The cookie of this name and its signature, as they were sent. */
 function cookiesNamed(request: FastifyRequest, name: string): string | undefined {
   const sent = request.headers.cookie?.split(/;\s*/) ?? []
-  return sent.filter((cookie) => cookie.startsWith(`${name}=`) || cookie.startsWith(`${name}.sig=`)).join('; ') || undefined
+  return (
+    sent.filter((cookie) => cookie.startsWith(`${name}=`) || cookie.startsWith(`${name}.sig=`)).join('; ') || undefined
+  )
 }
 
 function splitOnce(text: string, separator: string): [string, string?] {

@@ -10,7 +10,15 @@ import { readSessionCookie } from '../../http/session-cookie.ts'
 import { findSignedInUser, holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
 import type { AuthorizationServer } from './authorization-server.ts'
 import { consentPage } from './consent-page.ts'
-import { findClient, findConsent, insertGrant, isSignedInSince, listMemberships, rememberConsent, type OAuthClientRow } from './oauth.queries.ts'
+import {
+  findClient,
+  findConsent,
+  insertGrant,
+  isSignedInSince,
+  listMemberships,
+  rememberConsent,
+  type OAuthClientRow,
+} from './oauth.queries.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
@@ -26,15 +34,25 @@ interface Waiting {
 }
 
 /** Where users sign in to, and decide about, what an app asks for (decisions 1.3.5, D76). */
-export function interactionRoutes(app: FastifyInstance, context: Context, server: () => Promise<AuthorizationServer>): void {
+export function interactionRoutes(
+  app: FastifyInstance,
+  context: Context,
+  server: () => Promise<AuthorizationServer>,
+): void {
   const tokens = formTokens(context.secrets)
   app.register(async (scope) => {
     answerWithPages(scope)
-    scope.get<{ Params: { uid: string } }>('/oauth2/interaction/:uid', { exposeHeadRoute: false }, async (request, reply) =>
-      showInteraction(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
+    scope.get<{ Params: { uid: string } }>(
+      '/oauth2/interaction/:uid',
+      { exposeHeadRoute: false },
+      async (request, reply) =>
+        showInteraction(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
     )
-    scope.post<{ Params: { uid: string } }>('/oauth2/interaction/:uid', { bodyLimit: formBytesMax }, async (request, reply) =>
-      submitDecision(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
+    scope.post<{ Params: { uid: string } }>(
+      '/oauth2/interaction/:uid',
+      { bodyLimit: formBytesMax },
+      async (request, reply) =>
+        submitDecision(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
     )
   })
 }
@@ -50,15 +68,18 @@ async function findWaiting(
   reply: FastifyReply,
 ): Promise<Waiting> {
   const interaction = await server.provider.interactionDetails(request.raw, reply.raw)
-  const { client_id, scope, redirect_uri } = interaction.params
-  const client = interaction.uid === request.params.uid ? await findClient(sql, String(client_id)) : undefined
-  if (!client) throw new Problem('validation_error', undefined, { message: 'This page has expired. Go back to the app and start again.' })
+  const client =
+    interaction.uid === request.params.uid ? await findClient(sql, parameter(interaction, 'client_id')) : undefined
+  if (!client)
+    throw new Problem('validation_error', undefined, {
+      message: 'This page has expired. Go back to the app and start again.',
+    })
   return {
     server,
     interaction,
     client,
-    scopes: [...new Set(String(scope).split(' '))],
-    redirect_uri: String(redirect_uri),
+    scopes: [...new Set(parameter(interaction, 'scope').split(' '))],
+    redirect_uri: parameter(interaction, 'redirect_uri'),
     path: `/oauth2/interaction/${interaction.uid}`,
   }
 }
@@ -74,14 +95,18 @@ async function showInteraction(
   const { client, interaction, scopes, path } = waiting
   const user = await signedInUser(context, request)
   if (!user) return reply.redirect(signInPath(waiting), 303)
-  const prompts = String(interaction.params.prompt ?? '').split(' ')
+  const prompts = parameter(interaction, 'prompt').split(' ')
   if (prompts.includes('login') && !(await isSignedInSince(sql, user.session_id, interaction.uid))) {
     return reply.redirect(`${signInPath(waiting)}&again=1`, 303)
   }
 
   const consent = await findConsent(sql, user.user_id, client.client_id)
   // Anybody can pretend to be a public app, so its users are always asked (decision D76).
-  const remembered = client.secret_hash !== null && !prompts.includes('consent') && consent && scopes.every((scope) => consent.scopes.includes(scope))
+  const remembered =
+    client.secret_hash !== null &&
+    !prompts.includes('consent') &&
+    consent &&
+    scopes.every((scope) => consent.scopes.includes(scope))
   if (remembered) return reply.redirect(await allow(waiting, user, consent.org_id, request, reply), 303)
 
   const organizations = await listMemberships(sql, user.user_id)
@@ -111,9 +136,14 @@ async function submitDecision(
   const { token, decision, org_id } = readForm(request)
   const user = await signedInUser(context, request)
   if (!user || !tokens.verify(token, 'consent', user.session_id, waiting.interaction.uid)) {
-    throw new Problem('insufficient_permissions', undefined, { message: 'The form had expired. Go back to the app and start again.' })
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'The form had expired. Go back to the app and start again.',
+    })
   }
-  const onward = decision === 'allow' ? await allow(waiting, user, org_id ?? '', request, reply) : await deny(waiting, request, reply)
+  const onward =
+    decision === 'allow'
+      ? await allow(waiting, user, org_id ?? '', request, reply)
+      : await deny(waiting, request, reply)
   return sendPage(reply, continuePage(onward, waiting.client.name))
 }
 
@@ -132,12 +162,30 @@ async function allow(
     const { user_id } = user
     const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
     // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
-    if (!(await holdSession(tx, user.session_id))) throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
-    const grant_id = await insertGrant(tx, { user_id, org_id, client_id: client.client_id, scopes, ip: request.ip, user_agent })
-    if (grant_id === undefined) throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
+    if (!(await holdSession(tx, user.session_id)))
+      throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
+    const grant_id = await insertGrant(tx, {
+      user_id,
+      org_id,
+      client_id: client.client_id,
+      scopes,
+      ip: request.ip,
+      user_agent,
+    })
+    if (grant_id === undefined)
+      throw new Problem('insufficient_permissions', undefined, {
+        message: 'You are not a member of this organization.',
+      })
     await rememberConsent(tx, user_id, client.client_id, { org_id, scopes })
     const detail = { client_id: client.client_id, scopes }
-    await recordAudit(tx, { org_id, actor: user_id, action: 'oauth_grant.created', target: grant_id, request_id: request.id, detail })
+    await recordAudit(tx, {
+      org_id,
+      actor: user_id,
+      action: 'oauth_grant.created',
+      target: grant_id,
+      request_id: request.id,
+      detail,
+    })
     return server.provider.interactionResult(request.raw, reply.raw, {
       login: { accountId: user_id, remember: false },
       consent: { grantId: grant_id },
@@ -151,8 +199,14 @@ async function deny({ server }: Waiting, request: FastifyRequest, reply: Fastify
 }
 
 function signInPath({ interaction, path }: Waiting): string {
-  const { login_hint } = interaction.params
-  return `/login?${new URLSearchParams({ return_to: path, ...(login_hint ? { email: String(login_hint) } : {}) })}`
+  const email = parameter(interaction, 'login_hint')
+  return `/login?${new URLSearchParams({ return_to: path, ...(email === '' ? {} : { email }) })}`
+}
+
+/** A parameter of the request that began an authorization; empty where it was not given. */
+function parameter(interaction: Interaction, name: string): string {
+  const value = interaction.params[name]
+  return typeof value === 'string' ? value : ''
 }
 
 async function signedInUser({ sql }: Context, request: FastifyRequest): Promise<SignedInUser | undefined> {

@@ -36,14 +36,24 @@ test('tokens and revocations: 30 a minute for an app at an address, in buckets o
   const two = await driver.client('two')
   await emptyWindows()
   const statuses = async (path: string, client_id: string, count: number) =>
-    (await Promise.all(Array.from({ length: count }, () => driver.post(path, { client_id, client_secret: 'x', token: 'x', grant_type: 'refresh_token' })))).map(({ status }) => status)
+    (
+      await Promise.all(
+        Array.from({ length: count }, () =>
+          driver.post(path, { client_id, client_secret: 'x', token: 'x', grant_type: 'refresh_token' }),
+        ),
+      )
+    ).map(({ status }) => status)
   const token = await statuses('/oauth2/token', one.client_id, 33)
   assert.equal(token.filter((status) => status === 401).length, 30)
   assert.equal(token.filter((status) => status === 429).length, 3)
   assert.deepEqual(await statuses('/oauth2/token', two.client_id, 1), [401])
   assert.deepEqual(await statuses('/oauth2/revoke', one.client_id, 1), [401])
   const basic = { authorization: `Basic ${Buffer.from('one:x').toString('base64')}` }
-  assert.equal((await driver.post('/oauth2/token', { grant_type: 'refresh_token' }, basic)).status, 429, 'the same app by Basic')
+  assert.equal(
+    (await driver.post('/oauth2/token', { grant_type: 'refresh_token' }, basic)).status,
+    429,
+    'the same app by Basic',
+  )
   const { status, body, headers } = await driver.post('/oauth2/token', { client_id: 'one', client_secret: 'x' })
   assert.equal(status, 429)
   assert.equal(body.error, 'rate_limit_exceeded')
@@ -52,7 +62,11 @@ test('tokens and revocations: 30 a minute for an app at an address, in buckets o
 
 test('making up names of apps does not evade the limit', async () => {
   await emptyWindows()
-  const answers = await Promise.all(Array.from({ length: 35 }, (_, i) => driver.post('/oauth2/token', { client_id: `made-up-${i}`, client_secret: 'x', grant_type: 'refresh_token' })))
+  const answers = await Promise.all(
+    Array.from({ length: 35 }, (_, i) =>
+      driver.post('/oauth2/token', { client_id: `made-up-${i}`, client_secret: 'x', grant_type: 'refresh_token' }),
+    ),
+  )
   assert.equal(answers.filter(({ status }) => status === 429).length, 5)
   const windows = await service.sql`select 1 from rate_window where bucket = 'oauth.token'`
   assert.equal(windows.length, 1)

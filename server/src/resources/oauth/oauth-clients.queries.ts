@@ -25,16 +25,19 @@ function secretHash(secret: string | null): string | null {
   return secret === null ? null : hashOf(secret).toString('hex')
 }
 
-const columns = (sql: Sql) => sql.fragment`client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at`
+const columns = (sql: Sql) =>
+  sql.fragment`client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at`
 
 /** Undefined when the identifier is taken. */
 export async function insertClient(tx: Sql, org_id: string, client: NewClient): Promise<OAuthClientRow | undefined> {
   const client_id = client.client_id ?? newId('client')
   try {
-    const [row] = await tx.begin((inner) => inner.run<OAuthClientRow>(inner.fragment`
+    const [row] = await tx.begin((inner) =>
+      inner.run<OAuthClientRow>(inner.fragment`
       insert into oauth_client (client_id, org_id, name, secret_hash, redirect_uris, scopes, native)
       values (${client_id}, ${org_id}, ${client.name}, ${secretHash(client.secret)}, ${client.redirect_uris}, ${client.scopes}, ${client.native})
-      returning ${columns(inner)}`))
+      returning ${columns(inner)}`),
+    )
     return row
   } catch (error) {
     if (brokenConstraint(error) === 'oauth_client_pkey') return undefined
@@ -69,7 +72,12 @@ export interface ClientChange {
   secret?: string | undefined
 }
 
-export async function updateClient(tx: Sql, org_id: string, client_id: string, change: ClientChange): Promise<OAuthClientRow | undefined> {
+export async function updateClient(
+  tx: Sql,
+  org_id: string,
+  client_id: string,
+  change: ClientChange,
+): Promise<OAuthClientRow | undefined> {
   const [row] = await tx.run<OAuthClientRow>(tx.fragment`
     update oauth_client set name = coalesce(${change.name ?? null}, name),
       redirect_uris = coalesce(${change.redirect_uris ?? null}::text[], redirect_uris),

@@ -7,7 +7,14 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Sql } from '../../platform/database.ts'
-import { deleteClient, findClientOf, insertClient, listClients, newClientSecret, updateClient } from './oauth-clients.queries.ts'
+import {
+  deleteClient,
+  findClientOf,
+  insertClient,
+  listClients,
+  newClientSecret,
+  updateClient,
+} from './oauth-clients.queries.ts'
 import type { OAuthClientRow } from './oauth.queries.ts'
 import { redirectUriFault } from './redirect-uris.ts'
 
@@ -59,7 +66,9 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
           secret: client_secret,
         })
         if (!client) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
-        await record(tx, principal, 'oauth_client.updated', client.client_id, request_id, { changed: Object.keys(body) })
+        await record(tx, principal, 'oauth_client.updated', client.client_id, request_id, {
+          changed: Object.keys(body),
+        })
         return { ...shown(client), ...(client_secret === undefined ? {} : { client_secret }) }
       })
     },
@@ -69,7 +78,8 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
     load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
     run: async ({ sql, principal, loaded, request_id }) =>
       sql.begin(async (tx) => {
-        if (!(await deleteClient(tx, principal.org_id, loaded.client_id))) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
+        if (!(await deleteClient(tx, principal.org_id, loaded.client_id)))
+          throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
         await record(tx, principal, 'oauth_client.deleted', loaded.client_id, request_id)
         return { message: 'OAuth client deleted', client_id: loaded.client_id }
       }),
@@ -84,14 +94,17 @@ async function requireClient(sql: Sql, principal: Principal, client_id: string):
 
 function newSecretFor(client: OAuthClientRow, rotate: boolean | undefined): string | undefined {
   if (!rotate) return undefined
-  if (client.secret_hash === null) throw invalid({ field: 'rotate_secret', message: 'a public app has no secret', code: 'invalid_choice' })
+  if (client.secret_hash === null)
+    throw invalid({ field: 'rotate_secret', message: 'a public app has no secret', code: 'invalid_choice' })
   return newClientSecret()
 }
 
 function checkRedirects(uris: readonly string[], native: boolean): void {
   const issues = uris.flatMap((uri, i): Issue[] => {
     const fault = redirectUriFault(uri, native)
-    return fault === undefined ? [] : [{ field: `redirect_uris[${i}]`, message: fault, code: 'invalid_format', provided: uri.slice(0, 100) }]
+    return fault === undefined
+      ? []
+      : [{ field: `redirect_uris[${i}]`, message: fault, code: 'invalid_format', provided: uri.slice(0, 100) }]
   })
   const [first, ...others] = issues
   if (first) throw invalid(first, ...others)
@@ -102,6 +115,13 @@ function shown({ secret_hash, org_id: _, ...client }: OAuthClientRow) {
   return { ...client, confidential: secret_hash !== null }
 }
 
-async function record(tx: Sql, { org_id, user_id }: Principal, action: string, target: string, request_id: string, detail = {}): Promise<void> {
+async function record(
+  tx: Sql,
+  { org_id, user_id }: Principal,
+  action: string,
+  target: string,
+  request_id: string,
+  detail = {},
+): Promise<void> {
   await recordAudit(tx, { org_id, actor: user_id, action, target, request_id, detail })
 }

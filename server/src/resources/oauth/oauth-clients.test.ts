@@ -26,7 +26,11 @@ test('a confidential app gets its secret once, and can be used with it', async (
   assert.deepEqual((await service.send('GET', `${path}/${created.client_id}`)).body, shown)
   assert.deepEqual((await service.send('GET', path)).body.oauth_clients[0], shown)
   assert.ok(!JSON.stringify((await service.send('GET', path)).body).includes(client_secret))
-  const client: TestClient = { client_id: created.client_id, client_secret, redirect_uri: 'https://dashboard.example/cb' }
+  const client: TestClient = {
+    client_id: created.client_id,
+    client_secret,
+    redirect_uri: 'https://dashboard.example/cb',
+  }
   const { access_token } = await driver.tokens(client, { scope: 'read' })
   assert.equal(await driver.statusOf(access_token), 200)
 })
@@ -44,21 +48,48 @@ test('a public app has no secret and must use PKCE', async () => {
 
 test('redirect URIs: https, or http on loopback; no fragment, wildcard, user info, or other trick', async () => {
   const refused = [
-    'http://dashboard.example/cb', 'https://dashboard.example/cb#f', 'https://dashboard.example/cb#', 'https://*.example/cb', 'https://user@dashboard.example/cb',
-    'https://user:pass@dashboard.example/cb', 'javascript:alert(1)', 'data:text/html,x', 'myapp://cb', '/cb', '//dashboard.example/cb', 'https://', 'https:dashboard.example',
-    ' https://dashboard.example/cb', 'https://dashboard.example/cb\n', 'https://dashboard.example\\cb', 'https://dаshboard.example/cb', 'http://127.0.0.1.evil.example/cb',
-    'http://localhost.evil.example/cb', 'HTTPS://dashboard.example/cb', 'ftp://dashboard.example/', 'https://dashboard.example/"><script>',
+    'http://dashboard.example/cb',
+    'https://dashboard.example/cb#f',
+    'https://dashboard.example/cb#',
+    'https://*.example/cb',
+    'https://user@dashboard.example/cb',
+    'https://user:pass@dashboard.example/cb',
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'myapp://cb',
+    '/cb',
+    '//dashboard.example/cb',
+    'https://',
+    'https:dashboard.example',
+    ' https://dashboard.example/cb',
+    'https://dashboard.example/cb\n',
+    'https://dashboard.example\\cb',
+    'https://dаshboard.example/cb',
+    'http://127.0.0.1.evil.example/cb',
+    'http://localhost.evil.example/cb',
+    'HTTPS://dashboard.example/cb',
+    'ftp://dashboard.example/',
+    'https://dashboard.example/"><script>',
   ]
   for (const uri of refused) {
     const { status, body: answer } = await create({ redirect_uris: ['https://fine.example/', uri] })
     assert.equal(status, 400, uri)
     assert.equal(answer.error.details[0].field, 'redirect_uris[1]', uri)
   }
-  for (const uri of ['https://dashboard.example', 'https://dashboard.example:8443/a/b?c=d', 'http://127.0.0.1/cb', 'http://localhost:3000/cb', 'http://[::1]/cb']) {
+  for (const uri of [
+    'https://dashboard.example',
+    'https://dashboard.example:8443/a/b?c=d',
+    'http://127.0.0.1/cb',
+    'http://localhost:3000/cb',
+    'http://[::1]/cb',
+  ]) {
     assert.equal((await create({ redirect_uris: [uri] })).status, 201, uri)
   }
   assert.equal((await create({ redirect_uris: [] })).status, 400)
-  assert.equal((await create({ redirect_uris: Array.from({ length: 11 }, (_, i) => `https://a${i}.example/`) })).status, 400)
+  assert.equal(
+    (await create({ redirect_uris: Array.from({ length: 11 }, (_, i) => `https://a${i}.example/`) })).status,
+    400,
+  )
   assert.equal((await create({ native: true, redirect_uris: ['https://localhost/cb'] })).status, 400)
 })
 
@@ -70,7 +101,11 @@ test('every app that can be registered can be used', async () => {
     { name: 'Ünïcode "quoted" <b>', scopes: ['admin', 'tasks:write', 'api_keys:read'] },
   ]) {
     const { body: created } = await create(changes)
-    const client: TestClient = { client_id: created.client_id, client_secret: created.client_secret, redirect_uri: created.redirect_uris[0] }
+    const client: TestClient = {
+      client_id: created.client_id,
+      client_secret: created.client_secret,
+      redirect_uri: created.redirect_uris[0],
+    }
     const { access_token } = await driver.tokens(client, { scope: created.scopes[0] })
     assert.equal(await driver.statusOf(access_token), 200, JSON.stringify(changes))
   }
@@ -78,9 +113,15 @@ test('every app that can be registered can be used', async () => {
 
 test('an update changes what is given; a new secret replaces the old one at once', async () => {
   const { body: created } = await create()
-  const client: TestClient = { client_id: created.client_id, client_secret: created.client_secret, redirect_uri: created.redirect_uris[0] }
+  const client: TestClient = {
+    client_id: created.client_id,
+    client_secret: created.client_secret,
+    redirect_uri: created.redirect_uris[0],
+  }
   const { refresh_token } = await driver.tokens(client, { scope: 'read' })
-  const { body: updated } = await service.send('PUT', `${path}/${created.client_id}`, { body: { name: 'Renamed', rotate_secret: true } })
+  const { body: updated } = await service.send('PUT', `${path}/${created.client_id}`, {
+    body: { name: 'Renamed', rotate_secret: true },
+  })
   assert.equal(updated.name, 'Renamed')
   assert.deepEqual(updated.redirect_uris, created.redirect_uris)
   assert.notEqual(updated.client_secret, created.client_secret)
@@ -91,7 +132,11 @@ test('an update changes what is given; a new secret replaces the old one at once
 
 test('deleting an app ends everything that users gave it', async () => {
   const { body: created } = await create()
-  const client: TestClient = { client_id: created.client_id, client_secret: created.client_secret, redirect_uri: created.redirect_uris[0] }
+  const client: TestClient = {
+    client_id: created.client_id,
+    client_secret: created.client_secret,
+    redirect_uri: created.redirect_uris[0],
+  }
   const { access_token, refresh_token } = await driver.tokens(client, { scope: 'read' })
   const deleted = await service.send('DELETE', `${path}/${created.client_id}`)
   assert.deepEqual(deleted.body, { message: 'OAuth client deleted', client_id: created.client_id })
@@ -111,7 +156,10 @@ test('only administrators of its organization see an app', async () => {
   }
   const stranger = await keyOf({ user_id, org_id }, ['admin'])
   for (const method of ['GET', 'PUT', 'DELETE']) {
-    const { status, body: answer } = await service.send(method, `${path}/${created.client_id}`, { key: stranger, ...(method === 'PUT' ? { body: { name: 'x' } } : {}) })
+    const { status, body: answer } = await service.send(method, `${path}/${created.client_id}`, {
+      key: stranger,
+      ...(method === 'PUT' ? { body: { name: 'x' } } : {}),
+    })
     assert.equal(status, 404, method)
     assert.equal(answer.error.code, 'resource_not_found')
   }
@@ -121,14 +169,21 @@ test('only administrators of its organization see an app', async () => {
   assert.equal((await service.send('GET', path, { key: member })).status, 403)
   const narrow = await keyOf({ user_id: service.owner.user_id, org_id: service.owner.org_id }, ['read', 'write'])
   assert.equal((await service.send('GET', path, { key: narrow })).body.error.code, 'insufficient_scope')
-  for (const id of ['nope', 'x%00y', '%2e%2e', 'ä']) assert.equal((await service.send('GET', `${path}/${id}`)).status, 404, id)
+  for (const id of ['nope', 'x%00y', '%2e%2e', 'ä'])
+    assert.equal((await service.send('GET', `${path}/${id}`)).status, 404, id)
 })
 
 test('what is done to apps is audited', async () => {
   const { body: created } = await create()
   await service.send('PUT', `${path}/${created.client_id}`, { body: { name: 'Renamed' } })
   await service.send('DELETE', `${path}/${created.client_id}`)
-  const entries = await service.sql<{ action: string; actor: string }>`select action, actor from audit where target = ${created.client_id} order by id`
-  assert.deepEqual(entries.map(({ action }) => action), ['oauth_client.created', 'oauth_client.updated', 'oauth_client.deleted'])
+  const entries = await service.sql<{
+    action: string
+    actor: string
+  }>`select action, actor from audit where target = ${created.client_id} order by id`
+  assert.deepEqual(
+    entries.map(({ action }) => action),
+    ['oauth_client.created', 'oauth_client.updated', 'oauth_client.deleted'],
+  )
   assert.ok(entries.every(({ actor }) => actor === service.owner.user_id))
 })

@@ -76,7 +76,12 @@ export async function findConsent(sql: Sql, user_id: string, client_id: string):
 }
 
 /** Adds to what was allowed before; another organization starts anew. */
-export async function rememberConsent(tx: Sql, user_id: string, client_id: string, { org_id, scopes }: Consent): Promise<void> {
+export async function rememberConsent(
+  tx: Sql,
+  user_id: string,
+  client_id: string,
+  { org_id, scopes }: Consent,
+): Promise<void> {
   await tx`
     insert into oauth_consent as c (user_id, client_id, org_id, scopes)
     values (${user_id}, ${client_id}, ${org_id}, ${scopes})
@@ -135,28 +140,40 @@ export interface GrantOwner {
  * seen, and deleted, by the second statement.
  */
 export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefined> {
-  const [ended] = await deleteArtifacts(tx, await tx<GrantOwner>`
-    delete from oauth_grant where id = ${id} returning id, user_id, org_id, client_id`)
+  const [ended] = await deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant where id = ${id} returning id, user_id, org_id, client_id`,
+  )
   return ended
 }
 
 /** The same for one of a user's own. */
 export async function endGrantOf(tx: Sql, user_id: string, id: string): Promise<GrantOwner | undefined> {
-  const [ended] = await deleteArtifacts(tx, await tx<GrantOwner>`
-    delete from oauth_grant where id = ${id} and user_id = ${user_id} returning id, user_id, org_id, client_id`)
+  const [ended] = await deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant where id = ${id} and user_id = ${user_id} returning id, user_id, org_id, client_id`,
+  )
   return ended
 }
 
 /** Ends all grants of a user but `except`; returns those that ended. */
 export async function endGrantsOf(tx: Sql, user_id: string, except: string): Promise<GrantOwner[]> {
-  return deleteArtifacts(tx, await tx<GrantOwner>`
-    delete from oauth_grant where user_id = ${user_id} and id <> ${except} returning id, user_id, org_id, client_id`)
+  return deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant where user_id = ${user_id} and id <> ${except} returning id, user_id, org_id, client_id`,
+  )
 }
 
 /** Ends all grants of an app. */
 export async function endGrantsOfClient(tx: Sql, client_id: string): Promise<GrantOwner[]> {
-  return deleteArtifacts(tx, await tx<GrantOwner>`
-    delete from oauth_grant where client_id = ${client_id} returning id, user_id, org_id, client_id`)
+  return deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant where client_id = ${client_id} returning id, user_id, org_id, client_id`,
+  )
 }
 
 async function deleteArtifacts(tx: Sql, ended: GrantOwner[]): Promise<GrantOwner[]> {

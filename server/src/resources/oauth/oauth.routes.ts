@@ -27,7 +27,10 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   app.get('/oauth2/authorize/:uid', { exposeHeadRoute: false }, async (request, reply) => {
     await handOver(request, reply, { provider: (await server()).provider, cookie: 'resume' })
   })
-  for (const [path, bucket] of [['/oauth2/token', 'oauth.token'], ['/oauth2/revoke', 'oauth.revoke']] as const) {
+  for (const [path, bucket] of [
+    ['/oauth2/token', 'oauth.token'],
+    ['/oauth2/revoke', 'oauth.revoke'],
+  ] as const) {
     app.post(path, { bodyLimit: formBytesMax }, async (request, reply) => {
       const body = Buffer.isBuffer(request.body) ? request.body : undefined
       await count(reply, bucket, await clientSubject(context, request, body))
@@ -63,7 +66,12 @@ function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
 async function clientSubject({ sql }: Context, request: FastifyRequest, body: Buffer | undefined): Promise<string> {
   const posted = new URLSearchParams(body?.toString() ?? '').get('client_id')
   const basic = /^basic +([A-Za-z0-9+/=]{1,1024})$/i.exec(request.headers.authorization ?? '')?.[1]
-  const client_id = posted ?? Buffer.from(basic ?? '', 'base64').toString().split(':', 1)[0] ?? ''
+  const client_id =
+    posted ??
+    Buffer.from(basic ?? '', 'base64')
+      .toString()
+      .split(':', 1)[0] ??
+    ''
   const client = await findClient(sql, client_id)
   return `${client ? `client:${client.client_id}` : 'client'}@${addressSubject(request.ip)}`
 }

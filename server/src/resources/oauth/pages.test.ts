@@ -17,10 +17,15 @@ before(async () => {
 after(() => service.stop())
 
 /** A browser on the page where it is asked to let `client` in. */
-async function asked(client: TestClient = web, changes: Record<string, string> = {}): Promise<{ browser: Browser; page: BrowserPage; path: string }> {
+async function asked(
+  client: TestClient = web,
+  changes: Record<string, string> = {},
+): Promise<{ browser: Browser; page: BrowserPage; path: string }> {
   const browser = new Browser(service.url)
   const login = await browser.follow(await browser.get(driver.authorizeUrl(client, { prompt: 'consent', ...changes })))
-  const page = await browser.follow(await browser.submit(login, '/login', { email: 'bob@example.com', password: 'seven grey herons' }))
+  const page = await browser.follow(
+    await browser.submit(login, '/login', { email: 'bob@example.com', password: 'seven grey herons' }),
+  )
   return { browser, page, path: new URL(page.url).pathname }
 }
 
@@ -28,10 +33,16 @@ const grants = async () => (await service.sql`select 1 from oauth_grant`).length
 
 test('every page forbids scripts, frames, referrers, sniffing and caching', async () => {
   const { browser, page } = await asked()
-  const pages = [page, await browser.get('/login'), await new Browser(service.url).get('/login'), await browser.get(driver.authorizeUrl(web, { client_id: 'nobody' }))]
+  const pages = [
+    page,
+    await browser.get('/login'),
+    await new Browser(service.url).get('/login'),
+    await browser.get(driver.authorizeUrl(web, { client_id: 'nobody' })),
+  ]
   for (const { url, headers, html } of pages) {
     const policy = headers.get('content-security-policy') ?? ''
-    for (const part of ["default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) assert.ok(policy.includes(part), url)
+    for (const part of ["default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"])
+      assert.ok(policy.includes(part), url)
     assert.ok(!policy.includes('unsafe'), url)
     assert.equal(headers.get('x-frame-options'), 'DENY')
     assert.equal(headers.get('referrer-policy'), 'no-referrer')
@@ -44,7 +55,13 @@ test('every page forbids scripts, frames, referrers, sniffing and caching', asyn
 test('the page says which app asks, for what, as whom and where the answer goes', async () => {
   const client = await driver.client('dashboard', { scopes: ['read', 'admin'] })
   const { page } = await asked(client, { scope: 'read admin' })
-  for (const text of ['The dashboard app', 'dashboard.example', 'bob@example.com', 'See projects, agents and organizations', 'Do everything that you may do']) {
+  for (const text of [
+    'The dashboard app',
+    'dashboard.example',
+    'bob@example.com',
+    'See projects, agents and organizations',
+    'Do everything that you may do',
+  ]) {
     assert.ok(page.html.includes(text), text)
   }
   assert.ok(!page.html.includes('your own machine'))
@@ -65,7 +82,8 @@ test('a decision without the token of its own page, session and authorization co
   const before = await grants()
   const one = await asked()
   const two = await asked()
-  const tokenOf = ({ html }: BrowserPage) => /action="\/oauth2\/interaction[^>]*>\s*<input type="hidden" name="token" value="([^"]+)"/.exec(html)?.[1] ?? ''
+  const tokenOf = ({ html }: BrowserPage) =>
+    /action="\/oauth2\/interaction[^>]*>\s*<input type="hidden" name="token" value="([^"]+)"/.exec(html)?.[1] ?? ''
   const org_id = /name="org_id" value="([^"]+)"/.exec(one.page.html)?.[1] ?? ''
   assert.ok(tokenOf(one.page) && org_id)
   for (const token of ['', 'nope', tokenOf(two.page), tokenOf(one.page).slice(1)]) {
@@ -80,9 +98,20 @@ test('a decision without the token of its own page, session and authorization co
 
 test('a decision that another site sends is refused', async () => {
   const { browser, page, path } = await asked()
-  const token = /action="\/oauth2\/interaction[^>]*>\s*<input type="hidden" name="token" value="([^"]+)"/.exec(page.html)?.[1] ?? ''
+  const token =
+    /action="\/oauth2\/interaction[^>]*>\s*<input type="hidden" name="token" value="([^"]+)"/.exec(page.html)?.[1] ?? ''
   for (const site of ['cross-site', 'same-site']) {
-    assert.equal((await browser.post(path, { token, decision: 'allow' }, { 'sec-fetch-site': site, origin: 'https://evil.example' })).status, 403, site)
+    assert.equal(
+      (
+        await browser.post(
+          path,
+          { token, decision: 'allow' },
+          { 'sec-fetch-site': site, origin: 'https://evil.example' },
+        )
+      ).status,
+      403,
+      site,
+    )
   }
 })
 
@@ -98,7 +127,10 @@ test('another browser cannot finish an authorization, even with the session of i
 test('an authorization belongs to its path: the cookie of one does not open another', async () => {
   const one = await asked()
   const two = await asked()
-  const cookie = one.browser.cookies.filter(({ name }) => name.startsWith('cadre_oauth_interaction')).map(({ name, value }) => `${name}=${value}`).join('; ')
+  const cookie = one.browser.cookies
+    .filter(({ name }) => name.startsWith('cadre_oauth_interaction'))
+    .map(({ name, value }) => `${name}=${value}`)
+    .join('; ')
   const response = await fetch(`${service.url}${two.path}`, { redirect: 'manual', headers: { cookie } })
   assert.equal(response.status, 400)
 })
@@ -108,7 +140,9 @@ test('a user of several organizations says in which the app may work', async () 
   await service.sql`insert into member (org_id, user_id, role) values (${service.owner.org_id}, ${user_id}, 'viewer')`
   const browser = new Browser(service.url)
   const login = await browser.follow(await browser.get(driver.authorizeUrl(web)))
-  const page = await browser.follow(await browser.submit(login, '/login', { email: 'carol@example.com', password: 'seven grey herons' }))
+  const page = await browser.follow(
+    await browser.submit(login, '/login', { email: 'carol@example.com', password: 'seven grey herons' }),
+  )
   assert.match(page.html, /<select id="org_id"/)
   const { left } = await browser.follow(await browser.submit(page, /interaction/, { decision: 'allow', org_id }))
   const { body } = await driver.exchange(web, left?.searchParams.get('code') ?? '')
@@ -118,7 +152,10 @@ test('a user of several organizations says in which the app may work', async () 
   assert.equal(permissions.permissions.projects.write, true, 'the owner of her own organization')
 
   const strange = await browser.follow(await browser.get(driver.authorizeUrl(web, { prompt: 'consent' })))
-  const refused = await browser.submit(strange, /interaction/, { decision: 'allow', org_id: (await driver.user('dave@example.com', 'seven grey herons')).org_id })
+  const refused = await browser.submit(strange, /interaction/, {
+    decision: 'allow',
+    org_id: (await driver.user('dave@example.com', 'seven grey herons')).org_id,
+  })
   assert.equal(refused.status, 403)
 })
 
@@ -127,7 +164,9 @@ test('switching accounts signs out and comes back to the same authorization', as
   const login = await browser.follow(await browser.submit(page, '/logout', {}))
   assert.match(login.url, /\/login\?/)
   assert.equal(browser.cookie('cadre_session'), undefined)
-  const back = await browser.follow(await browser.submit(login, '/login', { email: service.owner.email, password: service.owner.password }))
+  const back = await browser.follow(
+    await browser.submit(login, '/login', { email: service.owner.email, password: service.owner.password }),
+  )
   assert.equal(new URL(back.url).pathname, path)
   assert.ok(back.html.includes(service.owner.email))
 })
@@ -137,7 +176,10 @@ test('a form never ends in a redirect that leaves us', async () => {
   const decided = await browser.submit(page, path, { decision: 'allow' })
   assert.equal(decided.status, 200)
   assert.equal(decided.headers.get('location'), null)
-  assert.match(decided.html, /http-equiv="refresh" content="0;url=http:\/\/127\.0\.0\.1:\d+\/oauth2\/authorize\/[\w-]+"/)
+  assert.match(
+    decided.html,
+    /http-equiv="refresh" content="0;url=http:\/\/127\.0\.0\.1:\d+\/oauth2\/authorize\/[\w-]+"/,
+  )
 })
 
 test('a session that ends before the decision takes the decision with it', async () => {

@@ -1,5 +1,11 @@
 import { timingSafeEqual, type JsonWebKey } from 'node:crypto'
-import Provider, { errors, type Client, type Configuration, type ErrorOut, type KoaContextWithOIDC } from 'oidc-provider'
+import Provider, {
+  errors,
+  type Client,
+  type Configuration,
+  type ErrorOut,
+  type KoaContextWithOIDC,
+} from 'oidc-provider'
 import { scopes } from '#contract/scopes.ts'
 import { lifetimes } from './lifetimes.ts'
 import { hashOf } from './oauth.queries.ts'

@@ -47,7 +47,11 @@ test('reuse that meets a refresh in flight leaves no survivor and no deadlock', 
   for (let round = 0; round < 10; round++) {
     const old = (await tokens()).refresh_token
     const current = (await driver.refresh(web, old)).body.refresh_token
-    const [refreshed, ...reused] = await Promise.all([driver.refresh(web, current), driver.refresh(web, old), driver.refresh(web, old)])
+    const [refreshed, ...reused] = await Promise.all([
+      driver.refresh(web, current),
+      driver.refresh(web, old),
+      driver.refresh(web, old),
+    ])
     assert.ok([refreshed, ...reused].every(isAnswered))
     if (refreshed.status !== 200) continue
     assert.equal(await driver.statusOf(refreshed.body.access_token), 401)
@@ -58,7 +62,10 @@ test('reuse that meets a refresh in flight leaves no survivor and no deadlock', 
 test('revoking an access token while its grant is refreshed leaves nothing alive', async () => {
   for (let round = 0; round < 10; round++) {
     const { access_token, refresh_token } = await tokens()
-    const [refreshed, revoked] = await Promise.all([driver.refresh(web, refresh_token), driver.revoke(web, access_token)])
+    const [refreshed, revoked] = await Promise.all([
+      driver.refresh(web, refresh_token),
+      driver.revoke(web, access_token),
+    ])
     assert.equal(revoked.status, 200)
     assert.ok(isAnswered(refreshed))
     assert.equal(await driver.statusOf(access_token), 401)
@@ -100,7 +107,10 @@ test('within the grace time a spent refresh token still works; after it, it ends
     const app = await elsewhere.client('web')
     const { refresh_token } = await elsewhere.tokens(app)
     const answers = await Promise.all(Array.from({ length: 4 }, () => elsewhere.refresh(app, refresh_token)))
-    assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
     await lenient.sql`update oauth_artifact set consumed_at = consumed_at - interval '61 seconds' where consumed_at is not null`
     assert.equal((await elsewhere.refresh(app, refresh_token)).body.error, 'invalid_grant')
     for (const { body } of answers) assert.equal(await elsewhere.statusOf(body.access_token), 401)

@@ -5,11 +5,14 @@ const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
  * http on a loopback address; without fragment, wildcard and user info; written as it will be compared.
  */
 export function redirectUriFault(uri: string, native: boolean): string | undefined {
-  if (!/^https?:\/\/[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri)) return 'must be an https URL (http for loopback addresses only)'
+  if (!/^https?:\/\/[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri))
+    return 'must be an https URL (http for loopback addresses only)'
   const url = URL.parse(uri)
   if (url === null) return 'must be a URL'
-  if (url.protocol === 'http:' && !loopbackHosts.has(url.hostname)) return 'must be an https URL (http for loopback addresses only)'
-  if (native && url.protocol === 'https:' && loopbackHosts.has(url.hostname)) return 'must use http on loopback addresses, as native apps do'
+  if (url.protocol === 'http:' && !loopbackHosts.has(url.hostname))
+    return 'must be an https URL (http for loopback addresses only)'
+  if (native && url.protocol === 'https:' && loopbackHosts.has(url.hostname))
+    return 'must use http on loopback addresses, as native apps do'
   if (uri.includes('#')) return 'must not have a fragment'
   if (uri.includes('*')) return 'must not have a wildcard'
   if (url.username !== '' || url.password !== '') return 'must not have user info'

@@ -93,25 +93,31 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
   return {
     ...unsupported,
     async upsert(id, { jti: _jti, iat: _iat, exp: _exp, grantId, ...payload }, expires_in) {
-      await query((sql) => sql`
+      await query(
+        (sql) => sql`
         insert into oauth_artifact (kind, id, grant_id, payload, expires_at)
         values (${kind}, ${hashOf(id)}, ${grantId ?? null}, ${jsonb(payload)}, now() + make_interval(secs => ${expires_in ?? 0}))
-        on conflict (kind, id) do update set payload = excluded.payload, expires_at = excluded.expires_at`)
+        on conflict (kind, id) do update set payload = excluded.payload, expires_at = excluded.expires_at`,
+      )
     },
     async find(id) {
       const hash = hashOf(id)
       if (underGrant.has(kind) && running()) {
-        await query((sql) => sql`
+        await query(
+          (sql) => sql`
           select 1 from oauth_grant
-          where id = (select grant_id from oauth_artifact where kind = ${kind} and id = ${hash}) for update`)
+          where id = (select grant_id from oauth_artifact where kind = ${kind} and id = ${hash}) for update`,
+        )
       }
-      const [row] = await query((sql) => sql<ArtifactRow>`
+      const [row] = await query(
+        (sql) => sql<ArtifactRow>`
         select payload, grant_id,
           floor(extract(epoch from now() - created_at))::int as age,
           ceil(extract(epoch from expires_at - now()))::int as remaining,
           coalesce(consumed_at <= now() - make_interval(secs => ${grace_seconds}), false) as spent
         from oauth_artifact
-        where kind = ${kind} and id = ${hash} and (expires_at > now() or ${spendable.has(kind)})`)
+        where kind = ${kind} and id = ${hash} and (expires_at > now() or ${spendable.has(kind)})`,
+      )
       if (!row) return undefined
       return {
         ...row.payload,
@@ -123,8 +129,10 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
     },
     async consume(id) {
       // Under the grant's lock nobody else can have spent it, except within the grace time, when the first time counts.
-      await query((sql) => sql`
-        update oauth_artifact set consumed_at = coalesce(consumed_at, now()) where kind = ${kind} and id = ${hashOf(id)}`)
+      await query(
+        (sql) => sql`
+        update oauth_artifact set consumed_at = coalesce(consumed_at, now()) where kind = ${kind} and id = ${hashOf(id)}`,
+      )
     },
     async destroy(id) {
       await query((sql) => sql`delete from oauth_artifact where kind = ${kind} and id = ${hashOf(id)}`)
@@ -143,12 +151,14 @@ function grants({ query, running }: Here): Adapter {
   return {
     ...unsupported,
     async find(id) {
-      const [row] = await query((sql) => sql<{ user_id: string; client_id: string; scopes: string[]; age: number }>`
+      const [row] = await query(
+        (sql) => sql<{ user_id: string; client_id: string; scopes: string[]; age: number }>`
         select g.user_id, g.client_id, g.scopes, floor(extract(epoch from now() - g.created_at))::int as age
         from oauth_grant g
         join member m on m.org_id = g.org_id and m.user_id = g.user_id
         join app_user u on u.id = g.user_id and u.disabled_at is null
-        where g.id = ${id} and g.expires_at > now()`)
+        where g.id = ${id} and g.expires_at > now()`,
+      )
       if (!row) return undefined
       return {
         jti: id,

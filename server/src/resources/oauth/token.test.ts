@@ -30,7 +30,10 @@ const tokens = (changes: Record<string, string | undefined> = {}) => driver.toke
 
 test('oauth4webapi: code with PKCE, refresh, use, revoke', async () => {
   const issuer = new URL(service.url)
-  const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure }))
+  const server = await oauth.processDiscoveryResponse(
+    issuer,
+    await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure }),
+  )
   const client: oauth.Client = { client_id: web.client_id }
   const authentication = oauth.ClientSecretPost(web.client_secret)
   const verifier = oauth.generateRandomCodeVerifier()
@@ -39,14 +42,23 @@ test('oauth4webapi: code with PKCE, refresh, use, revoke', async () => {
   const { left } = await driver.authorize(driver.authorizeUrl(web, { state, ...challenge }), { browser })
 
   const parameters = oauth.validateAuthResponse(server, client, left, state)
-  const request = oauth.authorizationCodeGrantRequest(server, client, authentication, parameters, web.redirect_uri, verifier, insecure)
+  const request = oauth.authorizationCodeGrantRequest(
+    server,
+    client,
+    authentication,
+    parameters,
+    web.redirect_uri,
+    verifier,
+    insecure,
+  )
   const first = await oauth.processAuthorizationCodeResponse(server, client, await request)
   assert.equal(first.token_type, 'bearer')
   assert.equal(first.expires_in, 3600)
   assert.equal(first.scope, 'read write')
   assert.equal(await driver.statusOf(first.access_token), 200)
 
-  const refresh = () => oauth.refreshTokenGrantRequest(server, client, authentication, first.refresh_token ?? '', insecure)
+  const refresh = () =>
+    oauth.refreshTokenGrantRequest(server, client, authentication, first.refresh_token ?? '', insecure)
   const second = await oauth.processRefreshTokenResponse(server, client, await refresh())
   assert.notEqual(second.refresh_token, first.refresh_token)
   assert.equal(await driver.statusOf(second.access_token), 200)
@@ -56,17 +68,31 @@ test('oauth4webapi: code with PKCE, refresh, use, revoke', async () => {
   await oauth.processRevocationResponse(revoked)
   assert.equal(await driver.statusOf(second.access_token), 401)
   const dead = oauth.refreshTokenGrantRequest(server, client, authentication, second.refresh_token ?? '', insecure)
-  await assert.rejects(async () => oauth.processRefreshTokenResponse(server, client, await dead), { error: 'invalid_grant' })
+  await assert.rejects(async () => oauth.processRefreshTokenResponse(server, client, await dead), {
+    error: 'invalid_grant',
+  })
 })
 
 test('openid-client: confidential by HTTP Basic, and a public app on a loopback port', async () => {
   const execute = [openid.allowInsecureRequests]
-  const confidential = await openid.discovery(new URL(service.url), web.client_id, web.client_secret, openid.ClientSecretBasic(web.client_secret), { algorithm: 'oauth2', execute })
+  const confidential = await openid.discovery(
+    new URL(service.url),
+    web.client_id,
+    web.client_secret,
+    openid.ClientSecretBasic(web.client_secret),
+    { algorithm: 'oauth2', execute },
+  )
   const go = async (config: openid.Configuration, redirect_uri: string) => {
     const pkceCodeVerifier = openid.randomPKCECodeVerifier()
     const expectedState = openid.randomState()
     const code_challenge = await openid.calculatePKCECodeChallenge(pkceCodeVerifier)
-    const url = openid.buildAuthorizationUrl(config, { redirect_uri, scope: 'read', state: expectedState, code_challenge, code_challenge_method: 'S256' })
+    const url = openid.buildAuthorizationUrl(config, {
+      redirect_uri,
+      scope: 'read',
+      state: expectedState,
+      code_challenge,
+      code_challenge_method: 'S256',
+    })
     const { left } = await driver.authorize(url.href, { browser })
     return openid.authorizationCodeGrant(config, left, { pkceCodeVerifier, expectedState })
   }
@@ -76,7 +102,10 @@ test('openid-client: confidential by HTTP Basic, and a public app on a loopback 
   assert.equal(await driver.statusOf(second.access_token), 401)
 
   await driver.client('cli', { redirect_uri: 'http://127.0.0.1/cb', native: true, isPublic: true })
-  const native = await openid.discovery(new URL(service.url), 'cli', undefined, openid.None(), { algorithm: 'oauth2', execute })
+  const native = await openid.discovery(new URL(service.url), 'cli', undefined, openid.None(), {
+    algorithm: 'oauth2',
+    execute,
+  })
   const third = await go(native, 'http://127.0.0.1:49152/cb')
   assert.equal(await driver.statusOf(third.access_token), 200)
   assert.ok((await openid.refreshTokenGrant(native, third.refresh_token ?? '')).refresh_token)
@@ -102,14 +131,19 @@ test('a code that is used twice revokes what it gave, and says so', async () => 
   assert.equal(again.body.error, 'invalid_grant')
   assert.equal(await driver.statusOf(given.access_token), 401)
   assert.equal((await driver.refresh(web, given.refresh_token)).body.error, 'invalid_grant')
-  const [entry] = await service.sql<{ detail: { reason: string } }>`select detail from audit where action = 'oauth_grant.revoked' order by id desc limit 1`
+  const [entry] = await service.sql<{
+    detail: { reason: string }
+  }>`select detail from audit where action = 'oauth_grant.revoked' order by id desc limit 1`
   assert.equal(entry?.detail.reason, 'code_replayed')
 })
 
 test('a code is of use only to its own app, with its own redirect URI, in its own minute', async () => {
   const fresh = await code()
   assert.equal((await driver.exchange(other, fresh, { redirect_uri: web.redirect_uri })).body.error, 'invalid_grant')
-  assert.equal((await driver.exchange(web, fresh, { redirect_uri: 'https://web.example/other' })).body.error, 'invalid_grant')
+  assert.equal(
+    (await driver.exchange(web, fresh, { redirect_uri: 'https://web.example/other' })).body.error,
+    'invalid_grant',
+  )
   assert.equal((await driver.exchange(web, fresh)).status, 200, 'a failed attempt of a stranger does not burn the code')
   assert.equal((await driver.exchange(web, 'nonsense')).body.error, 'invalid_grant')
   const late = await code()
@@ -119,7 +153,10 @@ test('a code is of use only to its own app, with its own redirect URI, in its ow
 
 test('PKCE cannot be downgraded: the verifier left out, another one, or one without a challenge', async () => {
   const code_verifier = 'v'.repeat(50)
-  const challenge = { code_challenge: createHash('sha256').update(code_verifier).digest('base64url'), code_challenge_method: 'S256' }
+  const challenge = {
+    code_challenge: createHash('sha256').update(code_verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+  }
   const challenged = await code(challenge)
   assert.equal((await driver.exchange(web, challenged)).body.error, 'invalid_grant')
   assert.equal((await driver.exchange(web, challenged, { code_verifier: 'w'.repeat(50) })).body.error, 'invalid_grant')
@@ -128,7 +165,8 @@ test('PKCE cannot be downgraded: the verifier left out, another one, or one with
 })
 
 test('apps authenticate in the form or by Basic, never both; faults are in the form of RFC 6749', async () => {
-  const token = (body: Record<string, string>, headers: Record<string, string> = {}) => driver.post('/oauth2/token', body, headers)
+  const token = (body: Record<string, string>, headers: Record<string, string> = {}) =>
+    driver.post('/oauth2/token', body, headers)
   const attempt = { grant_type: 'refresh_token', refresh_token: 'x' }
   const basic = (secret: string) => ({ authorization: `Basic ${Buffer.from(`web:${secret}`).toString('base64')}` })
 
@@ -136,28 +174,52 @@ test('apps authenticate in the form or by Basic, never both; faults are in the f
   assert.equal(wrong.status, 401)
   assert.equal(wrong.body.error, 'invalid_client')
   for (const client_id of ['nobody', 'nobody\u0000', 'x'.repeat(5000)]) {
-    assert.equal((await token({ ...attempt, client_id, client_secret: 'x' })).body.error, 'invalid_client', client_id.slice(0, 10))
+    assert.equal(
+      (await token({ ...attempt, client_id, client_secret: 'x' })).body.error,
+      'invalid_client',
+      client_id.slice(0, 10),
+    )
   }
-  assert.equal((await token({ ...attempt, client_id: 'web' })).body.error, 'invalid_client', 'a confidential app without its secret')
+  assert.equal(
+    (await token({ ...attempt, client_id: 'web' })).body.error,
+    'invalid_client',
+    'a confidential app without its secret',
+  )
   const wrongBasic = await token(attempt, basic('wrong'))
   assert.equal(wrongBasic.status, 401)
   assert.match(wrongBasic.headers.get('www-authenticate') ?? '', /^Basic/)
   assert.equal((await token(attempt, basic(web.client_secret))).body.error, 'invalid_grant', 'authenticated')
-  assert.equal((await token({ ...attempt, client_id: 'web', client_secret: web.client_secret }, basic(web.client_secret))).body.error, 'invalid_request')
+  assert.equal(
+    (await token({ ...attempt, client_id: 'web', client_secret: web.client_secret }, basic(web.client_secret))).body
+      .error,
+    'invalid_request',
+  )
 
   const own = { client_id: 'web', client_secret: web.client_secret }
   assert.equal((await token(own)).body.error, 'invalid_request')
-  assert.equal((await token({ ...own, grant_type: 'password', username: 'a', password: 'b' })).body.error, 'unsupported_grant_type')
+  assert.equal(
+    (await token({ ...own, grant_type: 'password', username: 'a', password: 'b' })).body.error,
+    'unsupported_grant_type',
+  )
   assert.equal((await token({ ...own, grant_type: 'client_credentials' })).body.error, 'unsupported_grant_type')
   assert.equal((await token({ ...own, grant_type: 'authorization_code' })).body.error, 'invalid_request')
 })
 
 test('bodies that are no form, too large or ambiguous are invalid_request', async () => {
   const raw = async (body: string, type: string) => {
-    const response = await fetch(`${service.url}/oauth2/token`, { method: 'POST', headers: { 'content-type': type }, body })
+    const response = await fetch(`${service.url}/oauth2/token`, {
+      method: 'POST',
+      headers: { 'content-type': type },
+      body,
+    })
     return { status: response.status, body: (await response.json()) as { error: string } }
   }
-  const own = new URLSearchParams({ grant_type: 'refresh_token', client_id: 'web', client_secret: web.client_secret, refresh_token: 'x' }).toString()
+  const own = new URLSearchParams({
+    grant_type: 'refresh_token',
+    client_id: 'web',
+    client_secret: web.client_secret,
+    refresh_token: 'x',
+  }).toString()
   const form = 'application/x-www-form-urlencoded'
   for (const [name, answer] of [
     ['json', await raw(JSON.stringify(Object.fromEntries(new URLSearchParams(own))), 'application/json')],
@@ -178,9 +240,14 @@ test('a refresh replaces the refresh token; scope may narrow for one access toke
   const first = await tokens()
   const narrowed = await driver.refresh(web, first.refresh_token, { scope: 'read' })
   assert.equal(narrowed.body.scope, 'read')
-  const { body: permissions } = await service.send('GET', '/api/v1/auth/permissions', { token: narrowed.body.access_token })
+  const { body: permissions } = await service.send('GET', '/api/v1/auth/permissions', {
+    token: narrowed.body.access_token,
+  })
   assert.deepEqual(permissions.scopes, ['read'])
-  assert.equal((await driver.refresh(web, narrowed.body.refresh_token, { scope: 'read write agents:read' })).body.error, 'invalid_scope')
+  assert.equal(
+    (await driver.refresh(web, narrowed.body.refresh_token, { scope: 'read write agents:read' })).body.error,
+    'invalid_scope',
+  )
   const next = await driver.refresh(web, narrowed.body.refresh_token)
   assert.equal(next.status, 200, 'a refusal does not spend the token')
   assert.equal(next.body.scope, 'read write', 'the refresh token keeps its scope (RFC 6749 §6)')
@@ -238,7 +305,10 @@ test('revoking: either token ends the grant, a stranger ends nothing, an unknown
   assert.equal((await driver.revoke(web, 'never-issued')).status, 200)
   assert.equal((await driver.revoke(other, given.access_token)).status, 200)
   assert.equal(await driver.statusOf(given.access_token), 200)
-  assert.equal((await driver.post('/oauth2/revoke', { client_id: 'web', client_secret: web.client_secret })).body.error, 'invalid_request')
+  assert.equal(
+    (await driver.post('/oauth2/revoke', { client_id: 'web', client_secret: web.client_secret })).body.error,
+    'invalid_request',
+  )
   assert.equal((await driver.revoke({ ...web, client_secret: 'wrong' }, given.access_token)).status, 401)
   const revoked = await driver.revoke(web, given.access_token, { token_type_hint: 'refresh_token' })
   assert.deepEqual(revoked.body, { message: 'Token revoked successfully' })
@@ -263,14 +333,32 @@ test('a user who was disabled or has left the organization gets no more tokens',
 test('nothing usable is stored: no code, token, cookie or secret is found in the database', async () => {
   const used = await code()
   const { body } = await driver.exchange(web, used)
-  const tables = ['oauth_artifact', 'oauth_grant', 'oauth_client', 'session', 'service_secret', 'audit', 'login_attempt', 'app_user']
+  const tables = [
+    'oauth_artifact',
+    'oauth_grant',
+    'oauth_client',
+    'session',
+    'service_secret',
+    'audit',
+    'login_attempt',
+    'app_user',
+  ]
   let dump = ''
   for (const table of tables) {
-    const [row] = await service.sql.query(`select string_agg(t::text, ' ') as text from ${table} t`).then(({ rows }) => rows)
+    const [row] = await service.sql
+      .query(`select string_agg(t::text, ' ') as text from ${table} t`)
+      .then(({ rows }) => rows)
     dump += row?.text ?? ''
   }
   const cookie = (browser.cookie('cadre_session') ?? '').split('.')[0] ?? ''
-  for (const secret of [used, body.access_token, body.refresh_token, web.client_secret, service.owner.password, cookie]) {
+  for (const secret of [
+    used,
+    body.access_token,
+    body.refresh_token,
+    web.client_secret,
+    service.owner.password,
+    cookie,
+  ]) {
     assert.ok(secret.length > 10 && !dump.includes(secret))
   }
   assert.ok(!dump.includes('"d":'), 'the signing key is encrypted')
@@ -289,6 +377,64 @@ test('a crash between spending and issuing undoes the spending', async () => {
   assert.equal((await driver.refresh(web, refresh_token)).status, 200)
 })
 
+test('whatever fails after the tokens are made, none of it has happened', async () => {
+  const { refresh_token } = await tokens()
+  await service.sql.script(`
+    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+    create trigger refuse before update on oauth_grant for each row execute function refuse()`)
+  const broken = await driver.refresh(web, refresh_token)
+  await service.sql.script('drop trigger refuse on oauth_grant; drop function refuse()')
+  assert.equal(broken.status, 500)
+  assert.equal(broken.body.error, 'server_error')
+  assert.equal((await driver.refresh(web, refresh_token)).status, 200)
+})
+
+test('a database that does not answer in time is temporarily_unavailable, and spends nothing', async () => {
+  const { refresh_token } = await tokens()
+  const [lock, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = service.sql.begin(async (tx) => {
+    await tx`select 1 from oauth_grant for update`
+    held.resolve()
+    await lock.promise
+  })
+  await held.promise
+  const late = await driver.refresh(web, refresh_token)
+  lock.resolve()
+  await holding
+  assert.equal(late.status, 503)
+  assert.equal(late.body.error, 'temporarily_unavailable')
+  assert.equal(late.headers.get('retry-after'), '1')
+  assert.equal((await driver.refresh(web, refresh_token)).status, 200)
+})
+
+test('pages of listed origins may read the answers, others may not', async () => {
+  const open = await startTestService({ CADRE_CORS_ORIGINS: 'https://spa.example' })
+  try {
+    const elsewhere = new OAuthDriver(open)
+    const app = await elsewhere.client('spa')
+    const allowed = async (path: string, origin: string) =>
+      (
+        await elsewhere.post(
+          path,
+          {
+            grant_type: 'refresh_token',
+            refresh_token: 'x',
+            token: 'x',
+            client_id: app.client_id,
+            client_secret: app.client_secret,
+          },
+          { origin },
+        )
+      ).headers.get('access-control-allow-origin')
+    for (const path of ['/oauth2/token', '/oauth2/revoke']) {
+      assert.equal(await allowed(path, 'https://spa.example'), 'https://spa.example')
+      assert.equal(await allowed(path, 'https://evil.example'), null)
+    }
+  } finally {
+    await open.stop()
+  }
+})
+
 test('expired rows are swept after a day, in batches, and nothing else is', async () => {
   const { sweepOAuth } = await import('./oauth.queries.ts')
   const { access_token, refresh_token } = await tokens()
@@ -296,7 +442,9 @@ test('expired rows are swept after a day, in batches, and nothing else is', asyn
     insert into oauth_artifact (kind, id, payload, expires_at)
     select 'AccessToken', decode(md5(n::text), 'hex'), '{}', now() - interval '25 hours' from generate_series(1, 1500) n`
   while ((await sweepOAuth(service.sql)) >= 1000) continue
-  const [left] = await service.sql<{ expired: number }>`select count(*) as expired from oauth_artifact where expires_at < now() - interval '1 day'`
+  const [left] = await service.sql<{
+    expired: number
+  }>`select count(*) as expired from oauth_artifact where expires_at < now() - interval '1 day'`
   assert.equal(left?.expired, 0)
   assert.equal(await driver.statusOf(access_token), 200)
   await service.sql`update oauth_artifact set expires_at = now() - interval '1 hour' where kind = 'AccessToken'`

@@ -22,7 +22,11 @@ export interface Origin {
 const userAgentMax = 500
 
 /** A new cookie session. `secret` is what the cookie carries, 256 random bits; only its SHA-256 is kept. */
-export async function insertSession(tx: Sql, user_id: string, from: Origin): Promise<{ session: SessionRow; secret: string }> {
+export async function insertSession(
+  tx: Sql,
+  user_id: string,
+  from: Origin,
+): Promise<{ session: SessionRow; secret: string }> {
   const secret = randomBytes(32).toString('base64url')
   const [session] = await tx<SessionRow>`
     insert into session (id, secret_hash, user_id, idle_expires_at, expires_at, ip, user_agent)

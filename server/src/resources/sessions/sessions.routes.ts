@@ -24,7 +24,12 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   handle(app, http, operations.listSessions, {
     run: async ({ sql, principal }) => {
       const sessions = await listSessions(sql, principal.user_id)
-      return { sessions: sessions.map(({ user_id: _, ...session }) => ({ ...session, is_current: session.id === principal.credential_id })) }
+      return {
+        sessions: sessions.map(({ user_id: _, ...session }) => ({
+          ...session,
+          is_current: session.id === principal.credential_id,
+        })),
+      }
     },
   })
 

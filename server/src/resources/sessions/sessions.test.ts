@@ -29,20 +29,40 @@ async function signIn(email: string): Promise<SignedIn> {
   return { cookie: `cadre_session=${value}`, id: answer.body.session.id }
 }
 
-const list = async (credential: { cookie: string } | { token: string }) => (await service.send('GET', '/api/v1/auth/sessions', credential)).body.sessions
+const list = async (credential: { cookie: string } | { token: string }) =>
+  (await service.send('GET', '/api/v1/auth/sessions', credential)).body.sessions
 
 test('sign-ins and apps are both sessions, the current one marked', async () => {
   await driver.user('ada@example.com', password)
   const signedIn = await signIn('ada@example.com')
   const { access_token } = await driver.tokens(web, {}, { email: 'ada@example.com', password })
   const { body: grant } = await service.send('GET', '/api/v1/auth/session', { token: access_token })
-  assert.deepEqual(Object.keys(grant).sort(), ['created_at', 'expires_at', 'id', 'ip_address', 'scopes', 'user_agent', 'user_id'])
+  assert.deepEqual(Object.keys(grant).sort(), [
+    'created_at',
+    'expires_at',
+    'id',
+    'ip_address',
+    'scopes',
+    'user_agent',
+    'user_id',
+  ])
   assert.deepEqual(grant.scopes, ['read', 'write'])
 
   const sessions = await list({ token: access_token })
   assert.equal(sessions.length, 3, 'the sign-in, the browser of the authorization, the app')
-  assert.deepEqual(Object.keys(sessions[0]).sort(), ['created_at', 'expires_at', 'id', 'ip_address', 'is_current', 'last_activity', 'user_agent'])
-  assert.deepEqual(sessions.filter((session: { is_current: boolean }) => session.is_current).map(({ id }: { id: string }) => id), [grant.id])
+  assert.deepEqual(Object.keys(sessions[0]).sort(), [
+    'created_at',
+    'expires_at',
+    'id',
+    'ip_address',
+    'is_current',
+    'last_activity',
+    'user_agent',
+  ])
+  assert.deepEqual(
+    sessions.filter((session: { is_current: boolean }) => session.is_current).map(({ id }: { id: string }) => id),
+    [grant.id],
+  )
   const mine = (await list(signedIn)).find(({ id }: { id: string }) => id === signedIn.id)
   assert.equal(mine.is_current, true)
   assert.equal(mine.user_agent, 'browser of ada@example.com')
@@ -55,7 +75,11 @@ test('a grant as a session: expires with its refresh token, seen where it was la
   await service.sql`update oauth_grant set expires_at = now() + interval '1 day', ip = '203.0.113.7'`
   const before = (await service.send('GET', '/api/v1/auth/session', { token: access_token })).body
   assert.equal(before.ip_address, '203.0.113.7')
-  await driver.post('/oauth2/token', { grant_type: 'refresh_token', refresh_token, client_id: web.client_id, client_secret: web.client_secret }, { 'user-agent': 'backend 1.0' })
+  await driver.post(
+    '/oauth2/token',
+    { grant_type: 'refresh_token', refresh_token, client_id: web.client_id, client_secret: web.client_secret },
+    { 'user-agent': 'backend 1.0' },
+  )
   const after = (await service.send('GET', '/api/v1/auth/session', { token: access_token })).body
   assert.equal(after.id, before.id)
   assert.equal(after.ip_address, '127.0.0.1')
@@ -102,7 +126,8 @@ test('ending all others keeps the one that asks', async () => {
   const { access_token } = await driver.tokens(web, {}, { email: 'hedy@example.com', password })
   const { body } = await service.send('DELETE', '/api/v1/auth/sessions', { token: access_token })
   assert.deepEqual(body, { message: 'All other sessions revoked', revoked_count: 3 })
-  for (const { cookie } of [here, there]) assert.equal((await service.send('GET', '/api/v1/auth/user', { cookie })).status, 401)
+  for (const { cookie } of [here, there])
+    assert.equal((await service.send('GET', '/api/v1/auth/user', { cookie })).status, 401)
   assert.equal((await list({ token: access_token })).length, 1)
   assert.equal((await service.send('DELETE', '/api/v1/auth/sessions', { token: access_token })).body.revoked_count, 0)
 })
@@ -112,8 +137,17 @@ test('the sessions of others, and what is no session, do not exist', async () =>
   const rosa = await signIn('rosa@example.com')
   const owner = await driver.tokens(web)
   const { body: other } = await service.send('GET', '/api/v1/auth/session', { token: owner.access_token })
-  for (const id of [other.id, 'sess_00000000000000000000000000', 'nope', `user_${other.id.slice(5)}`, '%00', "'; drop table session"]) {
-    const { status, body } = await service.send('DELETE', `/api/v1/auth/sessions/${encodeURI(id)}`, { cookie: rosa.cookie })
+  for (const id of [
+    other.id,
+    'sess_00000000000000000000000000',
+    'nope',
+    `user_${other.id.slice(5)}`,
+    '%00',
+    "'; drop table session",
+  ]) {
+    const { status, body } = await service.send('DELETE', `/api/v1/auth/sessions/${encodeURI(id)}`, {
+      cookie: rosa.cookie,
+    })
     assert.equal(status, 404, id)
     assert.equal(body.error.details?.resource_type ?? 'session', 'session')
   }
@@ -121,7 +155,12 @@ test('the sessions of others, and what is no session, do not exist', async () =>
 })
 
 test('keys have no session', async () => {
-  for (const [method, path] of [['GET', 'session'], ['GET', 'sessions'], ['DELETE', 'sessions'], ['DELETE', 'sessions/sess_00000000000000000000000000']] as const) {
+  for (const [method, path] of [
+    ['GET', 'session'],
+    ['GET', 'sessions'],
+    ['DELETE', 'sessions'],
+    ['DELETE', 'sessions/sess_00000000000000000000000000'],
+  ] as const) {
     const { status, body } = await service.send(method, `/api/v1/auth/${path}`)
     assert.equal(status, 403, path)
     assert.equal(body.error.code, 'insufficient_permissions')
@@ -144,11 +183,14 @@ test('what ends is audited with who ended it and why', async () => {
   await service.send('DELETE', `/api/v1/auth/sessions/${id}`, { cookie })
   const entries = await service.sql<{ action: string; target: string; detail: object }>`
     select action, target, detail from audit where target in (${grant.id}, ${id}) order by id`
-  assert.deepEqual(entries.map(({ action, target }) => [action, target]), [
-    ['session.created', id],
-    ['oauth_grant.created', grant.id],
-    ['oauth_grant.revoked', grant.id],
-    ['session.ended', id],
-  ])
+  assert.deepEqual(
+    entries.map(({ action, target }) => [action, target]),
+    [
+      ['session.created', id],
+      ['oauth_grant.created', grant.id],
+      ['oauth_grant.revoked', grant.id],
+      ['session.ended', id],
+    ],
+  )
   assert.deepEqual(entries[2]?.detail, { reason: 'ended_by_user', client_id: 'web' })
 })

@@ -21,12 +21,22 @@ export async function signUp(
   return sql.begin(async (tx) => {
     const user = await insertUser(tx, { email, name: name.normalize('NFC'), password_hash })
     if (!user) {
-      throw new Problem('resource_conflict', { resource_type: 'user', conflicting_field: 'email', conflicting_value: email }, {
-        message: 'There is an account with this e-mail address.',
-      })
+      throw new Problem(
+        'resource_conflict',
+        { resource_type: 'user', conflicting_field: 'email', conflicting_value: email },
+        {
+          message: 'There is an account with this e-mail address.',
+        },
+      )
     }
     const organization = await insertOrganization(tx, `${user.name}'s organization`, user.id)
-    await recordAudit(tx, { org_id: organization.id, actor: user.id, action: 'user.created', target: user.id, request_id: from.request_id })
+    await recordAudit(tx, {
+      org_id: organization.id,
+      actor: user.id,
+      action: 'user.created',
+      target: user.id,
+      request_id: from.request_id,
+    })
     const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from)
     if (!signedIn) throw new Error('an account that was just made can sign in')
     return signedIn
@@ -45,7 +55,11 @@ export interface PasswordChange {
  * Changes a password and ends all other sessions and grants of the user (decision D65); returns how many. Throws
  * `validation_error` where either password is not accepted, and like signing in after too many wrong ones.
  */
-export async function changePassword({ sql, passwords }: SignInContext, change: PasswordChange, from: Origin & { request_id: string }): Promise<number> {
+export async function changePassword(
+  { sql, passwords }: SignInContext,
+  change: PasswordChange,
+  from: Origin & { request_id: string },
+): Promise<number> {
   const known = await findCredentials(sql, change.user_id)
   if (!known) throw new Problem('unauthorized')
   refuseFault('new_password', passwordFault(change.new_password, known.email))
@@ -75,7 +89,12 @@ async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<
 }
 
 /** Somebody who is signed in hears which field is wrong, not that they are not signed in. */
-async function checkCurrent(context: SignInContext, known: SignInRow, password: string, from: Origin): Promise<SignInRow> {
+async function checkCurrent(
+  context: SignInContext,
+  known: SignInRow,
+  password: string,
+  from: Origin,
+): Promise<SignInRow> {
   try {
     return await checkPassword(context, { email: known.email, find: async () => known }, password, from)
   } catch (error) {

@@ -27,7 +27,11 @@ test('one signs in on a page, and goes on to where one wanted to', async () => {
   assert.equal(answer.status, 303)
   assert.equal(answer.headers.get('location'), '/projects?sort=name#top')
   assert.ok(browser.cookie('cadre_session'))
-  assert.equal((await browser.get('/login?return_to=/projects')).headers.get('location'), '/projects', 'who is signed in goes on at once')
+  assert.equal(
+    (await browser.get('/login?return_to=/projects')).headers.get('location'),
+    '/projects',
+    'who is signed in goes on at once',
+  )
   const signedIn = await browser.get('/login')
   assert.match(signedIn.html, /You are signed in/)
   const out = await browser.submit(signedIn, '/logout', {})
@@ -37,16 +41,39 @@ test('one signs in on a page, and goes on to where one wanted to', async () => {
 
 test('nobody is sent to another site after signing in', async () => {
   for (const path of [
-    'https://evil.example/', '//evil.example/', '/\\evil.example/', '\\\\evil.example/', '/\t/evil.example', '/%09/evil.example', '/\n/evil.example', ' //evil.example',
-    '///evil.example', 'javascript:alert(1)', 'evil.example', '/..//evil.example', '/.//evil.example', '/a/..//evil.example', 'http:evil.example', '/\u0000/evil.example', `/${'x'.repeat(3000)}`,
+    'https://evil.example/',
+    '//evil.example/',
+    '/\\evil.example/',
+    '\\\\evil.example/',
+    '/\t/evil.example',
+    '/%09/evil.example',
+    '/\n/evil.example',
+    ' //evil.example',
+    '///evil.example',
+    'javascript:alert(1)',
+    'evil.example',
+    '/..//evil.example',
+    '/.//evil.example',
+    '/a/..//evil.example',
+    'http:evil.example',
+    '/\u0000/evil.example',
+    `/${'x'.repeat(3000)}`,
   ]) {
     const { browser, page } = await open(`/login?${new URLSearchParams({ return_to: path })}`)
     const answer = await browser.submit(page, '/login', { email, password })
     const onward = new URL(answer.headers.get('location') ?? '/', service.url)
     assert.equal(onward.origin, service.url, path)
     assert.ok(!(answer.headers.get('location') ?? '').startsWith('//'), path)
-    const forged = await browser.post('/login', { token: /name="token" value="([^"]+)"/.exec(page.html)?.[1] ?? '', email, password, return_to: path })
-    assert.ok(forged.status === 400 || new URL(forged.headers.get('location') ?? '/', service.url).origin === service.url, path)
+    const forged = await browser.post('/login', {
+      token: /name="token" value="([^"]+)"/.exec(page.html)?.[1] ?? '',
+      email,
+      password,
+      return_to: path,
+    })
+    assert.ok(
+      forged.status === 400 || new URL(forged.headers.get('location') ?? '/', service.url).origin === service.url,
+      path,
+    )
     assert.ok(!(forged.headers.get('location') ?? '').startsWith('//'), path)
   }
 })
@@ -63,11 +90,15 @@ test('a form of another browser, of nobody or of another site signs nobody in', 
     [browser, { token: `${token}x` }, {}],
     [browser, { token }, { 'sec-fetch-site': 'cross-site' }],
   ] as const) {
-    const answer = await who.post('/login', { email, password, ...fields } as Record<string, string>, headers)
+    const answer = await who.post('/login', { email, password, ...fields }, headers)
     assert.equal(answer.status, 403)
     assert.equal(who.cookie('cadre_session'), undefined)
   }
-  assert.equal((await browser.post('/login', { token, email, password }, { 'sec-fetch-site': 'same-origin', origin: 'null' })).status, 303)
+  assert.equal(
+    (await browser.post('/login', { token, email, password }, { 'sec-fetch-site': 'same-origin', origin: 'null' }))
+      .status,
+    303,
+  )
 })
 
 test('what went wrong is said on the page, read out, and the address is kept', async () => {
@@ -98,17 +129,32 @@ test('an account is made on a page; faults stand beside their fields', async () 
   assert.equal(faulty.status, 400)
   assert.match(faulty.html, /id="email-fault">E-mail address must be a valid email/)
   assert.match(faulty.html, /value="Bo"/)
-  const weak = await browser.submit(faulty, '/signup', { name: 'Bo', email: 'bo@example.com', password: 'password1234' })
+  const weak = await browser.submit(faulty, '/signup', {
+    name: 'Bo',
+    email: 'bo@example.com',
+    password: 'password1234',
+  })
   assert.match(weak.html, /id="password-fault">Password is one of the most common passwords\./)
-  assert.match(weak.html, /<input id="password"[^>]*aria-describedby="password-fault password-hint"[^>]*aria-invalid="true"/)
-  const made = await browser.submit(weak, '/signup', { name: 'Bo', email: 'bo@example.com', password: 'nine black swans' })
+  assert.match(
+    weak.html,
+    /<input id="password"[^>]*aria-describedby="password-fault password-hint"[^>]*aria-invalid="true"/,
+  )
+  const made = await browser.submit(weak, '/signup', {
+    name: 'Bo',
+    email: 'bo@example.com',
+    password: 'nine black swans',
+  })
   assert.equal(made.headers.get('location'), '/welcome')
   assert.ok(browser.cookie('cadre_session'))
-  const taken = await browser.submit(page, '/signup', { name: 'Bo', email: 'BO@example.com', password: 'nine black swans' })
+  const taken = await browser.submit(page, '/signup', {
+    name: 'Bo',
+    email: 'BO@example.com',
+    password: 'nine black swans',
+  })
   assert.equal(taken.status, 409)
 })
 
-test('signing out needs the form of one\'s own session', async () => {
+test("signing out needs the form of one's own session", async () => {
   const { browser, page } = await open()
   await browser.submit(page, '/login', { email, password })
   assert.equal((await browser.post('/logout', { token: 'nope' })).status, 403)

@@ -3,7 +3,15 @@ import { bounds } from '#contract/limits.ts'
 import { invalid, Problem, type Issue } from '#contract/problems.ts'
 import { NewAccount } from '#contract/users.ts'
 import type { Context } from '../../context.ts'
-import { answerWithPages, checkFormOrigin, formBytesMax, isOwnForm, preSessionOf, readForm, safePath } from '../../http/forms.ts'
+import {
+  answerWithPages,
+  checkFormOrigin,
+  formBytesMax,
+  isOwnForm,
+  preSessionOf,
+  readForm,
+  safePath,
+} from '../../http/forms.ts'
 import { formTokens, type FormTokens } from '../../http/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { toProblem } from '../../http/errors.ts'
@@ -81,11 +89,18 @@ async function submitSignIn(pages: Pages, request: FastifyRequest, reply: Fastif
   checkFormOrigin(request)
   const { token, email = '', password = '', return_to: wanted } = readForm(request)
   const return_to = safePath(wanted, home)
-  const again = (status: number, fault: string): Promise<FastifyReply> => sendSignIn(pages, request, reply, { return_to, email, fault, status })
-  if (!isOwnForm(pages.tokens, 'login', token, request)) return again(403, 'The form had expired. Please sign in again.')
+  const again = (status: number, fault: string): Promise<FastifyReply> =>
+    sendSignIn(pages, request, reply, { return_to, email, fault, status })
+  if (!isOwnForm(pages.tokens, 'login', token, request))
+    return again(403, 'The form had expired. Please sign in again.')
   try {
     await countForm(pages, request)
-    return finish(pages, reply, await signIn(pages.signing, email.slice(0, 254), password.slice(0, 1024), signInFrom(request)), return_to)
+    return finish(
+      pages,
+      reply,
+      await signIn(pages.signing, email.slice(0, 254), password.slice(0, 1024), signInFrom(request)),
+      return_to,
+    )
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status === 500) throw error
@@ -95,14 +110,23 @@ async function submitSignIn(pages: Pages, request: FastifyRequest, reply: Fastif
 
 async function showSignUp(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { return_to } = request.query as { return_to?: unknown }
-  return sendSignUp(pages, request, reply, { return_to: safePath(typeof return_to === 'string' ? return_to : undefined, home) })
+  return sendSignUp(pages, request, reply, {
+    return_to: safePath(typeof return_to === 'string' ? return_to : undefined, home),
+  })
 }
 
 async function sendSignUp(
   { tokens, secure }: Pages,
   request: FastifyRequest,
   reply: FastifyReply,
-  shown: { return_to: string; email?: string; name?: string; issues?: readonly Issue[]; fault?: string; status?: number },
+  shown: {
+    return_to: string
+    email?: string
+    name?: string
+    issues?: readonly Issue[]
+    fault?: string
+    status?: number
+  },
 ): Promise<FastifyReply> {
   const token = tokens.issue('signup', preSessionOf(request, reply, secure()))
   return sendPage(reply, signUpPage({ ...shown, token }), shown.status)
@@ -113,7 +137,14 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
   const { token, email = '', password = '', name = '', return_to: wanted } = readForm(request)
   const return_to = safePath(wanted, home)
   const again = (status: number, fault: string, issues: readonly Issue[] = []): Promise<FastifyReply> =>
-    sendSignUp(pages, request, reply, { return_to, email, name: name.slice(0, bounds.user_name), fault, issues, status })
+    sendSignUp(pages, request, reply, {
+      return_to,
+      email,
+      name: name.slice(0, bounds.user_name),
+      fault,
+      issues,
+      status,
+    })
   if (!isOwnForm(pages.tokens, 'signup', token, request)) return again(403, 'The form had expired. Please try again.')
   try {
     await countForm(pages, request)
@@ -124,7 +155,8 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status === 500) throw error
-    const issues = problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
+    const issues =
+      problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
     return again(problem.status, issues.length > 0 ? 'Please look at what is marked below.' : sentence(problem), issues)
   }
 }
@@ -141,7 +173,9 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
   const { token, return_to } = readForm(request)
   const user = await signedInUser(pages, request)
   if (user && !pages.tokens.verify(token, 'logout', user.session_id)) {
-    throw new Problem('insufficient_permissions', undefined, { message: 'The form had expired. Go back and try again.' })
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'The form had expired. Go back and try again.',
+    })
   }
   const secret = readSessionCookie(request)
   if (secret !== undefined) await endSessionOfCookie(pages.context.sql, secret)
@@ -167,7 +201,12 @@ async function countForm({ http }: Pages, request: FastifyRequest): Promise<void
 
 /** What is known about whoever signs in, beside the password. */
 export function signInFrom(request: FastifyRequest): SignInFrom {
-  return { ip: request.ip, user_agent: request.headers['user-agent'] ?? '', request_id: request.id, replaces: readSessionCookie(request) }
+  return {
+    ip: request.ip,
+    user_agent: request.headers['user-agent'] ?? '',
+    request_id: request.id,
+    replaces: readSessionCookie(request),
+  }
 }
 
 function sentence(problem: Problem): string {

@@ -21,7 +21,8 @@ beforeEach(() => service.sql`delete from login_attempt`)
 
 const login = (body: object = { email, password }, headers: Record<string, string> = {}): Promise<Reply> =>
   service.send('POST', '/api/v1/auth/login', { key: null, body, headers })
-const cookieOf = ({ headers }: Reply): Cookie => parseCookie(headers.getSetCookie().find((text) => text.startsWith('cadre_session=')) ?? '')
+const cookieOf = ({ headers }: Reply): Cookie =>
+  parseCookie(headers.getSetCookie().find((text) => text.startsWith('cadre_session=')) ?? '')
 const signedIn = async (): Promise<string> => `cadre_session=${cookieOf(await login()).value}`
 const get = (cookie: string, path = '/api/v1/auth/session'): Promise<Reply> => service.send('GET', path, { cookie })
 
@@ -29,7 +30,15 @@ test('signing in gives user, session and a cookie with the right flags', async (
   const answer = await login()
   assert.equal(answer.status, 200)
   assert.equal(answer.body.user.id, user_id)
-  assert.deepEqual(Object.keys(answer.body.session).sort(), ['created_at', 'expires_at', 'id', 'ip_address', 'scopes', 'user_agent', 'user_id'])
+  assert.deepEqual(Object.keys(answer.body.session).sort(), [
+    'created_at',
+    'expires_at',
+    'id',
+    'ip_address',
+    'scopes',
+    'user_agent',
+    'user_id',
+  ])
   assert.ok(answer.body.session.scopes.includes('admin'), 'the owner of an own organization')
   const { text, value } = cookieOf(answer)
   assert.match(text, /; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/)
@@ -45,14 +54,26 @@ test('the cookies are Secure wherever the service is reached by https, and nothi
   try {
     const send = sender(localUrl(https), https.owner.api_key)
     const { email, password, oauth_client_id } = https.owner
-    assert.match(cookieOf(await send('POST', '/api/v1/auth/login', { key: null, body: { email, password } })).text, /; Secure/)
-    const query = { client_id: oauth_client_id, redirect_uri: 'https://client.example/cb', response_type: 'code', scope: 'read', state: 'x' }
+    assert.match(
+      cookieOf(await send('POST', '/api/v1/auth/login', { key: null, body: { email, password } })).text,
+      /; Secure/,
+    )
+    const query = {
+      client_id: oauth_client_id,
+      redirect_uri: 'https://client.example/cb',
+      response_type: 'code',
+      scope: 'read',
+      state: 'x',
+    }
     const started = await send('GET', `/oauth2/authorize?${new URLSearchParams(query)}`, { key: null })
     assert.equal(started.status, 303)
     const cookies = started.headers.getSetCookie()
     assert.equal(cookies.length, 4)
     for (const cookie of cookies) assert.match(cookie, /; secure; httponly$/)
-    assert.equal((await send('GET', '/.well-known/oauth-authorization-server', { key: null })).body.token_endpoint, 'https://cadre.example/oauth2/token')
+    assert.equal(
+      (await send('GET', '/.well-known/oauth-authorization-server', { key: null })).body.token_endpoint,
+      'https://cadre.example/oauth2/token',
+    )
   } finally {
     await https.stop()
   }
@@ -109,7 +130,9 @@ test('twenty failures of an account in an hour from wherever, a hundred from an 
 })
 
 test('guesses that come together are not let through together', async () => {
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => login({ email, password: `wrong wrong ${i}` })))
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => login({ email, password: `wrong wrong ${i}` })),
+  )
   assert.equal(answers.filter(({ status }) => status === 401).length, 5)
   assert.equal(answers.filter(({ status }) => status === 429).length, 15)
 })
@@ -129,7 +152,14 @@ test('a cookie whose signature is wrong, missing or moved is worth nothing', asy
   const other = await signedIn()
   const [value = '', signature = ''] = cookie.split('.')
   const [otherValue = ''] = other.split('.')
-  for (const tampered of [value, `${value}.`, `${value}.x${signature.slice(1)}`, `${otherValue}.${signature}`, `${value.slice(0, -1)}.${signature}`, `${value}%00.${signature}`]) {
+  for (const tampered of [
+    value,
+    `${value}.`,
+    `${value}.x${signature.slice(1)}`,
+    `${otherValue}.${signature}`,
+    `${value.slice(0, -1)}.${signature}`,
+    `${value}%00.${signature}`,
+  ]) {
     const { status, body } = await get(tampered)
     assert.equal(status, 401, tampered)
     assert.equal(body.error.code, 'unauthorized')
@@ -159,7 +189,8 @@ test('a session ends after a week without use, and after 30 days', async () => {
 
 test('requests that other sites send with the cookie are refused, whatever they may read', async () => {
   const cookie = await signedIn()
-  const change = (headers: Record<string, string>) => service.send('PUT', '/api/v1/auth/user', { cookie, headers, body: { name: 'Ada' } })
+  const change = (headers: Record<string, string>) =>
+    service.send('PUT', '/api/v1/auth/user', { cookie, headers, body: { name: 'Ada' } })
   const own = service.url
   for (const [headers, status] of [
     [{}, 200],
@@ -179,8 +210,16 @@ test('requests that other sites send with the cookie are refused, whatever they 
     assert.equal(answer.status, status, JSON.stringify(headers))
     if (status === 403) assert.equal(answer.body.error.code, 'insufficient_permissions')
   }
-  assert.equal((await login({ email, password }, { 'sec-fetch-site': 'cross-site' })).status, 403, 'nobody is signed in by another site')
-  const form = await service.send('PUT', '/api/v1/auth/user', { cookie, headers: { 'content-type': 'text/plain' }, body: '{"name":"x"}' })
+  assert.equal(
+    (await login({ email, password }, { 'sec-fetch-site': 'cross-site' })).status,
+    403,
+    'nobody is signed in by another site',
+  )
+  const form = await service.send('PUT', '/api/v1/auth/user', {
+    cookie,
+    headers: { 'content-type': 'text/plain' },
+    body: '{"name":"x"}',
+  })
   assert.equal(form.status, 400)
 })
 
@@ -195,11 +234,22 @@ test('a password change ends all other sessions and grants, and the old password
 
   const wrong = await change({ current_password: 'not the password', new_password: 'eight white storks' })
   assert.equal(wrong.status, 400)
-  assert.deepEqual([wrong.body.error.details[0].field, wrong.body.error.details[0].code], ['current_password', 'invalid_choice'])
+  assert.deepEqual(
+    [wrong.body.error.details[0].field, wrong.body.error.details[0].code],
+    ['current_password', 'invalid_choice'],
+  )
   assert.ok(!JSON.stringify(wrong.body).includes('not the password'))
-  for (const [new_password, code] of [['short', 'too_short'], ['x9 '.repeat(43), 'too_long'], ['carol@example.com', 'invalid_choice'], ['password1234', 'invalid_choice']] as const) {
+  for (const [new_password, code] of [
+    ['short', 'too_short'],
+    ['x9 '.repeat(43), 'too_long'],
+    ['carol@example.com', 'invalid_choice'],
+    ['password1234', 'invalid_choice'],
+  ] as const) {
     const refused = await change({ current_password: password, new_password })
-    assert.deepEqual([refused.status, refused.body.error.details[0].field, refused.body.error.details[0].code], [400, 'new_password', code])
+    assert.deepEqual(
+      [refused.status, refused.body.error.details[0].field, refused.body.error.details[0].code],
+      [400, 'new_password', code],
+    )
   }
   assert.equal((await get(second)).status, 200)
 
@@ -218,7 +268,11 @@ test('a password change ends all other sessions and grants, and the old password
 
 test('somebody at a signed-in browser cannot guess the password without end', async () => {
   const cookie = await signedIn()
-  const guess = (i: number) => service.send('PUT', '/api/v1/auth/password', { cookie, body: { current_password: `guess number ${i}`, new_password: 'eight white storks' } })
+  const guess = (i: number) =>
+    service.send('PUT', '/api/v1/auth/password', {
+      cookie,
+      body: { current_password: `guess number ${i}`, new_password: 'eight white storks' },
+    })
   for (let i = 0; i < 5; i++) assert.equal((await guess(i)).status, 400)
   assert.equal((await guess(5)).status, 429)
 })
@@ -240,13 +294,26 @@ test('an account is made with an organization of its own, where everybody may', 
   const cookie = `cadre_session=${cookieOf(answer).value}`
   const { body: user } = await get(cookie, '/api/v1/auth/user')
   assert.equal(user.name, 'New Person')
-  assert.deepEqual(user.organizations.map(({ name, role }: { name: string; role: string }) => [name, role]), [["New Person's organization", 'owner']])
+  assert.deepEqual(
+    user.organizations.map(({ name, role }: { name: string; role: string }) => [name, role]),
+    [["New Person's organization", 'owner']],
+  )
 
-  const taken = await service.send('POST', '/api/v1/auth/signup', { key: null, body: { ...account, email: 'NEW@example.com' } })
+  const taken = await service.send('POST', '/api/v1/auth/signup', {
+    key: null,
+    body: { ...account, email: 'NEW@example.com' },
+  })
   assert.equal(taken.status, 409)
   assert.equal(taken.body.error.details.conflicting_field, 'email')
-  for (const [changes, field] of [[{ email: 'no address' }, 'email'], [{ password: 'short' }, 'password'], [{ name: '' }, 'name']] as const) {
-    const { status, body } = await service.send('POST', '/api/v1/auth/signup', { key: null, body: { ...account, email: 'x@example.com', ...changes } })
+  for (const [changes, field] of [
+    [{ email: 'no address' }, 'email'],
+    [{ password: 'short' }, 'password'],
+    [{ name: '' }, 'name'],
+  ] as const) {
+    const { status, body } = await service.send('POST', '/api/v1/auth/signup', {
+      key: null,
+      body: { ...account, email: 'x@example.com', ...changes },
+    })
     assert.equal(status, 400)
     assert.equal(body.error.details[0].field, field)
     assert.ok(!JSON.stringify(body).includes(account.password))
@@ -255,7 +322,9 @@ test('an account is made with an organization of its own, where everybody may', 
 
 test('of accounts made at once for one address exactly one comes to be', async () => {
   const account = { email: 'race@example.com', password: 'nine black swans', name: 'Racer' }
-  const answers = await Promise.all(Array.from({ length: 6 }, () => service.send('POST', '/api/v1/auth/signup', { key: null, body: account })))
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => service.send('POST', '/api/v1/auth/signup', { key: null, body: account })),
+  )
   assert.equal(answers.filter(({ status }) => status === 201).length, 1)
   assert.equal(answers.filter(({ status }) => status === 409).length, 5)
 })
@@ -263,7 +332,10 @@ test('of accounts made at once for one address exactly one comes to be', async (
 test('by default accounts are made by invitation', async () => {
   const closed = await startTestService()
   try {
-    const { status, body } = await closed.send('POST', '/api/v1/auth/signup', { key: null, body: { email: 'x@example.com', password: 'nine black swans', name: 'X' } })
+    const { status, body } = await closed.send('POST', '/api/v1/auth/signup', {
+      key: null,
+      body: { email: 'x@example.com', password: 'nine black swans', name: 'X' },
+    })
     assert.equal(status, 403)
     assert.equal(body.error.code, 'insufficient_permissions')
     assert.equal((await closed.send('GET', '/signup', { key: null })).status, 404)

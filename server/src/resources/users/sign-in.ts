@@ -5,7 +5,14 @@ import type { Sql } from '../../platform/database.ts'
 import { PasswordsBusy, type Passwords } from '../../platform/passwords.ts'
 import { endSessionOfCookie, insertSession, type Origin, type SessionRow } from '../sessions/sessions.queries.ts'
 import { beginAttempt, clearAttempts, forgetAttempt } from './sign-in-attempts.queries.ts'
-import { findUser, findUserForSignIn, holdPassword, updatePasswordHash, type SignInRow, type UserRow } from './users.queries.ts'
+import {
+  findUser,
+  findUserForSignIn,
+  holdPassword,
+  updatePasswordHash,
+  type SignInRow,
+  type UserRow,
+} from './users.queries.ts'
 
 /** What signing in works with. */
 export interface SignInContext {
@@ -32,8 +39,18 @@ export interface SignedIn {
  * answer in text and time: `unauthorized`. Throws `rate_limit_exceeded` after too many failures (decision D66) and
  * `PasswordsBusy`.
  */
-export async function signIn({ sql, passwords }: SignInContext, email: string, password: string, from: SignInFrom): Promise<SignedIn> {
-  const user = await checkPassword({ sql, passwords }, { email, find: () => findUserForSignIn(sql, email) }, password, from)
+export async function signIn(
+  { sql, passwords }: SignInContext,
+  email: string,
+  password: string,
+  from: SignInFrom,
+): Promise<SignedIn> {
+  const user = await checkPassword(
+    { sql, passwords },
+    { email, find: () => findUserForSignIn(sql, email) },
+    password,
+    from,
+  )
   return sql.begin(async (tx) => {
     const signedIn = await beginSession(tx, user, from)
     if (!signedIn) throw wrongPassword()
@@ -72,7 +89,12 @@ export interface Account {
  * Checks a password against an account and gives its row, with the hash that was right. Every check costs one hash,
  * known address or not, and counts as a failure until it succeeds. Throws as `signIn` does.
  */
-export async function checkPassword({ sql, passwords }: SignInContext, account: Account, password: string, from: Origin): Promise<SignInRow> {
+export async function checkPassword(
+  { sql, passwords }: SignInContext,
+  account: Account,
+  password: string,
+  from: Origin,
+): Promise<SignInRow> {
   const address = addressSubject(from.ip)
   const attempt = await beginAttempt(sql, account.email, address)
   if ('retry_after_seconds' in attempt) throw tooManyFailures(attempt.retry_after_seconds)
@@ -101,9 +123,13 @@ function wrongPassword(): Problem {
 }
 
 function tooManyFailures(retry_after: number): Problem {
-  return new Problem('rate_limit_exceeded', { retry_after, bucket: 'login' }, {
-    message: 'Too many failed attempts to sign in. Try again later.',
-    members: { retry_after },
-    headers: { 'retry-after': String(retry_after) },
-  })
+  return new Problem(
+    'rate_limit_exceeded',
+    { retry_after, bucket: 'login' },
+    {
+      message: 'Too many failed attempts to sign in. Try again later.',
+      members: { retry_after },
+      headers: { 'retry-after': String(retry_after) },
+    },
+  )
 }

@@ -65,7 +65,8 @@ export async function findUserForSignIn(sql: Sql, email: string): Promise<SignIn
 
 /** The same by identifier, for somebody who is signed in. */
 export async function findCredentials(sql: Sql, id: string): Promise<SignInRow | undefined> {
-  const [row] = await sql<SignInRow>`select id, email, password_hash from app_user where id = ${id} and disabled_at is null`
+  const [row] =
+    await sql<SignInRow>`select id, email, password_hash from app_user where id = ${id} and disabled_at is null`
   return row
 }
 
@@ -86,10 +87,12 @@ export interface NewUser {
 /** Undefined when the address is taken. */
 export async function insertUser(tx: Sql, user: NewUser): Promise<UserRow | undefined> {
   try {
-    const [row] = await tx.begin((inner) => inner.run<UserRow>(inner.fragment`
+    const [row] = await tx.begin((inner) =>
+      inner.run<UserRow>(inner.fragment`
       insert into app_user (id, email, name, password_hash)
       values (${newId('user')}, ${user.email}, ${user.name}, ${user.password_hash})
-      returning ${columns(inner)}`))
+      returning ${columns(inner)}`),
+    )
     return row
   } catch (error) {
     if (brokenConstraint(error) === 'app_user_email') return undefined

@@ -33,15 +33,24 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
       if (body.name === undefined && body.avatar_url === undefined) {
         throw invalid({ field: 'body', message: 'name or avatar_url is required', code: 'required' })
       }
-      return updateUser(sql, principal.user_id, { name: body.name?.normalize('NFC'), avatar_url: avatar(body.avatar_url) })
+      return updateUser(sql, principal.user_id, {
+        name: body.name?.normalize('NFC'),
+        avatar_url: avatar(body.avatar_url),
+      })
     },
   })
 
   handle(app, http, operations.getPermissions, {
-    run: async ({ principal }) => ({ scopes: principal.scopes, permissions: permissionsOf(principal.scopes, principal.role) }),
+    run: async ({ principal }) => ({
+      scopes: principal.scopes,
+      permissions: permissionsOf(principal.scopes, principal.role),
+    }),
   })
 
-  const answerSignedIn = async (signedIn: SignedIn) => ({ user: signedIn.user, session: await sessionInfo(context, signedIn.session) })
+  const answerSignedIn = async (signedIn: SignedIn) => ({
+    user: signedIn.user,
+    session: await sessionInfo(context, signedIn.session),
+  })
 
   handle(app, http, operations.login, {
     run: async ({ request, body }) => {
@@ -74,7 +83,13 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async ({ sql, principal, request_id }) => {
       await sql.begin(async (tx) => {
         if (!(await endSession(tx, principal.user_id, principal.credential_id))) return
-        await recordAudit(tx, { org_id: null, actor: principal.user_id, action: 'session.ended', target: principal.credential_id, request_id })
+        await recordAudit(tx, {
+          org_id: null,
+          actor: principal.user_id,
+          action: 'session.ended',
+          target: principal.credential_id,
+          request_id,
+        })
       })
       return { message: 'Signed out' }
     },
@@ -97,7 +112,12 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
 function avatar(url: string | null | undefined): string | undefined {
   if (url === null || url === '') return ''
   if (url !== undefined && URL.parse(url) === null) {
-    throw invalid({ field: 'avatar_url', message: 'must be an http or https URL', code: 'invalid_format', provided: url.slice(0, 100) })
+    throw invalid({
+      field: 'avatar_url',
+      message: 'must be an http or https URL',
+      code: 'invalid_format',
+      provided: url.slice(0, 100),
+    })
   }
   return url
 }

@@ -16,7 +16,16 @@ after(() => service.stop())
 test('a user is shown with all their organizations, and by nothing else than spec 2.5', async () => {
   const { status, body } = await service.send('GET', '/api/v1/auth/user')
   assert.equal(status, 200)
-  assert.deepEqual(Object.keys(body).sort(), ['avatar_url', 'created_at', 'email_verified', 'id', 'name', 'organizations', 'plan', 'updated_at'])
+  assert.deepEqual(Object.keys(body).sort(), [
+    'avatar_url',
+    'created_at',
+    'email_verified',
+    'id',
+    'name',
+    'organizations',
+    'plan',
+    'updated_at',
+  ])
   assert.equal(body.id, service.owner.user_id)
   assert.equal(body.plan, 'free')
   assert.deepEqual(Object.keys(body.organizations[0]).sort(), ['id', 'joined_at', 'name', 'role'])
@@ -25,7 +34,13 @@ test('a user is shown with all their organizations, and by nothing else than spe
 test('an update changes the name, the picture or both, and nothing else', async () => {
   const put = (body: unknown) => service.send('PUT', '/api/v1/auth/user', { body })
   const { body: before } = await service.send('GET', '/api/v1/auth/user')
-  const { status, body: named } = await put({ name: 'Ada Lovelace', email_verified: true, plan: 'enterprise', id: 'user_x', email: 'other@example.com' })
+  const { status, body: named } = await put({
+    name: 'Ada Lovelace',
+    email_verified: true,
+    plan: 'enterprise',
+    id: 'user_x',
+    email: 'other@example.com',
+  })
   assert.equal(status, 200)
   const { organizations: _, ...expected } = { ...before, name: 'Ada Lovelace', updated_at: named.updated_at }
   assert.deepEqual(named, expected)
