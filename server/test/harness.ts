@@ -61,22 +61,7 @@ export async function makeTestDatabase(): Promise<{ connection: pg.ClientConfig;
 /** Starts a service for tests: builtin models, any free port, limits scaled so far that only tests of limits meet them. */
 export async function startTestService(env: Environment = {}): Promise<TestService> {
   const database = await makeTestDatabase()
-  const config = readConfig({
-    PORT: '0',
-    CADRE_RATE_LIMITS_SCALE: '10000',
-    CADRE_LOG_LEVEL: 'silent',
-    CADRE_ADMIN_EMAIL: 'owner@example.com',
-    CADRE_ADMIN_PASSWORD: 'correct horse battery staple',
-    CADRE_OAUTH_REDIRECT_URI: 'https://client.example/cb',
-    ...env,
-  })
-  const log = pino({ level: config.log_level })
-  const service = await startService({
-    config,
-    secret_key: config.secret_key ?? 'a secret key for tests, 32 characters',
-    connection: database.connection,
-    log,
-  })
+  const service = await startOn(database.connection, env)
   const owner = service.first_owner
   if (!owner) throw new Error('a new database gets its first owner')
   return {
@@ -97,6 +82,26 @@ export function localUrl({ service }: TestService): string {
   const address = service.app.server.address()
   if (typeof address !== 'object' || address === null) throw new Error('a service listens on a port')
   return `http://127.0.0.1:${address.port}`
+}
+
+/** Starts another service on the database of a test's, as a second process would be; stop it before the first. */
+export function startAnother({ service }: TestService, env: Environment = {}): Promise<Service> {
+  return startOn(service.context.database.settings, env)
+}
+
+/** Starts a service on a database, with the secret key of all tests unless another one is said. */
+export function startOn(connection: pg.ClientConfig, env: Environment = {}): Promise<Service> {
+  const config = readConfig({
+    PORT: '0',
+    CADRE_RATE_LIMITS_SCALE: '10000',
+    CADRE_LOG_LEVEL: 'silent',
+    CADRE_ADMIN_EMAIL: 'owner@example.com',
+    CADRE_ADMIN_PASSWORD: 'correct horse battery staple',
+    CADRE_OAUTH_REDIRECT_URI: 'https://client.example/cb',
+    ...env,
+  })
+  const secret_key = config.secret_key ?? 'a secret key for tests, 32 characters'
+  return startService({ config, secret_key, connection, log: pino({ level: config.log_level }) })
 }
 
 /** Sends requests to a service; without another credential with `api_key`. */

@@ -225,7 +225,7 @@ function statement(
     touched as (${touched}),
     counted as (${countStatement(sql, bucket, source, limits)})
     select p.*, c.admitted, c.hour_used, c.minute_used, c.hour_reset, c.minute_reset, c.now,
-      coalesce((select case when g.hour_start = date_trunc('hour', now(), 'UTC') then g.hour_used else 0 end
+      coalesce((select case when g.hour_start >= date_trunc('hour', now(), 'UTC') then g.hour_used else 0 end
         from rate_window g where g.subject = p.subject and g.bucket = 'general'), 0) as general_used,
       coalesce((select t.tokens from token_usage t
         where t.subject = p.subject and t.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used

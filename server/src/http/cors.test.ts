@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { makeSession, ownerOf } from '../../test/actors.ts'
-import { startTestService, type TestService } from '../../test/harness.ts'
+import { localUrl, startTestService, type TestService } from '../../test/harness.ts'
 import { rawSend, type RawReply } from '../../test/raw-http.ts'
 
 const ours = 'https://console.example.com'
@@ -13,7 +12,7 @@ let address: string
 before(async () => {
   test = await startTestService({ CADRE_CORS_ORIGINS: `${listed},http://localhost:3000`, CADRE_PUBLIC_URL: ours })
   cookie = (await makeSession(test, ownerOf(test))).cookie
-  address = `http://127.0.0.1:${(test.service.app.server.address() as AddressInfo).port}`
+  address = localUrl(test)
 })
 after(() => test.stop())
 

@@ -46,7 +46,7 @@ export interface Window {
   reset: number
 }
 
-/** The window that governs: of hour and minute whichever has less left (decision D88). */
+/** The window that governs: of hour and minute whichever has less left (decision D88), of two that are spent the hour. */
 export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
   const hour = { limit: limits.hour, remaining: Math.max(0, limits.hour - row.hour_used), reset: row.hour_reset }
   const minute = {
@@ -54,7 +54,7 @@ export function governingWindow(row: WindowRow, limits: { hour: number; minute: 
     remaining: Math.max(0, limits.minute - row.minute_used),
     reset: row.minute_reset,
   }
-  return minute.remaining <= hour.remaining ? minute : hour
+  return hour.remaining === 0 || hour.remaining < minute.remaining ? hour : minute
 }
 
 /** The three headers of the governing window (spec 7.2). */
@@ -75,7 +75,7 @@ export function rateLimitProblem(bucket: string, window: Window, now: number): P
     {
       message: `Rate limit of ${window.limit} requests exceeded. Try again in ${retry_after} s.`,
       members: { retry_after },
-      headers: { 'retry-after': String(retry_after) },
+      headers: { ...windowHeaders({ ...window, remaining: 0 }), 'retry-after': String(retry_after) },
     },
   )
 }
