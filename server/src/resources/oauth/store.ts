@@ -102,6 +102,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
     },
     async find(id) {
       const hash = hashOf(id)
+      // Whether it is spent is never asked of now(), the time at which this transaction began: whoever spent it may have
+      // begun later, and been served first.
       if (underGrant.has(kind) && running()) {
         await query(
           (sql) => sql`
@@ -114,7 +116,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
         select payload, grant_id,
           floor(extract(epoch from now() - created_at))::int as age,
           ceil(extract(epoch from expires_at - now()))::int as remaining,
-          coalesce(consumed_at <= now() - make_interval(secs => ${grace_seconds}), false) as spent
+          consumed_at is not null
+            and (${grace_seconds}::int = 0 or consumed_at < clock_timestamp() - make_interval(secs => ${grace_seconds})) as spent
         from oauth_artifact
         where kind = ${kind} and id = ${hash} and (expires_at > now() or ${spendable.has(kind)})`,
       )
