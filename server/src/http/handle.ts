@@ -152,7 +152,9 @@ async function once<O extends Operation, Loaded>(
   const kept = await idempotently(
     context,
     {
-      subject: principal.credential_id,
+      // A cookie may act in several organizations; what it did in one is not done in another.
+      subject:
+        principal.kind === 'session' ? `${principal.credential_id} ${principal.org_id}` : principal.credential_id,
       key,
       method: request.method,
       url: request.url,
