@@ -1,6 +1,7 @@
+import type { Logger } from 'pino'
 import { ConfigError, readConfig, type Config } from './config.ts'
 import { openDataFolder, DataFolderError, type DataFolder } from './platform/data-folder.ts'
-import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/embedded-postgres.ts'
+import { startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresLog } from './platform/embedded-postgres.ts'
 import { EmbeddedPostgresError } from './platform/embedded-postgres-error.ts'
 import { makeLog } from './platform/log.ts'
 import type { Service } from './service.ts'
@@ -51,7 +52,7 @@ async function main(): Promise<void> {
   }
   try {
     // The database starts in its own process while this one reads the rest of the program.
-    const starting = config.database_url ? undefined : startEmbeddedPostgres({ data_dir: config.data_dir, log })
+    const starting = config.database_url ? undefined : startEmbeddedPostgres({ data_dir: config.data_dir, log: quiet(log), signal: stop.signal })
     const [{ startService }, { welcome }, started] = await Promise.all([
       import('./service.ts'),
       import('./welcome.ts'),
@@ -80,6 +81,14 @@ async function main(): Promise<void> {
   setTimeout(() => process.exit(1), stopTimeout_ms).unref()
   await end()
   process.exit(0)
+}
+
+/** What goes as it should is for those who look for it; the first screen belongs to the newcomer. */
+function quiet(log: Logger): EmbeddedPostgresLog {
+  return {
+    info: (details, message) => log.debug(details, message),
+    error: (details, message) => log.error(details, message),
+  }
 }
 
 function requireFolder(folder: DataFolder | undefined): DataFolder {

@@ -32,7 +32,6 @@ export interface EmbeddedPostgresOptions {
 
 /** What of a logger is used. */
 export interface EmbeddedPostgresLog extends StartLog {
-  debug(details: object, message: string): void
   error(details: object, message: string): void
 }
 
@@ -66,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     process.off('exit', onExit)
     throw error
   })
-  log.debug(
+  log.info(
     { pid: first.pid, is_adopted: first.isAdopted, duration_ms: Math.round(performance.now() - began_ms) },
     'PostgreSQL is ready',
   )
