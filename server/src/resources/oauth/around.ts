@@ -5,8 +5,9 @@ import type { KoaContextWithOIDC } from 'oidc-provider'
 import { scopes } from '#contract/scopes.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
-import { renderProblem, toProblem } from '../../http/errors.ts'
+import { toProblem } from '../../http/errors.ts'
 import type { Sql } from '../../platform/database.ts'
+import { renderFailure } from './faults.ts'
 import { passageOf, type Passage } from './hand-over.ts'
 import { touchGrant, type GrantOwner } from './oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
@@ -101,15 +102,11 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, re
   )
 }
 
-/** 503 where the database is out of reach, 500 otherwise (decision D29); a redirect that says so stays one. */
+/** Says that something failed inside; a redirect that says so already stays one. */
 function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger): void {
   const problem = toProblem(passage.failure)
   log.error({ err: problem.cause ?? problem, request_id: passage.request_id, code: problem.kind }, 'request failed')
-  if (ctx.status >= 300 && ctx.status < 400) return
-  const { status, headers, body } = renderProblem(problem, 'O', passage.request_id)
-  ctx.status = status
-  ctx.set(headers)
-  ctx.body = body
+  if (ctx.status < 300 || ctx.status >= 400) renderFailure(ctx, problem)
 }
 
 function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {

@@ -266,6 +266,25 @@ test('several authorizations at once in one browser do not disturb each other, n
   assert.equal(await whose(two?.searchParams.get('code')), 'bob')
 })
 
+test('HEAD is answered like GET, without a body', async () => {
+  for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-protected-resource', '/login']) {
+    const response = await fetch(`${service.url}${path}`, { method: 'HEAD' })
+    assert.equal(response.status, 200, path)
+    assert.equal(await response.text(), '')
+  }
+  const started = await fetch(driver.authorizeUrl(web), { method: 'HEAD', redirect: 'manual' })
+  assert.equal(started.status, 303)
+})
+
+test('what fails inside is a page for a person, and says nothing about the inside', async () => {
+  await service.sql.script('alter table oauth_client rename to hidden')
+  const page = await new Browser(service.url).get(driver.authorizeUrl(web))
+  await service.sql.script('alter table hidden rename to oauth_client')
+  assert.equal(page.status, 500)
+  assert.match(page.html, /Something went wrong/)
+  assert.ok(!page.html.includes('oauth_client'))
+})
+
 test('an authorization that has expired says so on a page', async () => {
   const browser = new Browser(service.url)
   const page = await browser.get(driver.authorizeUrl(web))

@@ -42,9 +42,14 @@ const authorizationParameters = [
 /** Headers that mean something to OAuth. Where the request came from and under which name we are known, we say. */
 const passedHeaders = ['authorization', 'accept', 'content-length', 'user-agent']
 
-/** How a request is handed over. */
-export interface HandOver {
+/** The library, and what serves a request by it. */
+export interface Library {
   provider: Provider
+  serve: ReturnType<Provider['callback']>
+}
+
+/** What goes with a request that is handed over. */
+export interface Luggage {
   /** The cookie of the running authorization that this step may see; none may see the library's own session. */
   cookie?: keyof typeof oauthCookies
   /** The body, when it has been read. */
@@ -62,11 +67,13 @@ export interface HandOver {
 export async function handOver(
   request: FastifyRequest,
   reply: FastifyReply,
-  { provider, cookie, body }: HandOver,
+  { provider, serve }: Library,
+  { cookie, body }: Luggage = {},
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
-  passed.method = request.method
+  // The library knows no HEAD; that its answer has no body then is seen to below it.
+  passed.method = request.method === 'HEAD' ? 'GET' : request.method
   passed.httpVersion = '1.1'
   passed.httpVersionMajor = 1
   passed.httpVersionMinor = 1
@@ -93,7 +100,7 @@ export async function handOver(
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) reply.raw.setHeader(name, value)
   reply.hijack()
-  await provider.callback()(passed, reply.raw)
+  await serve(passed, reply.raw)
 }
 
 function knownUrl(request: FastifyRequest): string {

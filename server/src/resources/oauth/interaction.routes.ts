@@ -42,11 +42,8 @@ export function interactionRoutes(
   const tokens = formTokens(context.secrets)
   app.register(async (scope) => {
     answerWithPages(scope)
-    scope.get<{ Params: { uid: string } }>(
-      '/oauth2/interaction/:uid',
-      { exposeHeadRoute: false },
-      async (request, reply) =>
-        showInteraction(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
+    scope.get<{ Params: { uid: string } }>('/oauth2/interaction/:uid', async (request, reply) =>
+      showInteraction(context, tokens, await findWaiting(context, await server(), request, reply), request, reply),
     )
     scope.post<{ Params: { uid: string } }>(
       '/oauth2/interaction/:uid',

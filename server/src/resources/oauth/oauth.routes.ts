@@ -20,12 +20,12 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
     void reply.headers(await countSubject(http.authentication.sql, http.authentication.rates, bucket, subject))
   }
 
-  app.get('/oauth2/authorize', { exposeHeadRoute: false }, async (request, reply) => {
+  app.get('/oauth2/authorize', async (request, reply) => {
     await count(reply, 'oauth.authorize', addressSubject(request.ip))
-    await handOver(request, reply, { provider: (await server()).provider })
+    await handOver(request, reply, await server())
   })
-  app.get('/oauth2/authorize/:uid', { exposeHeadRoute: false }, async (request, reply) => {
-    await handOver(request, reply, { provider: (await server()).provider, cookie: 'resume' })
+  app.get('/oauth2/authorize/:uid', async (request, reply) => {
+    await handOver(request, reply, await server(), { cookie: 'resume' })
   })
   for (const [path, bucket] of [
     ['/oauth2/token', 'oauth.token'],
@@ -34,11 +34,11 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
     app.post(path, { bodyLimit: formBytesMax }, async (request, reply) => {
       const body = Buffer.isBuffer(request.body) ? request.body : undefined
       await count(reply, bucket, await clientSubject(context, request, body))
-      await handOver(request, reply, { provider: (await server()).provider, body })
+      await handOver(request, reply, await server(), { body })
     })
   }
-  app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: false }, async (request, reply) => {
-    await handOver(request, reply, { provider: (await server()).provider })
+  app.get('/.well-known/oauth-authorization-server', async (request, reply) => {
+    await handOver(request, reply, await server())
   })
   protectedResourceRoutes(app, context)
   interactionRoutes(app, context, server)
