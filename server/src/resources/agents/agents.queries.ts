@@ -81,7 +81,7 @@ export async function insertAgent(
   launch_trigger: 'create' | 'launch',
 ): Promise<AgentRow> {
   const { name, description, config, environment, metadata } = content
-  return nameTaken(name, async () => {
+  return nameTaken({ project_id, name }, async () => {
     const [row] = await tx.run<AgentRow>(tx.fragment`
       insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata, created_by, token_subject)
       values (${id}, ${project_id}, ${name}, ${description}, 'creating', 'running', ${launch_trigger}, ${jsonb(config)}, ${environment},
@@ -104,7 +104,7 @@ export async function updateAgent(
   user_id: string,
 ): Promise<AgentRow> {
   const { name, description, config, environment, metadata } = content
-  return nameTaken(name, async () => {
+  return nameTaken({ project_id: key.project_id, name }, async () => {
     const [row] = await tx.run<AgentRow>(tx.fragment`
       update agent set name = ${name}, description = ${description}, config = ${jsonb(config)}, environment = ${environment},
         metadata = ${jsonb(metadata)}, version = version + 1, revision = revision + 1, status = 'updating', settles_to = ${settles_to},
@@ -214,11 +214,14 @@ export async function listAgents(
   return { agents, total: count?.total ?? 0 }
 }
 
-async function nameTaken<T>(name: string, statement: () => Promise<T>): Promise<T> {
+async function nameTaken<T>(
+  { project_id, name }: { project_id: number; name: string },
+  statement: () => Promise<T>,
+): Promise<T> {
   try {
     return await statement()
   } catch (error) {
-    if (brokenConstraint(error) === 'agent_project_id_fkey') throw notFound('project_not_found', 'project', 'gone')
+    if (brokenConstraint(error) === 'agent_project_id_fkey') throw notFound('project_not_found', 'project', project_id)
     if (brokenConstraint(error) !== 'agent_name') throw error
     throw new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name })
   }
