@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
 import { readConfig, type Environment } from '../src/config.ts'
@@ -95,6 +97,8 @@ export function startOn(connection: pg.ClientConfig, env: Environment = {}): Pro
     PORT: '0',
     CADRE_RATE_LIMITS_SCALE: '10000',
     CADRE_LOG_LEVEL: 'silent',
+    // Never made: it tells two services on one database apart.
+    CADRE_DATA_DIR: join(tmpdir(), `cadre-none-${randomBytes(8).toString('hex')}`),
     CADRE_ADMIN_EMAIL: 'owner@example.com',
     CADRE_ADMIN_PASSWORD: 'correct horse battery staple',
     CADRE_OAUTH_REDIRECT_URI: 'https://client.example/cb',

@@ -30,7 +30,8 @@ export interface EngineOptions {
     /** Model tokens a credential may use an hour (decision D90); not limited while rate limits are off. */
     tokens_per_hour: number
     rate_limits?: boolean
-    /** The folder that one process at a time works for: its predecessor is dead. */
+    /** Undefined with the embedded database: then one process at a time works for the data folder. */
+    database_url?: string | undefined
     data_dir?: string
   }
   /** Chance, 0 to 1; held still by tests. */
@@ -75,7 +76,7 @@ export async function startEngine({
     sql,
     queue,
     worker,
-    me: { id: worker_id, instance: `${hostname()}:${config.data_dir ?? worker_id}`, slots: config.worker_slots },
+    me: { id: worker_id, instance: instanceOf(config, worker_id), slots: config.worker_slots },
     meter,
     log,
     publish,
@@ -151,4 +152,13 @@ function environmentValues(secrets: Secrets, log: Logger, agent_id: string, envi
     log.warn({ err: error, agent_id }, 'the environment variables of an agent cannot be read')
     return []
   }
+}
+
+/**
+ * What only one process at a time can be: whoever holds the lock of the data folder with the embedded database. On a
+ * shared PostgreSQL folders and host names tell nothing (containers have the same ones), so there every worker is an
+ * instance of its own, and the dead are told by their locks.
+ */
+function instanceOf({ database_url, data_dir }: EngineOptions['config'], worker_id: string): string {
+  return database_url || !data_dir ? worker_id : `${hostname()}:${data_dir}`
 }
