@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import sqlTemplate, { Sql as SqlText, join, empty, raw } from 'sql-template-tag'
+import sqlTemplate, { raw, type Sql as SqlText } from 'sql-template-tag'
 
 /** A piece of SQL with its values, to be put inside another statement: `sql.fragment\`…\``. */
 export type Fragment = SqlText
@@ -27,6 +27,7 @@ export interface Sql {
   /** Plain text of many statements, for migrations only: it cannot take values. */
   script(text: string): Promise<void>
   /** For libraries that speak `pg` (pg-boss): text with `$1` placeholders. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- pg-boss's own type of a result
   query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
 }
 
@@ -162,7 +163,7 @@ function makeSql(
   begin: (work: (tx: Sql) => Promise<unknown>) => Promise<unknown>,
   transaction?: Transaction,
 ): Sql {
-  const run = async (statement: Fragment): Promise<any[]> => {
+  const run = async (statement: Fragment): Promise<unknown[]> => {
     const text = statement.text
     const result = await connection.query({ name: statementName(text), text, values: statement.values })
     return result.rows
@@ -191,7 +192,7 @@ function statementName(text: string): string | undefined {
   return name
 }
 
-export { join, empty, raw }
+export { raw }
 
 /** PostgreSQL's SQLSTATE of an error, where it has one: `23505` is a broken unique constraint. */
 export function sqlState(error: unknown): string | undefined {

@@ -29,11 +29,10 @@ export function passwordFault(password: string, email: string): PasswordFault | 
   const lower = text.toLowerCase()
   const [local = ''] = email.toLowerCase().split('@')
   if (lower === email.toLowerCase() || lower === local) return 'email'
-  if (isCommonPassword(lower)) return 'common'
   const unit = repeatedUnit(lower)
   if (unit !== undefined && ([...unit].length <= unitMax || isCommonPassword(unit))) return 'repeated'
   if (isRun(lower)) return 'sequence'
-  return undefined
+  return isCommonPassword(lower) ? 'common' : undefined
 }
 
 /** Repetitions of up to this many characters are as easy to guess as the characters themselves. */
