@@ -96,7 +96,7 @@ export const Task = Named(
     input,
     output: Nullable(
       Type.Object(
-        { content: Type.String(), data: Type.Unsafe<unknown>({ nullable: true }) },
+        { content: Type.String(), data: Type.Unsafe<unknown>({}) },
         { description: 'Kept in part where a task failed or was canceled.' },
       ),
     ),
@@ -138,8 +138,8 @@ export const TaskStep = Named(
     status: Choice(stepStates),
     attempt: Type.Integer({ minimum: 1, description: 'How many times it was begun.' }),
     name: Type.String({ description: 'The model or the tool.' }),
-    input: Type.Unsafe<unknown>({ nullable: true }),
-    output: Type.Unsafe<unknown>({ nullable: true }),
+    input: Type.Unsafe<unknown>({}),
+    output: Type.Unsafe<unknown>({}),
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String(), retryable: Type.Boolean() })),
     model: Nullable(Type.String()),
     usage: Nullable(FreeObject),

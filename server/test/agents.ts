@@ -6,7 +6,9 @@ import { newId } from '../src/platform/ids.ts'
 export async function insertTestAgent(sql: Sql, config: Record<string, unknown> = {}): Promise<NewTask['agent']> {
   const [org_id, id] = [newId('org'), newId('agent')]
   await sql`insert into organization (id, name) values (${org_id}, 'Tests')`
-  const [project] = await sql<{ id: number }>`insert into project (org_id, name) values (${org_id}, ${id.slice(-20)}) returning id`
+  const [project] = await sql<{
+    id: number
+  }>`insert into project (org_id, name) values (${org_id}, ${id.slice(-20)}) returning id`
   const project_id = project!.id
   await sql`
     insert into agent (id, project_id, name, status, config, created_by, token_subject)

@@ -74,7 +74,8 @@ export function witnessModel(sql: Sql, { calls, call_ms }: Pick<EngineProcessOpt
   }
 }
 
-export const witnessTable = 'create table witness (id bigint generated always as identity, input text, turn int, pid int)'
+export const witnessTable =
+  'create table witness (id bigint generated always as identity, input text, turn int, pid int)'
 
 /** An engine with nothing around it, on a database of the caller's. */
 export async function openEngine(

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../test/agents.ts'
-import { openEngine, startEngineProcess, witnessModel, witnessTable, type EngineProcessOptions } from '../../test/engine-process.ts'
+import {
+  openEngine,
+  startEngineProcess,
+  witnessModel,
+  witnessTable,
+  type EngineProcessOptions,
+} from '../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../test/harness.ts'
 import type { Sql } from '../platform/database.ts'
 import type { NewTask } from './new-task.ts'
@@ -15,7 +21,12 @@ describe('workers that die', () => {
 
   before(async () => {
     database = await makeTestDatabase()
-    here = await openEngine({ connection: database.connection, slots: 0, data_dir: 'api', model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }) })
+    here = await openEngine({
+      connection: database.connection,
+      slots: 0,
+      data_dir: 'api',
+      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
+    })
     sql = here.sql
     await sql.script(witnessTable)
     agent = await insertTestAgent(sql)
@@ -40,7 +51,9 @@ describe('workers that die', () => {
   }
   const finished = (ids: string[], timeout_ms?: number) =>
     eventually(async () => {
-      const [row] = await sql<{ open: number }>`select count(*) as open from task where id = any(${ids}) and finished_at is null`
+      const [row] = await sql<{
+        open: number
+      }>`select count(*) as open from task where id = any(${ids}) and finished_at is null`
       return row!.open === 0
     }, timeout_ms)
   const calls = (name: string) => sql<{ input: string; turn: number; pid: number }>`
@@ -61,11 +74,26 @@ describe('workers that die', () => {
     assert.deepEqual(bySecond, [3, 4, 5, 6], 'only the call that was cut is repeated')
 
     const [task] = await sql`select status, attempt, crashes, output, last_sequence from task where id = ${id!}`
-    assert.deepEqual(task, { status: 'completed', attempt: 2, crashes: 0, output: { content: 'turn 6 of survivor 0', data: null }, last_sequence: task!['last_sequence'] })
-    const events = await sql<{ type: string; sequence: number }>`select type, sequence from task_event where task_id = ${id!} order by sequence`
-    assert.deepEqual(events.map(({ sequence }) => sequence), Array.from({ length: events.length }, (_, i) => i + 1))
+    assert.deepEqual(task, {
+      status: 'completed',
+      attempt: 2,
+      crashes: 0,
+      output: { content: 'turn 6 of survivor 0', data: null },
+      last_sequence: task!['last_sequence'],
+    })
+    const events = await sql<{
+      type: string
+      sequence: number
+    }>`select type, sequence from task_event where task_id = ${id!} order by sequence`
+    assert.deepEqual(
+      events.map(({ sequence }) => sequence),
+      Array.from({ length: events.length }, (_, i) => i + 1),
+    )
     const count = (type: string): number => events.filter((event) => event.type === type).length
-    assert.deepEqual([count('task.completed'), count('task.retrying'), count('message.discarded'), count('message.completed')], [1, 1, 1, 6])
+    assert.deepEqual(
+      [count('task.completed'), count('task.retrying'), count('message.discarded'), count('message.completed')],
+      [1, 1, 1, 6],
+    )
     await second.stop()
   })
 
@@ -103,21 +131,27 @@ describe('workers that die', () => {
     }
     const last = await startEngineProcess(options({}))
     await finished([task.id])
-    const [row] = await sql<{ status: string; error: { code: string } }>`select status, error from task where id = ${task.id}`
+    const [row] = await sql<{
+      status: string
+      error: { code: string }
+    }>`select status, error from task where id = ${task.id}`
     assert.deepEqual([row!.status, row!.error.code], ['failed', 'attempts_exhausted'])
     assert.equal((await calls('poison')).length, 2)
     await last.stop()
   })
 
   it('two workers never run the same task', async () => {
-    const workers = await Promise.all(['left', 'right'].map((data_dir) => startEngineProcess(options({ data_dir, calls: 2, call_ms: 1, slots: 16 }))))
+    const workers = await Promise.all(
+      ['left', 'right'].map((data_dir) => startEngineProcess(options({ data_dir, calls: 2, call_ms: 1, slots: 16 }))),
+    )
     const ids = await create(300, 'shared')
     await finished(ids, 30_000)
     const seen = await calls('shared')
     assert.equal(new Set(seen.map(({ input, turn }) => `${input}/${turn}`)).size, 600)
     assert.equal(seen.length, 600, 'each call was made once')
     assert.equal(new Set(seen.map(({ pid }) => pid)).size, 2, 'both had a part in it')
-    const [row] = await sql`select count(*) as n, max(attempt) as attempts, max(writes) as writes from task where id = any(${ids}) and status = 'completed'`
+    const [row] =
+      await sql`select count(*) as n, max(attempt) as attempts, max(writes) as writes from task where id = any(${ids}) and status = 'completed'`
     assert.deepEqual(row, { n: 300, attempts: 1, writes: 3 })
     await Promise.all(workers.map((worker) => worker.stop()))
   })

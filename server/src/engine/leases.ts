@@ -107,3 +107,12 @@ export async function giveBackTasks(
     return { count: held.length, published }
   })
 }
+
+/** Of the tasks that a worker works on, those that are no longer its own: taken over, canceled by force, removed. */
+export async function listLostTasks(sql: Sql, worker_id: string, task_ids: readonly string[]): Promise<string[]> {
+  if (task_ids.length === 0) return []
+  const rows = await sql<{ id: string }>`
+    select wanted.id from unnest(${[...task_ids]}::text[]) wanted(id)
+    where not exists (select from task t where t.id = wanted.id and t.worker_id = ${worker_id} and t.status = 'running')`
+  return rows.map(({ id }) => id)
+}

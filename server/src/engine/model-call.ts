@@ -78,16 +78,18 @@ export async function callModel(
   try {
     const { config, input } = run.work
     const { model, name } = models.resolve(config.model)
-    const answer = await model.call({
+    const aborted = AbortSignal.any([signal, limit.signal])
+    const call = model.call({
       model: name,
       system_prompt: config.system_prompt,
       messages: conversation(input, run.steps.slice(0, step.index)),
       tools: [],
       temperature: config.temperature,
       max_tokens: config.max_tokens,
-      signal: AbortSignal.any([signal, limit.signal]),
+      signal: aborted,
       attempt: step.failures + 1,
       on_delta: (text) => {
+        if (aborted.aborted) return
         const clean = cleanText(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
@@ -95,6 +97,7 @@ export async function callModel(
         hub.delta(run.claim.task_id, messageId(step), clean)
       },
     })
+    const answer = await orAborted(call, aborted)
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
     return { outcome: 'answered', change: answered(run, step, answer, model.provider) }
   } catch (thrown) {
@@ -103,6 +106,16 @@ export async function callModel(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** A model that does not listen to the signal must not hold its task, or the process that stops. */
+function orAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
 }
 
 function answered(run: Run, step: Step, answer: ModelAnswer, provider: string): Change {

@@ -6,6 +6,7 @@ import {
   heartbeat,
   heartbeat_ms,
   listDeadWorkers,
+  listLostTasks,
   registerWorker,
   type WorkerIdentity,
 } from './leases.ts'
@@ -63,6 +64,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
     if (!registered) await registerWorker(sql, me)
     await worker.withTasks(async (except) => {
+      worker.interruptLost(await listLostTasks(sql, me.id, except))
       const { count } = await giveBackTasks(sql, queue, me.id, { crashed: true, except })
       if (count > 0) wake()
     })

@@ -21,6 +21,8 @@ const gather_ms = 2
 const grace_ms = 5000
 /** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
 const projectShare = 0.75
+/** A worker with so much of its slots in use looks for more whenever one is freed. */
+const busyShare = 0.25
 
 export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'secretsOf'> {
   id: string
@@ -89,6 +91,11 @@ export class Worker {
     const looked = before.then(() => look([...this.#runs.keys()]))
     this.#claiming = looked.catch(() => {})
     return looked
+  }
+
+  /** Calls for tasks that are no longer this worker's are aborted: whatever they give could not be written. */
+  interruptLost(task_ids: readonly string[]): void {
+    for (const id of task_ids) this.#runs.get(id)?.interrupt('lost')
   }
 
   /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
@@ -160,7 +167,8 @@ export class Worker {
       this.#options.meter.end(run.agent_id)
       this.#runs.delete(run.claim.task_id)
       this.#running.delete(running)
-      if (this.#hasMore) this.wake()
+      // A busy worker may have been given less than there is, because of one project's share.
+      if (this.#hasMore || this.#runs.size >= this.#options.slots * busyShare) this.wake()
     })
     this.#running.add(running)
   }

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { insertTestAgent, newTestTask } from '../../test/agents.ts'
+import { openEngine } from '../../test/engine-process.ts'
+import { eventually, makeTestDatabase } from '../../test/harness.ts'
+import type { Model, ModelRequest } from '../engine/models/model.ts'
+import type { NewTask } from '../engine/new-task.ts'
+import type { Sql } from '../platform/database.ts'
+import { streamTask, waitingBytesMax } from './streams.ts'
+import type { Hub } from './streams-hub.ts'
+
+type Frame = { id: string | undefined; type: string; data: any }
+
+describe('a stream of a task', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  /** Runs tasks; the other only watches, as another process would. */
+  let running: Awaited<ReturnType<typeof openEngine>>
+  let watching: Awaited<ReturnType<typeof openEngine>>
+  let servers: Served[]
+  let sql: Sql
+  let agent: NewTask['agent']
+  /** What the model does, by the input of its task. */
+  const plays = new Map<string, (request: ModelRequest) => Promise<string>>()
+
+  before(async () => {
+    database = await makeTestDatabase()
+    const { connection } = database
+    running = await openEngine({ connection, slots: 16, data_dir: 'running', model: () => played(plays) })
+    watching = await openEngine({ connection, slots: 0, data_dir: 'watching', model: () => played(plays) })
+    sql = running.sql
+    agent = await insertTestAgent(sql)
+    servers = await Promise.all([running, watching].map(({ engine }) => serve(engine.hub, sql)))
+  })
+  after(async () => {
+    for (const { server } of servers) server.close().closeAllConnections()
+    await Promise.all([running.close(), watching.close()])
+    await database.drop()
+  })
+
+  const create = async (
+    input: string,
+    play: (request: ModelRequest) => Promise<string> = async () => input,
+  ): Promise<string> => {
+    plays.set(input, play)
+    const task = newTestTask(agent, input)
+    await sql.begin((tx) => running.engine.enqueue(tx, task))
+    return task.id
+  }
+  const addressOf = (where: 'running' | 'watching', id: string, after = 0): string =>
+    `http://127.0.0.1:${(servers[where === 'running' ? 0 : 1]!.server.address() as AddressInfo).port}/${id}/${after}`
+  const ended = (id: string) =>
+    eventually(async () => (await sql`select 1 from task where id = ${id} and finished_at is not null`).length === 1)
+  const kept = (frames: Frame[]): number[] => frames.filter(({ id }) => id !== undefined).map(({ id }) => Number(id))
+  const sequences = (frames: Frame[]): number[] => Array.from({ length: kept(frames).at(-1)! }, (_, i) => i + 1)
+
+  it('begins with the task, gives every event once and in order, and closes after the last', async () => {
+    const release = Promise.withResolvers<void>()
+    const id = await create('whole', async ({ on_delta }) => {
+      for (const part of ['one ', 'two ', 'three']) on_delta?.(part)
+      await release.promise
+      return 'one two three'
+    })
+    const frames: Frame[] = []
+    const reading = read(addressOf('running', id), (frame) => {
+      frames.push(frame)
+      if (frame.type === 'message.snapshot' || frame.data.data?.text === 'three') release.resolve()
+    })
+    await reading
+    assert.deepEqual([frames[0]!.type, frames[0]!.id], ['task.snapshot', undefined])
+    assert.deepEqual(kept(frames), sequences(frames))
+    assert.equal(frames.at(-1)!.type, 'task.completed')
+    const streamed = frames.filter(({ type }) => type === 'message.snapshot' || type === 'message.delta')
+    assert.equal(streamed.map(({ data }) => data.data.text).join(''), 'one two three')
+    assert.ok(
+      streamed.every((frame) => frame.id === undefined),
+      'deltas carry no id',
+    )
+    for (const { data } of frames)
+      assert.deepEqual(Object.keys(data).sort(), ['created_at', 'data', 'sequence', 'task_id', 'type'])
+  })
+
+  it('goes on after the event that its reader had last, also after the end', async () => {
+    const id = await create('again')
+    await ended(id)
+    const all = await read(addressOf('running', id))
+    const rest = await read(addressOf('watching', id, 3))
+    assert.equal(rest[0]!.type, 'task.snapshot')
+    assert.deepEqual(kept(rest), kept(all).slice(3))
+    const nothing = await read(addressOf('watching', id, kept(all).length))
+    assert.deepEqual(
+      nothing.map(({ type }) => type),
+      ['task.snapshot'],
+    )
+  })
+
+  it('is the same on a process that does not run the task', async () => {
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => create(`elsewhere ${i}`)))
+    const streams = await Promise.all(ids.map((id) => read(addressOf('watching', id))))
+    for (const frames of streams) {
+      assert.deepEqual(kept(frames), sequences(frames))
+      assert.equal(frames.at(-1)!.type, 'task.completed')
+    }
+  })
+
+  it('gives who comes back in the middle of a message what was written meanwhile', async () => {
+    const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const id = await create('reconnect', async ({ on_delta }) => {
+      on_delta?.('written before, ')
+      await steps[0]!.promise
+      on_delta?.('written while away, ')
+      await steps[1]!.promise
+      on_delta?.('and the rest')
+      return 'written before, written while away, and the rest'
+    })
+    const first = new AbortController()
+    const seen: Frame[] = []
+    await read(
+      addressOf('running', id),
+      (frame) => {
+        seen.push(frame)
+        if (frame.type.startsWith('message.')) first.abort()
+      },
+      first.signal,
+    )
+    steps[0]!.resolve()
+    await eventually(async () => running.engine.hub.currentMessage(id)?.text.includes('while away'))
+    const last = kept(seen).at(-1)!
+    const frames = await read(
+      addressOf('running', id, last),
+      (frame) => void (frame.type === 'message.snapshot' && steps[1]!.resolve()),
+    )
+    const message = frames.findIndex(({ type }) => type === 'message.snapshot')
+    assert.equal(frames[message]!.data.data.text, 'written before, written while away, ')
+    assert.equal(frames[message + 1]!.data.data.text, 'and the rest')
+    assert.deepEqual(kept(frames)[0], last + 1)
+  })
+
+  it('cuts off a reader that does not read, and tells it the rest when it comes back', async () => {
+    const release = Promise.withResolvers<void>()
+    const id = await create('slow reader', async () => {
+      await release.promise
+      return 'done'
+    })
+    const stuck = connect((servers[0]!.server.address() as AddressInfo).port, '127.0.0.1')
+    stuck.on('error', () => {})
+    await once(stuck, 'connect')
+    stuck.pause()
+    stuck.write(`GET /${id}/0 HTTP/1.1\r\nHost: x\r\n\r\n`)
+    const big = 'x'.repeat(waitingBytesMax / 4)
+    // The kernel's buffers take some of it; a reader that reads would get it all.
+    await eventually(async () => {
+      running.engine.hub.delta(id, 'msg_test', big)
+      return servers[0]!.streams.has(id) && !servers[0]!.streams.get(id)
+    })
+    stuck.destroy()
+    release.resolve()
+    await ended(id)
+    const frames = await read(addressOf('running', id))
+    assert.deepEqual(kept(frames), sequences(frames))
+  })
+})
+
+/** A model that does what the test says for the first message of the task. */
+function played(plays: Map<string, (request: ModelRequest) => Promise<string>>): Model {
+  return {
+    provider: 'test',
+    async call(request) {
+      const text = await plays.get(request.messages[0]!.content)!(request)
+      return {
+        text,
+        tool_calls: [],
+        finish_reason: 'stop',
+        model: 'played',
+        usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 },
+        network: { bytes_in: 0, bytes_out: 0 },
+      }
+    },
+  }
+}
+
+interface Served {
+  server: Server
+  /** Whether a stream of the task is open; none was where it is missing. */
+  streams: Map<string, boolean>
+}
+
+/** Serves `/<task>/<after>`. */
+async function serve(hub: Hub, sql: Sql): Promise<Served> {
+  const streams = new Map<string, boolean>()
+  const server = createServer((request, response) => {
+    const [, task_id = '', after] = request.url!.split('/')
+    const snapshot = async () => {
+      const [row] = await sql<any>`select status, last_sequence from task where id = ${task_id}`
+      return row && { task: { id: task_id }, status: row.status, last_sequence: row.last_sequence }
+    }
+    streams.set(task_id, true)
+    void streamTask(response, { hub, sql, task_id, after: Number(after), headers: {}, snapshot }).then(() =>
+      streams.set(task_id, false),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, streams }
+}
+
+/** Reads a stream to its end, or until it is aborted. */
+async function read(url: string, told: (frame: Frame) => void = () => {}, signal?: AbortSignal): Promise<Frame[]> {
+  const frames: Frame[] = []
+  const parser = createParser({
+    onEvent: ({ id, event, data }: EventSourceMessage) => {
+      const frame = { id, type: event ?? '', data: JSON.parse(data) }
+      frames.push(frame)
+      told(frame)
+    },
+  })
+  try {
+    const response = await fetch(url, { signal: signal ?? null })
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body!) parser.feed(decoder.decode(chunk, { stream: true }))
+  } catch (error) {
+    if (!signal?.aborted) throw error
+  }
+  return frames
+}

@@ -1,0 +1,480 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { Task, TaskEventObject, TaskStep } from '#contract/tasks.ts'
+import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { check } from '../../http/validation.ts'
+import { queuedTasksMax } from './tasks.routes.ts'
+
+/** Plays what its task says: see docs/guides/test-models.md. */
+const script = (...steps: unknown[]): string => JSON.stringify(steps)
+const forever = { delay_ms: 600_000 }
+const tool = { tool_calls: [{ name: 'look_up', arguments: { what: 'it' } }] }
+const fault = (code: string, more: object = {}) => ({ error: { code, ...more } })
+
+describe('tasks', () => {
+  let service: TestService
+  let project: string
+  before(async () => {
+    service = await startTestService()
+    project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'tasks' } })).body.id}`
+  })
+  after(() => service.stop())
+
+  const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
+    service.send(method, `${project}${path}`, { body })
+  let agents = 0
+  const createAgent = async (config: object = {}): Promise<string> => {
+    const { body } = await call('POST', '/agents', {
+      name: `agent ${++agents}`,
+      config: { model: 'builtin/script', ...config },
+    })
+    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
+    return `/agents/${body.id}`
+  }
+  const give = (agent: string, input: string, more: object = {}, wait = 0): Promise<Reply> =>
+    call('POST', `${agent}/tasks?wait=${wait}`, { input, ...more })
+  const read = async (task: { id: string }, wait = 0) => (await call('GET', `/tasks/${task.id}?wait=${wait}`)).body
+  const reaches = (task: { id: string }, status: string) =>
+    eventually(async () => {
+      const now = await read(task)
+      return now.status === status && now
+    })
+  const eventsOf = async (task: { id: string }) =>
+    (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events as {
+      sequence: number
+      type: string
+      data: any
+    }[]
+  const typesOf = async (task: { id: string }) => (await eventsOf(task)).map(({ type }) => type)
+  const stepBegan = (task: { id: string }) => eventually(async () => (await typesOf(task)).includes('step.started'))
+  const outbox = async (agent: string) =>
+    (
+      await service.sql<{
+        type: string
+        data: any
+      }>`select type, data from event where agent_id = ${agent.split('/')[2]!} order by id`
+    ).filter(({ type }) => type !== 'agent.launched')
+
+  it('a task is answered as it is, or finished for those who wait', async () => {
+    const agent = await createAgent({ model: 'builtin/echo' })
+    const begun = await give(agent, 'Hello there', { metadata: { ticket: '1' } })
+    assert.equal(begun.status, 201)
+    assert.deepEqual([begun.body.status, begun.body.output, begun.body.metadata], ['queued', null, { ticket: '1' }])
+    const done = await give(agent, 'Hello there', {}, 10)
+    assert.equal(done.status, 201)
+    assert.deepEqual([done.body.status, done.body.output], ['completed', { content: 'Hello there', data: null }])
+    assert.deepEqual(done.body.usage, {
+      input_tokens: 2,
+      output_tokens: 2,
+      cached_tokens: 0,
+      steps: 1,
+      tool_calls: 0,
+      cost_usd: null,
+      by_model: { 'builtin/echo': { calls: 1, input_tokens: 2, output_tokens: 2, cached_tokens: 0, cost_usd: null } },
+    })
+    assert.deepEqual(check(Task, done.body), [])
+    assert.equal((await read(begun.body, 10)).status, 'completed')
+  })
+
+  it('messages are taken as well as a text, and the last of the user is answered', async () => {
+    const agent = await createAgent({ model: 'builtin/echo' })
+    const input = [
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+      { role: 'user', content: 'three' },
+    ]
+    const { body } = await call('POST', `${agent}/tasks?wait=10`, { input })
+    assert.deepEqual([body.output.content, body.input], ['three', input])
+  })
+
+  it('a tool that does not exist is told to the model, and the task goes on', async () => {
+    const agent = await createAgent({ tools: ['look_up'] })
+    const { body } = await give(agent, script({ text: 'Looking.' }, tool, { text: 'It says: {{tool_result}}' }), {}, 10)
+    assert.equal(body.status, 'completed')
+    assert.equal(body.output.content, 'It says: There is no tool named look_up.')
+    assert.deepEqual([body.usage.steps, body.usage.tool_calls], [3, 1])
+    const { steps, pagination } = (await call('GET', `/tasks/${body.id}/steps`)).body
+    assert.deepEqual(
+      steps.map((step: any) => [step.index, step.type, step.status, step.name]),
+      [
+        [0, 'model_call', 'completed', 'builtin/script'],
+        [1, 'tool_call', 'failed', 'look_up'],
+        [2, 'model_call', 'completed', 'builtin/script'],
+      ],
+    )
+    assert.equal(pagination.total, 3)
+    for (const step of steps) assert.deepEqual(check(TaskStep, step), [])
+    const logs = (await call('GET', `${agent}/logs?level=warn`)).body.logs
+    assert.ok(logs.some(({ message, context }: any) => message.includes('look_up') && context.task_id === body.id))
+  })
+
+  it('events are dense, and a page begins after the sequence that one has', async () => {
+    const agent = await createAgent()
+    const { body } = await give(agent, script({ text: 'a' }, tool, { text: 'b' }), {}, 10)
+    const events = await eventsOf(body)
+    assert.deepEqual(
+      events.map(({ sequence }) => sequence),
+      events.map((_, i) => i + 1),
+    )
+    assert.equal(body.last_sequence, events.length)
+    for (const event of events) assert.deepEqual(check(TaskEventObject, event), [])
+    const rest = await call('GET', `/tasks/${body.id}/events?offset=3&limit=2`)
+    assert.deepEqual(
+      rest.body.events.map(({ sequence }: any) => sequence),
+      [4, 5],
+    )
+    assert.deepEqual(rest.body.pagination, { total: events.length, limit: 2, offset: 3, has_more: true })
+  })
+
+  it('lists are by project and by agent, by state and time, the newest first', async () => {
+    const [one, other] = [await createAgent(), await createAgent()]
+    const made = []
+    for (const agent of [one, one, other]) made.push((await give(agent, script({ text: 'x' }), {}, 10)).body)
+    const list = async (path: string) => (await call('GET', path)).body
+    assert.deepEqual(
+      (await list(`${one}/tasks`)).tasks.map(({ id }: any) => id),
+      [made[1].id, made[0].id],
+    )
+    assert.deepEqual((await list(`${one}/tasks?sort=created_at&limit=1`)).pagination, {
+      total: 2,
+      limit: 1,
+      offset: 0,
+      has_more: true,
+    })
+    assert.equal((await list(`${one}/tasks?status=queued`)).pagination.total, 0)
+    assert.equal((await list(`/tasks?created_after=${made[2].created_at}`)).pagination.total, 1)
+    assert.equal(
+      (await list(`/tasks?created_after=${made[0].created_at}&created_before=${made[2].created_at}`)).pagination.total,
+      2,
+    )
+  })
+
+  describe('cancel', () => {
+    it('ends a queued task at once, and nothing of it ever runs', async () => {
+      const agent = await createAgent()
+      await call('POST', `${agent}/pause`)
+      const { body: task } = await give(agent, script({ text: 'never' }))
+      const answer = await call('POST', `/tasks/${task.id}/cancel`, { reason: 'Too late' })
+      assert.deepEqual(
+        [answer.status, answer.body],
+        [200, { message: 'Task canceled', task_id: task.id, status: 'canceled' }],
+      )
+      assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 200)
+      await call('POST', `${agent}/start`)
+      await give(agent, script({ text: 'next' }), {}, 10)
+      const events = await eventsOf(task)
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['task.created', 'task.canceled'],
+      )
+      assert.deepEqual(
+        [events[1]!.data.reason, events[1]!.data.effects, events[1]!.data.uncertain],
+        ['Too late', [], []],
+      )
+    })
+
+    it('aborts a running one, keeps what it had written, and says so', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script({ text: 'As far as this' }, forever))
+      await stepBegan(task)
+      const answer = await call('POST', `/tasks/${task.id}/cancel`)
+      assert.deepEqual([answer.status, answer.body.status], [202, 'running'])
+      const canceled = await reaches(task, 'canceled')
+      assert.ok(canceled.cancel_requested_at)
+      assert.match(canceled.output?.content ?? 'As far', /^As far/)
+      const types = await typesOf(task)
+      assert.deepEqual([types.at(-1), types.includes('cancel.requested')], ['task.canceled', true])
+      assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 200)
+    })
+
+    it('of a finished task is refused with its state', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script({ text: 'done' }), {}, 10)
+      const { status, body } = await call('POST', `/tasks/${task.id}/cancel`)
+      assert.deepEqual(
+        [status, body.error.code, body.error.details],
+        [409, 'task_already_finished', { resource_type: 'task', resource_id: task.id, current_status: 'completed' }],
+      )
+    })
+
+    it('breaks the hold of a worker that does not confirm', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script(forever))
+      await stepBegan(task)
+      // As if a worker that has stopped answering held it: asked to cancel long ago.
+      await service.sql`update task set cancel = '{"reason": null, "mode": "graceful", "user_id": "user_x"}', cancel_requested_at = now() - interval '1 minute' where id = ${task.id}`
+      const canceled = await reaches(task, 'canceled')
+      assert.equal((await eventsOf(canceled)).at(-1)!.data.forced, true)
+    })
+  })
+
+  describe('an agent', () => {
+    it('that is paused ends its step, and goes on after it when it is started', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script({ delay_ms: 300 }, { text: 'first' }, tool, { text: 'second' }))
+      await stepBegan(task)
+      await call('POST', `${agent}/pause`)
+      const waiting = await read(task, 10)
+      assert.deepEqual([waiting.status, waiting.wait.reason], ['waiting', 'agent_paused'])
+      await call('POST', `${agent}/start`)
+      await reaches(task, 'completed')
+      const { steps } = (await call('GET', `/tasks/${task.id}/steps`)).body
+      assert.deepEqual(
+        steps.map(({ attempt }: any) => attempt),
+        [1, 1, 1],
+        'no step is repeated',
+      )
+      const types = await typesOf(task)
+      assert.ok(types.indexOf('step.completed') < types.indexOf('task.waiting'), 'the step in flight ended')
+      assert.ok(types.includes('task.resumed'))
+    })
+
+    it('that is paused queues what it is given', async () => {
+      const agent = await createAgent()
+      await call('POST', `${agent}/pause`)
+      const tasks = await Promise.all(['a', 'b', 'c'].map(async (text) => (await give(agent, script({ text }))).body))
+      await call('POST', `${agent}/start`)
+      for (const task of tasks) assert.equal((await read(task, 10)).status, 'completed')
+    })
+
+    it('that is stopped aborts its call and refuses tasks; started again, it repeats the call', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script({ text: 'lost' }, { delay_ms: 60_000 }))
+      await stepBegan(task)
+      await call('POST', `${agent}/stop`)
+      const waiting = await read(task, 10)
+      assert.deepEqual([waiting.status, waiting.wait.reason], ['waiting', 'agent_stopped'])
+      const refused = await give(agent, script({ text: 'no' }))
+      assert.deepEqual(
+        [refused.status, refused.body.error.code, refused.body.error.details.current_status],
+        [409, 'agent_not_running', 'stopped'],
+      )
+      await call('POST', `${agent}/restart`)
+      await eventually(async () => (await typesOf(task)).filter((type) => type === 'step.started').length === 2)
+      assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 202)
+      await reaches(task, 'canceled')
+    })
+
+    it('that is deleted takes its tasks with it; who watches one sees it canceled', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script(forever))
+      await stepBegan(task)
+      const watching = service.send('GET', `${project}/tasks/${task.id}/events/stream`)
+      await eventually(
+        async () => (await service.sql`select 1 from task where id = ${task.id} and status = 'running'`).length === 1,
+      )
+      assert.equal((await call('DELETE', agent)).status, 200)
+      assert.match((await watching).body, /event: task.canceled/)
+      assert.equal((await call('GET', `/tasks/${task.id}`)).status, 404)
+      await eventually(async () => (await service.sql`select 1 from task where id = ${task.id}`).length === 0)
+      await eventually(
+        async () => (await service.sql`select 1 from task_event where task_id = ${task.id}`).length === 0,
+      )
+    })
+
+    it('has one queue of a bounded length', async () => {
+      const agent = await createAgent()
+      await call('POST', `${agent}/pause`)
+      const { body: task } = await give(agent, 'x')
+      await service.sql`
+        insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by)
+        select left(id_floor('task', now()), -16) || lpad(n::text, 16, '0'), project_id, agent_id, 0, 'queued', '"x"', 5, usage, created_by
+        from task, generate_series(1, ${queuedTasksMax - 1}) n where id = ${task.id}`
+      const { status, body, headers } = await give(agent, 'x')
+      assert.deepEqual([status, body.error.code, headers.get('retry-after')], [429, 'queue_full', '10'])
+      assert.equal((await call('DELETE', agent)).status, 200)
+    })
+  })
+
+  describe('a provider', () => {
+    it('that fails in passing is tried again, and the journal tells', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(
+        agent,
+        script(fault('provider_unavailable', { times: 2, retry_after: 0 }), { text: 'third time' }),
+        {},
+        20,
+      )
+      assert.deepEqual([task.status, task.output?.content], ['completed', 'third time'])
+      const failures = (await eventsOf(task)).filter(({ type }) => type === 'step.failed')
+      assert.deepEqual(
+        failures.map(({ data }) => [data.error.code, data.will_retry]),
+        [
+          ['provider_unavailable', true],
+          ['provider_unavailable', true],
+        ],
+      )
+      const { steps } = (await call('GET', `/tasks/${task.id}/steps`)).body
+      assert.deepEqual(
+        steps.map(({ status, attempt }: any) => [status, attempt]),
+        [['completed', 3]],
+      )
+    })
+
+    it('that asks for patience is given it, without holding a slot', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(
+        agent,
+        script(fault('provider_rate_limited', { times: 1, retry_after: 3 }), { text: 'after all' }),
+      )
+      const waiting = await reaches(task, 'waiting')
+      assert.equal(waiting.wait.reason, 'provider')
+      assert.ok(Date.parse(waiting.wait.until) - Date.parse(waiting.wait.since) >= 3000)
+      const [held] = await service.sql`select worker_id from task where id = ${task.id}`
+      assert.equal(held!['worker_id'], null)
+      const done = await reaches(task, 'completed')
+      assert.ok(Date.parse(done.finished_at) >= Date.parse(waiting.wait.until))
+    })
+
+    it('that keeps failing ends the task after five tries', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script(fault('provider_unavailable', { retry_after: 0 })), {}, 20)
+      assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'provider_unavailable', true])
+      const { steps } = (await call('GET', `/tasks/${task.id}/steps`)).body
+      assert.deepEqual([steps[0].attempt, task.error.step_id], [5, steps[0].id])
+    })
+
+    it('whose refusal is final ends the task at once, with its events', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(
+        agent,
+        script(fault('provider_refused_request', { message: 'No: sk-abcdefghijklmnop' })),
+        {},
+        10,
+      )
+      assert.deepEqual(
+        [task.status, task.error.code, task.error.message],
+        ['failed', 'provider_refused_request', 'No: [redacted]'],
+      )
+      const told = await outbox(agent)
+      assert.deepEqual(told.map(({ type }) => type).sort(), ['agent.failed', 'error.occurred'])
+      const occurred = told.find(({ type }) => type === 'error.occurred')!
+      assert.equal(occurred.data.error.severity, 'medium')
+      assert.ok(occurred.data.error.affected_resources.includes(task.id))
+      assert.ok(occurred.data.request_id.startsWith('req_'))
+    })
+  })
+
+  describe('the circuit breaker', () => {
+    it('puts an agent into error when its model does not exist on three tasks in a row', async () => {
+      const agent = await createAgent({ model: 'builtin/nothing' })
+      for (let i = 0; i < 3; i++) assert.equal((await give(agent, 'x', {}, 10)).body.error.code, 'model_not_found')
+      await eventually(async () => (await call('GET', agent)).body.status === 'error')
+      assert.equal((await give(agent, 'x')).status, 409)
+      const told = await outbox(agent)
+      assert.ok(told.some(({ type, data }) => type === 'error.occurred' && data.error.severity === 'high'))
+      assert.ok(
+        told.some(({ type, data }) => type === 'agent.failed' && data.task === null && data.agent.status === 'error'),
+      )
+      const { logs } = (await call('GET', `${agent}/logs?level=error`)).body
+      assert.match(logs[0].message, /3 tasks in a row/)
+      await call('POST', `${agent}/restart`)
+      await give(agent, 'x', {}, 10)
+      await give(agent, 'x', {}, 10)
+      assert.equal((await call('GET', agent)).body.status, 'running', 'the count begins anew')
+    })
+
+    it('counts five failures of any kind, and a success in between starts anew', async () => {
+      const agent = await createAgent()
+      const bad = script(fault('provider_refused_request'))
+      for (let i = 0; i < 4; i++) await give(agent, bad, {}, 10)
+      await give(agent, script({ text: 'good' }), {}, 10)
+      for (let i = 0; i < 4; i++) await give(agent, bad, {}, 10)
+      assert.equal((await call('GET', agent)).body.status, 'running')
+      await give(agent, bad, {}, 10)
+      await eventually(async () => (await call('GET', agent)).body.status === 'error')
+    })
+  })
+
+  describe('bounds', () => {
+    it('timeout_seconds ends a task where it is', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(agent, script({ text: 'slow' }, forever), { timeout_seconds: 1 }, 10)
+      assert.deepEqual([task.status, task.error.code], ['expired', 'task_timeout'])
+      assert.equal(
+        (await outbox(agent)).some(({ type }) => type === 'agent.failed'),
+        true,
+      )
+    })
+
+    it('queue_ttl_seconds ends a task that did not begin', async () => {
+      const agent = await createAgent()
+      await call('POST', `${agent}/pause`)
+      const { body: task } = await give(agent, 'x', { queue_ttl_seconds: 1 }, 10)
+      assert.deepEqual([task.status, task.error.code, task.started_at], ['expired', 'queue_ttl_exceeded', null])
+    })
+
+    it('run_after is not before its time', async () => {
+      const agent = await createAgent()
+      const run_after = new Date(Date.now() + 1500).toISOString()
+      const { body: task } = await give(agent, script({ text: 'now' }), { run_after }, 10)
+      assert.equal(task.status, 'completed')
+      assert.ok(Date.parse(task.started_at) >= Date.parse(run_after))
+    })
+
+    it('max_steps ends a task that goes round in circles', async () => {
+      const agent = await createAgent({ max_steps: 5 })
+      const { body: task } = await give(agent, script({ text: 'again' }, tool), {}, 10)
+      assert.deepEqual([task.status, task.error.code, task.output.content], ['failed', 'max_steps_reached', 'again'])
+      assert.equal((await call('GET', `/tasks/${task.id}/steps`)).body.pagination.total, 6)
+    })
+
+    it('a wait ends when its time is over, with the task as it is', async () => {
+      const agent = await createAgent()
+      const began = performance.now()
+      const { status, body } = await give(agent, script(forever), {}, 1)
+      assert.deepEqual([status, body.status], [201, 'running'])
+      assert.ok(performance.now() - began >= 1000)
+      await call('POST', `/tasks/${body.id}/cancel`)
+    })
+  })
+
+  it('the same Idempotency-Key gives the same task, once', async () => {
+    const agent = await createAgent()
+    const send = () =>
+      service.send('POST', `${project}${agent}/tasks?wait=10`, {
+        body: { input: script({ text: 'once' }) },
+        headers: { 'idempotency-key': 'k1' },
+      })
+    const [first, second] = [await send(), await send()]
+    assert.equal(second.headers.get('idempotency-replayed'), 'true')
+    assert.deepEqual([first.body.id, second.body.status], [second.body.id, 'completed'])
+    assert.equal((await call('GET', `${agent}/tasks`)).body.pagination.total, 1)
+  })
+})
+
+describe('a service of one slot', () => {
+  let service: TestService
+  before(async () => void (service = await startTestService({ CADRE_WORKER_SLOTS: '1', CADRE_TOKENS_PER_HOUR: '100' })))
+  after(() => service.stop())
+
+  it('begins tasks by priority, then by age; and calls models only while its credential has tokens', async () => {
+    const { send } = service
+    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'one-slot' } })
+    const path = `/api/v1/projects/${project.id}`
+    const { body: agent } = await send('POST', `${path}/agents`, {
+      body: { name: 'a', config: { model: 'builtin/script' } },
+    })
+    await send('POST', `${path}/agents/${agent.id}/pause`)
+    const give = async (priority: number, ...steps: unknown[]) =>
+      (await send('POST', `${path}/agents/${agent.id}/tasks`, { body: { input: script(...steps), priority } })).body
+    const [low, high, mid, mid2] = [
+      await give(1, { text: 'x' }),
+      await give(9, { text: 'x' }),
+      await give(5, { text: 'x' }),
+      await give(5, { text: 'x' }),
+    ]
+    await send('POST', `${path}/agents/${agent.id}/start`)
+    const done = async (task: { id: string }) => (await send('GET', `${path}/tasks/${task.id}?wait=10`)).body
+    const ended = await Promise.all([low, high, mid, mid2].map(done))
+    const order = ended.toSorted((a, b) => a.started_at.localeCompare(b.started_at)).map(({ id }) => id)
+    assert.deepEqual(order, [high.id, mid.id, mid2.id, low.id])
+
+    await give(5, { text: 'x' }, { usage: { input_tokens: 80, output_tokens: 30 } }).then(done)
+    const waiting = await give(5, { text: 'later' }).then(done)
+    assert.deepEqual([waiting.status, waiting.wait.reason], ['waiting', 'budget'])
+    assert.match(waiting.wait.until, /:00:0\d\.\d{3}Z$/, 'the next hour')
+    const { logs } = (await send('GET', `${path}/agents/${agent.id}/logs?level=warn`)).body
+    assert.match(logs[0].message, /model tokens/)
+  })
+})
