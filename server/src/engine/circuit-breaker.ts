@@ -1,3 +1,4 @@
+import type { ErrorOccurred } from '#contract/events.ts'
 import { writeAgentLog } from '../events/agent-log.ts'
 import { emit } from '../events/outbox.ts'
 import type { Sql } from '../platform/database.ts'
@@ -68,7 +69,7 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
       error: { ...error, severity: 'high', affected_resources: [agent_id, ...tasks] },
       user_id: agent.created_by,
       request_id: null,
-    })
+    } satisfies ErrorOccurred)
     return true
   })
 }

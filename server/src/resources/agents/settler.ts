@@ -4,6 +4,7 @@ import { emit } from '../../events/outbox.ts'
 import { readEnvironment } from './agent-content.ts'
 import { eventAgent, scope, settle } from './agent-transitions.ts'
 import { failToSettle, listUnsettled, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
+import type { ErrorOccurred } from '#contract/events.ts'
 import { Problem } from '#contract/problems.ts'
 
 /** Agents looked after in one pass. */
@@ -86,6 +87,6 @@ async function fail(context: Context, row: AgentRow, org_id: string, tx: Context
     error: { ...error, severity: 'high', affected_resources: [row.id] },
     user_id: row.created_by,
     request_id: null,
-  })
+  } satisfies ErrorOccurred)
   context.log.error({ agent_id: row.id }, message)
 }

@@ -1,3 +1,4 @@
+import type { ErrorOccurred } from '#contract/events.ts'
 import { EventEmitter } from 'node:events'
 import type { Logger } from 'pino'
 import type Provider from 'oidc-provider'
@@ -98,7 +99,7 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, re
       },
       user_id: grant.user_id,
       request_id,
-    },
+    } satisfies ErrorOccurred,
   )
 }
 
