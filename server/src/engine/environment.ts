@@ -1,7 +1,7 @@
 import type { Secrets } from '../platform/secrets.ts'
 
 /** Label of the key that encrypts environment variables; the agent's id is the associated data. */
-const environmentLabel = 'agent-environment'
+export const environmentLabel = 'agent-environment'
 
 /** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
 export function readEnvironment(

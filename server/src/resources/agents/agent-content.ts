@@ -2,13 +2,11 @@ import Type from 'typebox'
 import { AgentConfigInput, MetadataInput } from '#contract/agents.ts'
 import { isObject, mergePatch } from '#contract/merge-patch.ts'
 import { Problem } from '#contract/problems.ts'
+import { environmentLabel, readEnvironment } from '../../engine/environment.ts'
 import { check } from '../../http/validation.ts'
 import type { Secrets } from '../../platform/secrets.ts'
 import { projectId } from '../projects/projects.queries.ts'
 import type { AgentContent, AgentRow } from './agents.queries.ts'
-
-/** Label of the key that encrypts environment variables; the agent's id is the associated data. */
-const environmentLabel = 'agent-environment'
 
 /** The body of a creation or an update, as the contract allows it. */
 export interface AgentBody {
@@ -22,7 +20,8 @@ const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
 
 /**
  * What an agent consists of after `body` is applied to what it was, by JSON Merge Patch (decision D37). Creation is
- * the same, applied to the defaults (D39). What is merged must keep the bounds of D50 as a whole.
+ * the same, applied to the defaults (D39). What is merged must keep the bounds of D50 as a whole. Environment variables
+ * that `body` does not name stay as they are kept, so that what cannot be read is not lost.
  */
 export function applyBody(
   body: AgentBody,
@@ -31,16 +30,15 @@ export function applyBody(
     name: string
     description: string
     config: Record<string, unknown>
-    environment: Record<string, string>
+    environment: Buffer | null
     metadata: Record<string, unknown>
   },
   default_model: string,
   secrets: Secrets,
 ): AgentContent {
-  const merged = mergePatch(
-    { ...before.config, environment_variables: before.environment },
-    body.config ?? {},
-  ) as Record<string, unknown>
+  const patch = body.config ?? {}
+  const known = readableEnvironment(secrets, before) ?? {}
+  const merged = mergePatch({ ...before.config, environment_variables: known }, patch) as Record<string, unknown>
   const metadata = mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>
   // The service's own members are never the caller's to set or remove (decision D38).
   delete metadata.created_by
@@ -51,30 +49,37 @@ export function applyBody(
 
   const { environment_variables, ...config } = merged
   const environment = isObject(environment_variables) ? environment_variables : {}
+  const encrypted = (): Buffer | null =>
+    Object.keys(environment).length === 0
+      ? null
+      : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id)
   return {
     name: (body.name ?? before.name).normalize('NFC'),
     description: body.description === undefined ? before.description : (body.description ?? ''),
     config,
-    environment:
-      Object.keys(environment).length === 0
-        ? null
-        : secrets.encrypt(environmentLabel, JSON.stringify(environment), before.id),
+    environment: Object.hasOwn(patch, 'environment_variables') ? encrypted() : before.environment,
     metadata,
   }
 }
 
 /** What an agent starts from. */
 export function emptyContent(id: string, default_model: string) {
-  return { id, name: '', description: '', config: { model: default_model, tools: [] }, environment: {}, metadata: {} }
+  return { id, name: '', description: '', config: { model: default_model, tools: [] }, environment: null, metadata: {} }
 }
 
-/** The environment variables of an agent, in the clear. Throws where the secret key is not the one they were kept with. */
-export function readEnvironment(
+/**
+ * The environment variables of an agent, in the clear; undefined where they were kept with another secret key. Such an
+ * agent is shown without them, and new ones take their place.
+ */
+export function readableEnvironment(
   secrets: Secrets,
-  agent_id: string,
-  environment: Buffer | null,
-): Record<string, string> {
-  return environment === null ? {} : JSON.parse(secrets.decrypt(environmentLabel, environment, agent_id))
+  agent: Pick<AgentRow, 'id' | 'environment'>,
+): Record<string, string> | undefined {
+  try {
+    return readEnvironment(secrets, agent.id, agent.environment)
+  } catch {
+    return undefined
+  }
 }
 
 /** An agent as family A answers it; with its prompt and environment variables everywhere but in lists (decision D41). */

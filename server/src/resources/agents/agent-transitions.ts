@@ -18,7 +18,7 @@ export interface Actor {
 /**
  * Does an action to an agent in the caller's transaction: settles it first, moves it if its state allows, and makes
  * what follows true in the same transaction: log, events, and what becomes of its tasks (decisions D33, D45). An agent
- * that is already there is returned as it is.
+ * that is already there is returned as it is. `trigger` is what the caller asked for, as events and log tell it.
  */
 export async function transition(
   context: Context,
@@ -26,6 +26,7 @@ export async function transition(
   row: AgentRow,
   action: AgentAction,
   actor: Actor,
+  trigger: AgentAction | 'launch' = action,
 ): Promise<AgentRow> {
   const settled = await settle(context, tx, row, actor)
   const { to } = agentActions[action]
@@ -45,7 +46,7 @@ export async function transition(
       { message: `An agent that is ${settled.status} cannot ${action}.` },
     )
   }
-  await logMove(tx, moved, settled.status, actor, action)
+  await logMove(tx, moved, settled.status, actor, trigger)
 
   const restarts = action === 'restart' && settled.status === 'running'
   if (action === 'stop' || restarts) {
@@ -58,7 +59,7 @@ export async function transition(
   if (starts)
     await emit(tx, 'agent.launched', scope(moved, actor), {
       agent: eventAgent(moved),
-      trigger: action,
+      trigger,
       user_id: actor.user_id,
     })
 

@@ -135,7 +135,7 @@ export async function moveAgent(
 ): Promise<AgentRow | undefined> {
   const { from, to } = agentActions[action]
   const [row] = await tx.run<AgentRow>(tx.fragment`
-    update agent set status = ${to}, settles_to = null, revision = revision + 1, settle_attempts = 0,
+    update agent set status = ${to}, settles_to = null, launch_trigger = null, revision = revision + 1, settle_attempts = 0,
       token_subject = coalesce(${token_subject}, token_subject), updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${id} and status = any(${[...from]})
     returning ${columns(tx)}`)

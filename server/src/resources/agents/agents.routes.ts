@@ -12,7 +12,7 @@ import { requireTokens } from '../../http/token-limit.ts'
 import type { Sql } from '../../platform/database.ts'
 import { findAgentStats } from '../tasks/stats.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { agentView, applyBody, emptyContent, readEnvironment } from './agent-content.ts'
+import { agentView, applyBody, emptyContent, readableEnvironment } from './agent-content.ts'
 import { eventAgent, logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import {
   deleteAgent,
@@ -31,7 +31,7 @@ import type { Settler } from './settler.ts'
 /** Agents (spec 4.4 and 3, decisions D33–D47). */
 export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
   const { secrets, config } = context
-  const detailed = (row: AgentRow) => agentView(row, readEnvironment(secrets, row.id, row.environment))
+  const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
 
   handle(app, http, operations.listAgents, {
     load: loadProject,
@@ -85,8 +85,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
       const row = await sql.begin(async (tx) => {
         const before = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], before.revision)
-        const environment = readEnvironment(secrets, before.id, before.environment)
-        const content = applyBody(body, { ...before, environment }, config.default_model, secrets)
+        const content = applyBody(body, before, config.default_model, secrets)
         const updated = await updateAgent(
           tx,
           before,
@@ -182,8 +181,8 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     const known = await lockAgentByName(tx, project_id, name)
     if (known) {
       if (known.status === 'paused' || known.status === 'stopped')
-        await transition(context, tx, known, 'start', actorOf(handling))
-      if (known.status === 'error') await transition(context, tx, known, 'restart', actorOf(handling))
+        await transition(context, tx, known, 'start', actorOf(handling), 'launch')
+      if (known.status === 'error') await transition(context, tx, known, 'restart', actorOf(handling), 'launch')
       return false
     }
     const id = newAgentId()

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit } from '../../events/outbox.ts'
-import { readEnvironment } from './agent-content.ts'
+import { readableEnvironment } from './agent-content.ts'
 import { eventAgent, scope, settle } from './agent-transitions.ts'
 import { failToSettle, listUnsettled, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 import type { ErrorOccurred } from '#contract/events.ts'
@@ -61,18 +61,9 @@ async function settleOne(context: Context, key: AgentKey): Promise<void> {
     if (row.status !== 'creating' && row.status !== 'updating') return
     const [project] = await tx<{ org_id: string }>`select org_id from project where id = ${row.project_id}`
     const org_id = project!.org_id
-    if (isProvisioned(context, row)) await settle(context, tx, row, { user_id: row.created_by, org_id })
+    if (readableEnvironment(context.secrets, row)) await settle(context, tx, row, { user_id: row.created_by, org_id })
     else await fail(context, row, org_id, tx)
   })
-}
-
-function isProvisioned({ secrets }: Context, row: AgentRow): boolean {
-  try {
-    readEnvironment(secrets, row.id, row.environment)
-    return true
-  } catch {
-    return false
-  }
 }
 
 async function fail(context: Context, row: AgentRow, org_id: string, tx: Context['sql']): Promise<void> {
@@ -80,6 +71,7 @@ async function fail(context: Context, row: AgentRow, org_id: string, tx: Context
   const status = await failToSettle(tx, row.id, row.revision)
   await writeAgentLog(tx, [{ agent_id: row.id, level: 'error', message, context: { from: row.status, to: status } }])
   if (status !== 'error') return
+  await context.engine.parkTasks(tx, row.id, 'agent_stopped')
   const failed = { ...row, status }
   const error = { code: 'provisioning_failed', message }
   await emit(tx, 'agent.failed', scope(row, { org_id }), { agent: eventAgent(failed), task: null, error })

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import {
+  eventually,
+  makeTestDatabase,
+  sender,
+  startOn,
+  startTestService,
+  type TestService,
+} from '../../../test/harness.ts'
+
+let test: TestService
+let agents: string
+before(async () => {
+  test = await startTestService()
+  const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'settling' } })
+  agents = `/api/v1/projects/proj_${body.id}/agents`
+})
+after(() => test.stop())
+
+let names = 0
+const get = async (id: string) => (await test.send('GET', `${agents}/${id}`)).body
+const settled = (id: string, status: string) => eventually(async () => (await get(id)).status === status)
+async function make(body: object = {}): Promise<any> {
+  return (await test.send('POST', agents, { body: { name: `agent-${++names}`, ...body } })).body
+}
+const eventsOf = (id: string) =>
+  test.sql<{ type: string; data: any }>`select type, data from event where agent_id = ${id} order by id`
+
+/** As if the process that created it had died with another secret key than ours. */
+async function makeUnreadable(): Promise<string> {
+  const { id } = await make({ config: { environment_variables: { A: 'x' } } })
+  await settled(id, 'running')
+  await test.sql`update agent set environment = ${Buffer.from('not ours to read')} where id = ${id}`
+  await test.sql`delete from event where agent_id = ${id}`
+  await test.sql`delete from agent_log where agent_id = ${id}`
+  return id
+}
+
+describe('an agent that is being created (decision D34)', () => {
+  it('runs by itself, with a log entry for each step and one event', async () => {
+    const { id, name, project_id, updated_at } = await make()
+    await settled(id, 'running')
+    assert.deepEqual(await eventsOf(id), [
+      {
+        type: 'agent.launched',
+        data: { agent: { id, name, project_id, status: 'running' }, trigger: 'create', user_id: test.owner.user_id },
+      },
+    ])
+    const log = await test.sql<{
+      level: string
+      message: string
+    }>`select level, message from agent_log where agent_id = ${id} order by timestamp, id`
+    assert.deepEqual(log, [
+      { level: 'info', message: 'Agent creating' },
+      { level: 'info', message: 'Agent creating → running' },
+    ])
+    assert.equal((await get(id)).updated_at, updated_at)
+  })
+
+  it('runs also where the process that made it died before', async () => {
+    const { id } = await make()
+    await settled(id, 'running')
+    await test.sql`delete from event where agent_id = ${id}`
+    await test.sql`update agent set status = 'creating', settles_to = 'running', launch_trigger = 'create' where id = ${id}`
+    await settled(id, 'running')
+    assert.deepEqual(
+      (await eventsOf(id)).map(({ type }) => type),
+      ['agent.launched'],
+    )
+  })
+
+  it('of many at once settles all, each once', async () => {
+    const made = await Promise.all(Array.from({ length: 40 }, () => make()))
+    await Promise.all(made.map(({ id }) => settled(id, 'running')))
+    for (const { id } of made) assert.equal((await eventsOf(id)).length, 1)
+  })
+})
+
+describe('an agent whose environment cannot be read', () => {
+  it('is in error after three attempts, and says why in its log and by events (decisions D34, D36, D94)', async () => {
+    const id = await makeUnreadable()
+    await test.sql`update agent set status = 'creating', settles_to = 'running', launch_trigger = 'create', settle_attempts = 1, updated_at = now() where id = ${id}`
+    await settled(id, 'error')
+    const events = await eventsOf(id)
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['agent.failed', 'error.occurred'],
+    )
+    const [failed, occurred] = events.map(({ data }) => data)
+    assert.deepEqual([failed.agent.status, failed.task, failed.error.code], ['error', null, 'provisioning_failed'])
+    assert.deepEqual(Object.keys(failed.error).sort(), ['code', 'message'])
+    assert.deepEqual(
+      [occurred.error.severity, occurred.error.affected_resources, occurred.user_id, occurred.request_id],
+      ['high', [id], test.owner.user_id, null],
+    )
+    const log = await test.sql<{
+      level: string
+      context: any
+    }>`select level, context from agent_log where agent_id = ${id} order by timestamp, id`
+    assert.deepEqual(
+      log.map(({ level }) => level),
+      ['error', 'error'],
+    )
+    assert.deepEqual(log.at(-1)?.context, { from: 'creating', to: 'error' })
+  })
+
+  it('is in error at once where it has been waiting for a minute', async () => {
+    const id = await makeUnreadable()
+    await test.sql`update agent set status = 'updating', settles_to = 'paused', settle_attempts = 0, updated_at = now() - interval '61 seconds' where id = ${id}`
+    await settled(id, 'error')
+    assert.deepEqual(
+      (await eventsOf(id)).map(({ type }) => type),
+      ['agent.failed', 'error.occurred'],
+    )
+  })
+
+  it('can still be read, listed, renamed and deleted; new variables heal it', async () => {
+    const id = await makeUnreadable()
+    await test.sql`update agent set status = 'error' where id = ${id}`
+    const { body, status } = await test.send('GET', `${agents}/${id}`)
+    assert.deepEqual([status, body.status, 'environment_variables' in body.config], [200, 'error', false])
+    const renamed = await test.send('PUT', `${agents}/${id}`, { body: { name: 'still-unreadable' } })
+    assert.deepEqual([renamed.status, renamed.body.status], [200, 'updating'])
+    const [row] = await test.sql<{ environment: Buffer }>`select environment from agent where id = ${id}`
+    assert.equal(row!.environment.toString(), 'not ours to read')
+    const healed = await test.send('PUT', `${agents}/${id}`, {
+      body: { config: { environment_variables: { B: 'new' } } },
+    })
+    assert.deepEqual([healed.status, healed.body.config.environment_variables], [200, { B: 'new' }])
+    await settled(id, 'stopped')
+    const other = await makeUnreadable()
+    assert.equal((await test.send('DELETE', `${agents}/${other}`)).status, 200)
+  })
+})
+
+describe('an agent that was in error before it ever ran', () => {
+  it('is launched by its restart, and not again by an update', async () => {
+    const { id } = await make()
+    await settled(id, 'running')
+    await test.sql`delete from event where agent_id = ${id}`
+    await test.sql`update agent set status = 'error', launch_trigger = 'create' where id = ${id}`
+    assert.equal((await test.send('POST', `${agents}/${id}/restart`)).body.status, 'running')
+    await test.send('PUT', `${agents}/${id}`, { body: { description: 'x' } })
+    await settled(id, 'running')
+    assert.deepEqual(
+      (await eventsOf(id)).map(({ data }) => data.trigger),
+      ['restart'],
+    )
+  })
+})
+
+describe('a service that is started with another secret key', () => {
+  it('leads agents with environment variables that are being created into error, and lets the others run', async () => {
+    const database = await makeTestDatabase()
+    const first = await startOn(database.connection)
+    const send = sender(first.url, first.first_owner!.api_key)
+    const { body: project } = await send('POST', '/api/v1/projects', { body: { name: 'moved' } })
+    const path = `/api/v1/projects/${project.id}/agents`
+    const { body: secret } = await send('POST', path, {
+      body: { name: 'secret', config: { environment_variables: { A: 'canary' } } },
+    })
+    const { body: plain } = await send('POST', path, { body: { name: 'plain' } })
+    await first.context.sql`update agent set status = 'creating', settles_to = 'running', settle_attempts = 2`
+    await first.stop()
+
+    const second = await startOn(database.connection, {
+      CADRE_SECRET_KEY: 'another secret key, of 32 characters or more',
+    })
+    try {
+      const again = sender(second.url, first.first_owner!.api_key)
+      const statusOf = async (id: string) => (await again('GET', `${path}/${id}`)).body.status
+      await eventually(async () => (await statusOf(secret.id)) === 'error')
+      await eventually(async () => (await statusOf(plain.id)) === 'running')
+      assert.equal(JSON.stringify((await again('GET', `${path}/${secret.id}`)).body).includes('canary'), false)
+    } finally {
+      await second.stop()
+      await database.drop()
+    }
+  })
+})
