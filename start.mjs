@@ -31,7 +31,8 @@ if (!existsSync(join(root, 'node_modules'))) {
 }
 
 async function runHere() {
-  stopWithLauncher()
+  if (process.argv.includes(underLauncher)) stopWithLauncher()
+  else stopWithNpm()
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
   module.enableCompileCache(join(root, 'node_modules/.cache/cadre'))
   if (existsSync('.env')) process.loadEnvFile('.env')
@@ -40,12 +41,28 @@ async function runHere() {
 
 /** A launcher that was killed could not tell us, but the channel to it ends. */
 function stopWithLauncher() {
-  if (!process.argv.includes(underLauncher) || !process.channel) return
+  if (!process.channel) return
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   process.channel.unref()
 }
 
+/**
+ * A signal to `npm start` ends npm and its shell, but not what the shell runs: the service would go on, unseen. Its
+ * parent changes when the shell is gone.
+ */
+function stopWithNpm() {
+  if (process.env.npm_lifecycle_event === undefined) return
+  const parent = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(watch)
+    process.kill(process.pid, 'SIGTERM')
+  }, 250)
+  watch.unref()
+}
+
 function runThere() {
+  stopWithNpm()
   const args = [fileURLToPath(import.meta.url), underLauncher, ...process.argv.slice(2)]
   const child = spawn(ownNode, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']) {

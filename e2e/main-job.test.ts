@@ -62,7 +62,10 @@ test('an agent answers a task by calling an OpenAI-compatible server, and its re
 
   const { body } = await send('GET', agent)
   assert.equal(body.status, 'running')
-  assert.deepEqual({ ...body.stats, avg_response_time: 0 }, { total_tasks: 1, completed_tasks: 1, failed_tasks: 0, success_rate: 1, avg_response_time: 0 })
+  assert.deepEqual(
+    { ...body.stats, avg_response_time: 0 },
+    { total_tasks: 1, completed_tasks: 1, failed_tasks: 0, success_rate: 1, avg_response_time: 0 },
+  )
   assert.ok(body.stats.avg_response_time > 0)
   assert.ok(body.last_activity)
 
@@ -109,7 +112,11 @@ test('a task goes on after kill -9: nothing is lost, and it finishes once', asyn
 
   const { body } = await send('GET', `${agents.replace('/agents', '')}/tasks/${created.body.id}/events?limit=100`)
   const sequence = body.events.map((event: { sequence: number }) => event.sequence)
-  assert.deepEqual(sequence, sequence.map((_: number, i: number) => i + 1), 'the sequence is dense')
+  assert.deepEqual(
+    sequence,
+    sequence.map((_: number, i: number) => i + 1),
+    'the sequence is dense',
+  )
   const ends = body.events.filter(({ type }: { type: string }) => type === 'task.completed')
   assert.equal(ends.length, 1)
 })

@@ -100,6 +100,20 @@ test('a stop is clean: it ends with 0, the database with it, and the next start 
   assert.equal(body.pagination.total, 1)
 })
 
+test('a signal to npm start stops the service, not only npm', async () => {
+  const other = await temporaryFolder()
+  const data = join(other.path, '.cadre')
+  const npm = await startProcess({ CADRE_DATA_DIR: data }, { command: ['npm', 'start'] })
+  await npm.end('SIGTERM')
+  await eventually(async () =>
+    stat(join(data, 'postgres', 'postmaster.pid')).then(
+      () => false,
+      () => true,
+    ),
+  )
+  await other.remove()
+})
+
 test('every fault of the configuration is told at once, without a stack trace', async () => {
   const { code, output } = await refusedStart({ ...env, PORT: 'eighty', CADRE_RATE_LIMITS: 'maybe' })
   assert.equal(code, 1)

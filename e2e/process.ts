@@ -51,7 +51,7 @@ export async function startProcess(
 
 /** Runs `node start.mjs` to its end and gives what it printed: for starts that are refused. */
 export async function refusedStart(env: Record<string, string>): Promise<{ code: number | null; output: string }> {
-  const child = launch(env)
+  const child = launch(env, [process.execPath, 'start.mjs'])
   let output = ''
   child.stdout!.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr!.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -59,8 +59,8 @@ export async function refusedStart(env: Record<string, string>): Promise<{ code:
   return { code, output }
 }
 
-function launch(env: Record<string, string>): ChildProcess {
-  return spawn(process.execPath, ['start.mjs'], {
+function launch(env: Record<string, string>, [file, ...args]: [string, ...string[]]): ChildProcess {
+  return spawn(file, args, {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', CADRE_LOG_LEVEL: 'error', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -69,7 +69,10 @@ test('tasks given to one process are waited for on the other, and every one of t
     created.map(({ body }, i) => (i % 2 ? onSecond : onFirst)('GET', `${project}/tasks/${body.id}?wait=30`)),
   )
   assert.deepEqual(new Set(ended.map(({ body }) => body.status)), new Set(['completed']))
-  assert.deepEqual(ended.map(({ body }) => body.output.content), created.map((_, i) => `task ${i}`))
+  assert.deepEqual(
+    ended.map(({ body }) => body.output.content),
+    created.map((_, i) => `task ${i}`),
+  )
   const { body } = await onSecond('GET', `${project}/agents/${agent.id}`)
   assert.equal(body.stats.completed_tasks, 40)
   assert.ok(![first, second].some((service) => service.output().includes('is dead')))
@@ -78,7 +81,9 @@ test('tasks given to one process are waited for on the other, and every one of t
 test('when one process is killed with a task in hand, the other one finishes it', async () => {
   const script = [{ delay_ms: 1500 }, { text: 'done' }]
   const agent = (
-    await onFirst('POST', `${project}/agents`, { body: { name: 'slow', config: { model: 'builtin/script', system_prompt: JSON.stringify(script) } } })
+    await onFirst('POST', `${project}/agents`, {
+      body: { name: 'slow', config: { model: 'builtin/script', system_prompt: JSON.stringify(script) } },
+    })
   ).body
   const tasks = await Promise.all(
     Array.from({ length: 8 }, () => onFirst('POST', `${project}/agents/${agent.id}/tasks`, { body: { input: 'go' } })),
