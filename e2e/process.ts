@@ -20,10 +20,10 @@ export interface RunningService {
 /** Starts `node start.mjs` and waits until it says that it is ready. Rejects with its output if it ends before. */
 export async function startProcess(
   env: Record<string, string>,
-  options: { ready_ms?: number } = {},
+  options: { ready_ms?: number; command?: [string, ...string[]] } = {},
 ): Promise<RunningService> {
-  const { ready_ms = 30_000 } = options
-  const child = launch(env)
+  const { ready_ms = 30_000, command = [process.execPath, 'start.mjs'] } = options
+  const child = launch(env, command)
   let text = ''
   const ready = Promise.withResolvers<string>()
   const read = (chunk: Buffer): void => {
