@@ -39,7 +39,7 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
     if (!agent) return false
     const last = await tx<FinishedTask>`
       select id, status, error->>'code' as code, finished_at > now() - make_interval(mins => ${anyFailures_minutes}) as recent
-      from task where agent_id = ${agent_id} and finished_at > ${agent.updated_at}::timestamptz and status <> 'canceled'
+      from task where agent_id = ${agent_id} and finished_at > ${agent.updated_at}::timestamptz and status <> 'canceled' and started_at is not null
       order by finished_at desc limit ${anyFailures}`
     const message = verdict(last)
     if (!message) return false

@@ -4,7 +4,7 @@ import { canceled, readReceipt } from './cancel.ts'
 import { agentHolds, expired, failed, waiting } from './endings.ts'
 import type { Job, Queue } from './queue.ts'
 import { Run } from './run.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
 import { listSteps, lockTasksWithWork, type LockedTask, type TaskWork } from './task-rows.ts'
 
 export interface ClaimOptions {
@@ -23,6 +23,8 @@ export interface Claimed {
   /** Jobs that were fetched, whatever became of them: as many as asked for means that there are more. */
   fetched: number
   published: PublishedEvents[]
+  /** Agents that tasks were put aside for: see `parkedAgents`. */
+  parked: string[]
 }
 
 /**
@@ -34,7 +36,7 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
   const { sql, queue, worker_id, count, perProject, secretsOf } = options
   return sql.begin(async (tx) => {
     const jobs = await queue.fetch(tx, count, perProject)
-    if (jobs.length === 0) return { runs: [], fetched: 0, published: [] }
+    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [] }
     const tasks = await lockTasksWithWork(
       tx,
       jobs.map(({ task_id }) => task_id),
@@ -67,7 +69,7 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
           secrets: secretsOf(task.agent_id, task.work.environment),
         }),
     )
-    return { runs, fetched: jobs.length, published }
+    return { runs, fetched: jobs.length, published, parked: parkedAgents(changes) }
   })
 }
 

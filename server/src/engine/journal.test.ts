@@ -14,6 +14,7 @@ import { openQueue, type Queue } from './queue.ts'
 import type { Run } from './run.ts'
 
 const log = pino({ level: 'silent' })
+const onParked = (): void => {}
 
 describe('the journal', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>
@@ -69,7 +70,7 @@ describe('the journal', () => {
 
   it('refuses every write of a worker whose task was given to another', async () => {
     const id = await create()
-    const journal = new Journal({ sql, queue, hub })
+    const journal = new Journal({ sql, queue, hub, onParked })
     const [first] = await claim('worker_a')
     assert.equal(await journal.write(first!.claim, note('a')), true)
 
@@ -92,7 +93,7 @@ describe('the journal', () => {
     assert.ok(slow!.claim.attempt < fast!.claim.attempt)
     const [row] = await sql`select worker_id, crashes from task where id = ${fast!.claim.task_id}`
     assert.deepEqual(row, { worker_id: 'worker_b', crashes: 0 })
-    await new Journal({ sql, queue, hub }).write(fast!.claim, end)
+    await new Journal({ sql, queue, hub, onParked }).write(fast!.claim, end)
   })
 
   it('makes a write once whose commit got lost on the way back', async () => {
@@ -107,7 +108,7 @@ describe('the journal', () => {
         return result
       },
     })
-    const journal = new Journal({ sql: lossy, queue, hub })
+    const journal = new Journal({ sql: lossy, queue, hub, onParked })
     assert.equal(await journal.write(run!.claim, note('once')), true)
     losses = 1
     assert.equal(await journal.write(run!.claim, end), false)
@@ -123,7 +124,7 @@ describe('the journal', () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
-    const journal = new Journal({ sql, queue, hub })
+    const journal = new Journal({ sql, queue, hub, onParked })
     await Promise.all(
       runs.map(async (run) => {
         for (let i = 0; i < 10; i++) await journal.write(run.claim, note(String(i)))
@@ -146,7 +147,7 @@ describe('the journal', () => {
   it('does not let one impossible write take the others of its group with it', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
-    const journal = new Journal({ sql, queue, hub })
+    const journal = new Journal({ sql, queue, hub, onParked })
     const impossible: Decide = () => ({ events: [{ type: 'usage.updated', data: { text: '\0' } }] })
     const [bad, good] = await Promise.allSettled([
       journal.write(runs[0]!.claim, impossible),
@@ -161,7 +162,7 @@ describe('the journal', () => {
     const id = await create({ agent: lone })
     const [run] = await claim('worker_a')
     await sql`delete from agent where id = ${lone.id}`
-    await assert.rejects(new Journal({ sql, queue, hub }).write(run!.claim, end), LeaseLost)
+    await assert.rejects(new Journal({ sql, queue, hub, onParked }).write(run!.claim, end), LeaseLost)
     const [row] = await sql`select status from task where id = ${id}`
     assert.deepEqual(row, { status: 'running' })
   })

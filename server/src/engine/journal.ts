@@ -3,7 +3,7 @@ import type { Hub } from '../events/streams-hub.ts'
 import { sqlState, type Sql } from '../platform/database.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { applyChanges, parkedAgents, type TaskChange } from './task-changes.ts'
 import { lockTasks, type LockedTask } from './task-rows.ts'
 
 /** A worker's hold on a task: what every one of its writes names, so that one who lost it cannot write. */
@@ -40,17 +40,27 @@ const backoff_ms = { first: 50, most: 2000 }
 const groupMax = 64
 const lanes = 2
 
+export interface JournalOptions {
+  sql: Sql
+  queue: Queue
+  hub: Hub
+  onParked: (agent_ids: readonly string[]) => void
+}
+
 /** The writes of this process's claims, fenced, grouped, and made exactly once each. */
 export class Journal {
   readonly #sql: Sql
   readonly #queue: Queue
   readonly #hub: Hub
+  readonly #onParked: (agent_ids: readonly string[]) => void
   readonly #commits: GroupCommit<Write, boolean>
 
-  constructor({ sql, queue, hub }: { sql: Sql; queue: Queue; hub: Hub }) {
+  /** `onParked` is told of agents that tasks were put aside for: see `parkedAgents`. */
+  constructor({ sql, queue, hub, onParked }: JournalOptions) {
     this.#sql = sql
     this.#queue = queue
     this.#hub = hub
+    this.#onParked = onParked
     this.#commits = new GroupCommit((writes) => this.#commit(writes), { lanes, groupMax })
   }
 
@@ -89,7 +99,7 @@ export class Journal {
 
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const results: (boolean | Error)[] = []
-    const published = await this.#sql.begin(async (tx): Promise<PublishedEvents[]> => {
+    const { published, parked } = await this.#sql.begin(async (tx) => {
       results.length = 0
       const tasks = await lockTasks(
         tx,
@@ -109,9 +119,10 @@ export class Journal {
               : task!.worker_id === claim.worker_id,
         )
       }
-      return applyChanges(tx, this.#queue, changes)
+      return { published: await applyChanges(tx, this.#queue, changes), parked: parkedAgents(changes) }
     })
     for (const { task_id, events } of published) this.#hub.publish(task_id, events)
+    this.#onParked(parked)
     return results
   }
 }

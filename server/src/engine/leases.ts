@@ -12,10 +12,10 @@ export const heartbeat_ms = 1000
  */
 const silent_seconds = 3
 /** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
-const lease_seconds = 15
+const lease_seconds = 10
 const batch = 500
 
-/** A worker as its row: `instance` is the data folder or host that only one process at a time works for. */
+/** A worker as its row: `instance` is the host and data folder, which tells a predecessor from a neighbour. */
 export interface WorkerIdentity {
   id: string
   instance: string
@@ -47,17 +47,24 @@ export async function heartbeat(sql: Sql, id: string): Promise<{ registered: boo
   return row!
 }
 
-/** Workers that are dead: earlier ones of this instance at once, others by lock and lease. */
-export async function listDeadWorkers(sql: Sql, me: Pick<WorkerIdentity, 'id' | 'instance'>): Promise<string[]> {
+/**
+ * Workers that are dead. While this process is `starting`, its predecessor is told by its missing lock alone, so that
+ * its tasks go on at once; a sibling that shares its folder holds one.
+ */
+export async function listDeadWorkers(
+  sql: Sql,
+  me: WorkerIdentity,
+  { starting }: { starting: boolean },
+): Promise<string[]> {
   const rows = await sql<{ id: string }>`
     select w.id from worker w
     where w.id <> ${me.id} and (
-      (w.instance = ${me.instance} and w.started_at < (select started_at from worker where id = ${me.id}))
-      or w.seen_at < now() - make_interval(secs => ${lease_seconds})
-      or (w.seen_at < now() - make_interval(secs => ${silent_seconds}) and not exists (
-        select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-          and l.database = (select oid from pg_database where datname = current_database())
-          and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(w.id, ${presenceSeed}))))`
+      w.seen_at < now() - make_interval(secs => ${lease_seconds})
+      or ((w.seen_at < now() - make_interval(secs => ${silent_seconds}) or (${starting}::boolean and w.instance = ${me.instance}))
+        and not exists (
+          select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+            and l.database = (select oid from pg_database where datname = current_database())
+            and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(w.id, ${presenceSeed}))))`
   return rows.map(({ id }) => id)
 }
 

@@ -11,11 +11,17 @@ export const parkingBatch = 1000
 /** Queued tasks that a deletion cancels with an event each; those beyond are purged with the rest. */
 const cancelsMax = 5000
 
+/** How many tasks were put into the queue, and whether there may be more. */
+export interface Dispatched {
+  sent: number
+  more: boolean
+}
+
 /**
  * Sends the parked tasks of an agent that may work again: those that never started and those that waited for it. At
  * most a batch, the oldest first; gives whether there may be more. The caller holds the agent's row.
  */
-export async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<{ more: boolean }> {
+export async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<Dispatched> {
   const parked = await tx<{ id: string; run_after: string | null }>`
     select id, run_after from task
     where agent_id = ${agent_id} and job_id is null and status in ('queued', 'waiting')
@@ -33,18 +39,18 @@ export async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Pr
     return [{ task, job: { kind: 'first', start_after: run_after ? new Date(run_after) : undefined } }]
   })
   await applyChanges(tx, queue, changes)
-  return { more: parked.length === parkingBatch }
+  return { sent: changes.length, more: parked.length === parkingBatch }
 }
 
 /** The same in a transaction of its own, if the agent may still work. */
-export async function dispatchMore(sql: Sql, queue: Queue, agent_id: string): Promise<{ more: boolean }> {
+export async function dispatchMore(sql: Sql, queue: Queue, agent_id: string): Promise<Dispatched> {
   return sql.begin(async (tx) => {
     // The agent before its tasks, as its actions do; a pause that waits for this finds the jobs and ends them.
     const [agent] = await tx<{
       status: string
       settles_to: string | null
     }>`select status, settles_to from agent where id = ${agent_id} for share`
-    return agent && agentMayWork(agent) ? dispatchBatch(tx, queue, agent_id) : { more: false }
+    return agent && agentMayWork(agent) ? dispatchBatch(tx, queue, agent_id) : { sent: 0, more: false }
   })
 }
 

@@ -59,6 +59,19 @@ export async function startEngine({
   const publish = (published: readonly PublishedEvents[]): void => {
     for (const { task_id, events } of published) hub.publish(task_id, events)
   }
+  /** Dispatches what is parked although its agent may work; until nothing of it is left. */
+  const dispatchRest = (agent_id: string): void => {
+    const rest = async (): Promise<void> => {
+      for (let more = true; more;) {
+        const batch = await dispatchMore(sql, queue, agent_id)
+        if (batch.sent > 0) bus.tell('jobs')
+        more = batch.more
+      }
+    }
+    // Should this process die before, the upkeep of any other finds what is left.
+    rest().catch((error: unknown) => log.warn({ err: error, agent_id }, 'parked tasks remain for now'))
+  }
+  const onParked = (agent_ids: readonly string[]): void => agent_ids.forEach(dispatchRest)
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
   const worker = new Worker({
     id: worker_id,
@@ -69,7 +82,8 @@ export async function startEngine({
     meter,
     log,
     publish,
-    context: { journal: new Journal({ sql, queue, hub }), models, hub, tokens_per_hour, random },
+    onParked,
+    context: { journal: new Journal({ sql, queue, hub, onParked }), models, hub, tokens_per_hour, random },
     secretsOf: (agent_id, environment) => environmentValues(secrets, log, agent_id, environment),
   })
   const upkeep = startUpkeep({
@@ -89,10 +103,6 @@ export async function startEngine({
   })
   ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))
 
-  const continueDispatch = async (agent_id: string): Promise<void> => {
-    while ((await dispatchMore(sql, queue, agent_id)).more) bus.tell('jobs')
-    bus.tell('jobs')
-  }
   return {
     ready,
     isReady: () => isReady,
@@ -104,11 +114,7 @@ export async function startEngine({
       const { more } = await dispatchBatch(tx, queue, agent_id)
       tx.afterCommit(() => {
         bus.tell('jobs')
-        // Should this process die before the last batch, the upkeep of any other finds what is left.
-        if (more)
-          void continueDispatch(agent_id).catch((error: unknown) =>
-            log.warn({ err: error, agent_id }, 'parked tasks remain for now'),
-          )
+        if (more) dispatchRest(agent_id)
       })
     },
     async parkTasks(tx, agent_id, reason) {

@@ -90,6 +90,15 @@ function logRows(changes: readonly TaskChange[]): AgentLogRow[] {
   )
 }
 
+/**
+ * Agents whose tasks these changes take out of the queue, to wait for them. An agent may have been started between the
+ * look at it and the commit, and then nobody would dispatch them: whoever parks looks again after the commit.
+ */
+export function parkedAgents(changes: readonly TaskChange[]): string[] {
+  const parked = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
+  return [...new Set(parked.map(({ task }) => task.agent_id))]
+}
+
 function newJob({ task, job }: TaskChange): NewJob | undefined {
   if (job?.kind !== 'again' && job?.kind !== 'first') return undefined
   return {

@@ -69,8 +69,8 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
       if (count > 0) wake()
     })
   }
-  const bury = async (): Promise<void> => {
-    for (const id of await listDeadWorkers(sql, me)) {
+  const bury = async (starting = false): Promise<void> => {
+    for (const id of await listDeadWorkers(sql, me, { starting })) {
       const given = await buryWorker(sql, queue, id)
       log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were given back')
       if (given > 0) wake()
@@ -93,9 +93,9 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   const ready = (async (): Promise<void> => {
     await registerWorker(sql, me)
     await queue.ready
-    await bury()
+    await bury(true)
     repeat('heartbeat', heartbeat_ms, beat)
-    repeat('dead workers', heartbeat_ms, bury)
+    repeat('dead workers', heartbeat_ms, () => bury())
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
     repeat('due tasks', due_ms, dispatch(listAgentsWithDue))

@@ -4,7 +4,7 @@ import type { Bus } from '../events/streams-bus.ts'
 import { isPassing, LeaseLost } from './journal.ts'
 import { failed } from './endings.ts'
 import { checkBreaker } from './circuit-breaker.ts'
-import { claimTasks, type ClaimOptions } from './claim.ts'
+import { claimTasks, type Claimed, type ClaimOptions } from './claim.ts'
 import { fetchMax } from './queue.ts'
 import { runTask, type RunContext } from './run-task.ts'
 import type { Run } from './run.ts'
@@ -32,8 +32,9 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'sec
   context: Omit<RunContext, 'isClosing'>
   meter: UsageMeter
   log: Logger
-  /** Told after each claim and each finished task, for events that are to be published. */
-  publish: (published: Awaited<ReturnType<typeof claimTasks>>['published']) => void
+  /** Told after each claim of the events that it made. */
+  publish: (published: Claimed['published']) => void
+  onParked: (agent_ids: readonly string[]) => void
 }
 
 /**
@@ -151,11 +152,19 @@ export class Worker {
   }
 
   async #claim(count: number): Promise<void> {
-    const { sql, queue, id, secretsOf, publish } = this.#options
+    const { sql, queue, id, secretsOf, publish, onParked } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
-    const { runs, fetched, published } = await claimTasks({ sql, queue, worker_id: id, count, perProject, secretsOf })
+    const { runs, fetched, published, parked } = await claimTasks({
+      sql,
+      queue,
+      worker_id: id,
+      count,
+      perProject,
+      secretsOf,
+    })
     this.#hasMore = fetched > 0
     publish(published)
+    onParked(parked)
     for (const run of runs) this.#begin(run)
   }
 

@@ -272,6 +272,47 @@ describe('tasks', () => {
       )
     })
 
+    it('that is paused and started again and again loses no task', async () => {
+      const agent = await createAgent({ model: 'builtin/echo' })
+      const toggling = (async () => {
+        for (let i = 0; i < 15; i++) await call('POST', `${agent}/${i % 2 === 0 ? 'pause' : 'start'}`)
+        await call('POST', `${agent}/start`)
+      })()
+      const creating = Array.from({ length: 8 }, async (_, i) => {
+        const tasks = []
+        for (let n = 0; n < 10; n++) tasks.push((await give(agent, `${i} ${n}`)).body)
+        return tasks
+      })
+      const tasks = (await Promise.all(creating)).flat()
+      await toggling
+      await eventually(
+        async () => (await call('GET', `${agent}/tasks?status=completed`)).body.pagination.total === tasks.length,
+      )
+      const [row] =
+        await service.sql`select count(*) as repeated from task_step where agent_id = ${agent.split('/')[2]!} and attempt > 1`
+      assert.deepEqual(row, { repeated: 0 }, 'a pause ends no step')
+    })
+
+    it('that is deleted while it is given tasks leaves nothing behind', async () => {
+      const agent = await createAgent({ model: 'builtin/echo' })
+      const creating = Array.from({ length: 8 }, async () => {
+        const statuses = []
+        for (let n = 0; n < 5; n++) statuses.push((await give(agent, 'x')).status)
+        return statuses
+      })
+      await give(agent, 'x')
+      const deleted = await call('DELETE', agent)
+      const statuses = new Set((await Promise.all(creating)).flat())
+      assert.equal(deleted.status, 200)
+      assert.deepEqual(
+        [...statuses].filter((status) => status !== 201 && status !== 404),
+        [],
+      )
+      await eventually(
+        async () => (await service.sql`select 1 from task where agent_id = ${agent.split('/')[2]!}`).length === 0,
+      )
+    })
+
     it('has one queue of a bounded length', async () => {
       const agent = await createAgent()
       await call('POST', `${agent}/pause`)
