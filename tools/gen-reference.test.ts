@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { agentActions, agentStates } from '#contract/agent-lifecycle.ts'
+import { eventNames, severities } from '#contract/events.ts'
+import { buckets } from '#contract/limits.ts'
+import { failuresByStatus } from '#contract/openapi-problems.ts'
+import { operations } from '#contract/operations.ts'
+import { problems } from '#contract/problems.ts'
+import { roles, scopes } from '#contract/scopes.ts'
+import {
+  liveEventTypes,
+  stepStates,
+  stepTypes,
+  taskEventTypes,
+  taskStates,
+  waitReasons,
+} from '#contract/task-lifecycle.ts'
+import { providerSettings, sections } from '../server/src/config-settings.ts'
+import { referencePages } from './gen-reference.ts'
+
+describe('the reference', () => {
+  it('has a row for every setting, and the file variable of every secret', () => {
+    const settings = [...Object.values(sections), providerSettings].flatMap((section) => Object.values(section))
+    assertRows(
+      'configuration.md',
+      settings.map(({ name }) => name),
+    )
+    const text = pageText('configuration.md')
+    for (const { name, secret } of settings) assert.equal(text.includes(`\`${name}_FILE\``), secret, name)
+  })
+
+  it('has every code of every problem, and every error of OAuth', () => {
+    const text = pageText('errors.md')
+    for (const { status, a, b, message } of Object.values(problems))
+      assert.ok(text.includes(`| ${status} | \`${a}\` | \`${b}\` | ${message} |`), message)
+    for (const operation of operations.filter(({ family }) => family === 'O'))
+      for (const [status, failures] of failuresByStatus(operation))
+        for (const { name } of failures)
+          assert.ok(text.includes(`| \`${operation.path}\` | ${status} | \`${name}\` |`), `${operation.id} ${name}`)
+  })
+
+  it('has a row for every operation, and counts each in its bucket', () => {
+    assertRows(
+      'operations.md',
+      operations.map(({ id }) => id),
+    )
+    assertRows('limits.md', Object.keys(buckets))
+    for (const { id, bucket } of operations)
+      if (bucket) assert.match(rowOf('limits.md', bucket), new RegExp(`\`${id}\``))
+  })
+
+  it('has a row for every scope, and names the operations that need it', () => {
+    assertRows('scopes.md', scopes)
+    const text = pageText('scopes.md')
+    for (const name of [
+      ...roles,
+      ...operations.filter(({ credentials }) => credentials.length > 0).map(({ id }) => id),
+    ])
+      assert.ok(text.includes(name), name)
+  })
+
+  it('has a row for every state, action, wait and step', () => {
+    assertRows('lifecycles.md', [...agentStates, ...Object.keys(agentActions), ...taskStates])
+    assertRows('lifecycles.md', [...waitReasons, ...stepTypes, ...stepStates])
+  })
+
+  it('has a row for every event and severity', () => {
+    assertRows('events.md', [...eventNames, ...severities, ...taskEventTypes, ...liveEventTypes])
+  })
+
+  it('has tables whose rows are as wide as their heads', () => {
+    for (const [file, make] of Object.entries(referencePages))
+      for (const table of make()
+        .split('\n\n')
+        .filter((part) => part.startsWith('|'))) {
+        const widths = table
+          .trim()
+          .split('\n')
+          .map((line) => line.split(/(?<!\\)\|/).length)
+        assert.equal(new Set(widths).size, 1, `${file}: ${table.slice(0, 80)}`)
+      }
+  })
+})
+
+function pageText(file: string): string {
+  const make = referencePages[`docs/reference/${file}`]
+  assert.ok(make, file)
+  return make()
+}
+
+function assertRows(file: string, names: Iterable<string>): void {
+  for (const name of names) rowOf(file, name)
+}
+
+/** The row of a name: the line of a table that begins with it. */
+function rowOf(file: string, name: string): string {
+  const row = pageText(file)
+    .split('\n')
+    .find((line) => line.startsWith(`| \`${name}\``))
+  assert.ok(row, `${file} has no row for ${name}`)
+  return row
+}

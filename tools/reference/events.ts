@@ -1,0 +1,137 @@
+import { eventNames, severities, type EventName, type Severity } from '#contract/events.ts'
+import {
+  isTerminalEvent,
+  liveEventTypes,
+  taskEventTypes,
+  type LiveEventType,
+  type TaskEventType,
+} from '#contract/task-lifecycle.ts'
+import { code, codes, section, table, type Page } from './markdown.ts'
+
+/** When an event happens, and the members of its `data`. */
+type Words = readonly [when: string, data: readonly string[]]
+
+const eventWords: Record<EventName, Words> = {
+  'project.created': ['A project was created.', ['project', 'user_id']],
+  'project.updated': ['A project was renamed.', ['project', 'changed', 'user_id']],
+  'project.deleted': ['A project was deleted.', ['project', 'user_id']],
+  'agent.launched': [
+    'An agent entered `running`: its creation was finished, or it was started, restarted or launched (`trigger`).',
+    ['agent', 'trigger', 'user_id'],
+  ],
+  'agent.completed': ['A task of the agent ended well.', ['agent', 'task']],
+  'agent.failed': [
+    'A task of the agent failed or expired, or the agent entered `error`; then `task` is null.',
+    ['agent', 'task', 'error'],
+  ],
+  'agent.stopped': [
+    'An agent was stopped, restarted while it ran, or deleted while it ran or was paused (`reason`).',
+    ['agent', 'reason', 'user_id'],
+  ],
+  'error.occurred': ['Something went wrong that somebody should know of.', ['error', 'user_id', 'request_id']],
+}
+
+const severityWords: Record<Severity, string> = {
+  low: 'can wait; nothing gives it so far',
+  medium: 'a task failed or expired',
+  high: 'an agent entered `error`, or a spent code or refresh token of an OAuth app was presented again',
+  critical: 'a request was answered 500, or a provider refused the credentials of a model',
+}
+
+const taskEventWords: Record<TaskEventType, Words> = {
+  'task.created': ['The task is stored.', ['status', 'agent_id', 'agent_version']],
+  'task.started': ['A worker has begun it.', ['attempt']],
+  'task.waiting': ['It was put aside.', ['wait']],
+  'task.resumed': ['It goes on after a wait.', ['attempt', 'reason']],
+  'task.retrying': [
+    'Another worker has taken it over (`reason`), or a call of the model is tried again after a moment.',
+    ['attempt', 'reason', 'retry_in_seconds'],
+  ],
+  'task.completed': ['It ended well.', ['output', 'usage']],
+  'task.failed': ['It ended badly; `output` is what there was of an answer.', ['error', 'output', 'usage']],
+  'task.canceled': [
+    'It was canceled. `effects` are calls of tools that took effect, `uncertain` those of which nobody knows.',
+    ['reason', 'effects', 'uncertain', 'cost_usd', 'usage', 'forced'],
+  ],
+  'task.expired': ['Its time was over.', ['error', 'output', 'usage']],
+  'step.started': ['A step begins: its intent is stored.', ['step_id', 'index', 'type', 'name', 'attempt']],
+  'step.completed': ['Its result is stored.', ['step_id', 'index', 'type', 'name', 'model', 'usage']],
+  'step.failed': [
+    'It failed or was aborted; `will_retry` says whether it is tried again.',
+    ['step_id', 'index', 'type', 'name', 'error', 'will_retry', 'retry_after_seconds', 'reason'],
+  ],
+  'message.completed': ['A message of the agent is whole.', ['message_id', 'step_id', 'role', 'content', 'tool_calls']],
+  'message.discarded': ['What was streamed of a message is void.', ['message_id', 'step_id']],
+  'tool.called': ['The model called a tool.', ['step_id', 'index', 'tool']],
+  'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
+  'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
+  'usage.updated': ['What the task has consumed so far.', ['usage']],
+  'cancel.requested': ['Its worker is asked to cancel it.', ['reason', 'mode']],
+}
+
+const liveEventWords: Record<LiveEventType, Words> = {
+  'task.snapshot': ['The first frame: the task as it is.', ['task']],
+  'message.snapshot': ['What there is of the message that is being written.', ['message_id', 'text']],
+  'message.delta': ['More of it.', ['message_id', 'text']],
+}
+
+/** Events that webhooks subscribe to, and events of a task. */
+export const eventsPage: Page = {
+  title: 'Events',
+  intro: 'What the service tells of what happens: to projects and agents, and within a task.',
+  sources: ['contract/src/events.ts', 'contract/src/task-lifecycle.ts'],
+  body: () => [webhookSection(), severitySection(), taskSection(), liveSection()].join('\n\n'),
+}
+
+function webhookSection(): string {
+  return section(
+    'Events of an organization',
+    [
+      'A webhook subscribes to them by name. Each is stored in the transaction that makes it true, so none is told of what',
+      'did not happen. **This version stores subscriptions and events, and does not deliver yet.** `agent` is `id`, `name`,',
+      '`project_id` and `status`; `task` is `id`, `status`, `started_at`, `finished_at` and `duration_seconds`; `error` is',
+      '`code` and `message`, in `error.occurred` also `severity` and `affected_resources`.',
+    ].join('\n'),
+    eventTable(eventNames, eventWords),
+  )
+}
+
+function severitySection(): string {
+  return section(
+    'Severity of `error.occurred`',
+    table(
+      ['`error.severity`', 'What happened'],
+      severities.map((severity) => [code(severity), severityWords[severity]]),
+    ),
+  )
+}
+
+function taskSection(): string {
+  return section(
+    'Events of a task',
+    [
+      'They are kept as long as their agent. `sequence` counts them from 1 without a gap: it is the `offset` of a page, and',
+      `the \`id\` of a frame in a stream. ${codes(taskEventTypes.filter(isTerminalEvent))} are the last of their task, and a`,
+      'stream ends with them.',
+    ].join('\n'),
+    eventTable(taskEventTypes, taskEventWords),
+  )
+}
+
+function liveSection(): string {
+  return section(
+    'Frames of a stream only',
+    [
+      'They are not kept and carry no `id`, so a reader that comes back with `Last-Event-ID` goes on behind the last kept',
+      'event. Text comes piecemeal only from the process that runs the task; whole messages come everywhere.',
+    ].join('\n'),
+    eventTable(liveEventTypes, liveEventWords),
+  )
+}
+
+function eventTable<Name extends string>(names: readonly Name[], words: Record<Name, Words>): string {
+  return table(
+    ['Event', 'When', '`data`'],
+    names.map((name) => [code(name), words[name][0], codes(words[name][1])]),
+  )
+}

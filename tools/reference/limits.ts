@@ -1,0 +1,134 @@
+import { bounds, buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/limits.ts'
+import { metricPointsMax } from '#contract/metrics.ts'
+import { clientBounds } from '#contract/oauth.ts'
+import { operations } from '#contract/operations.ts'
+import { taskBounds } from '#contract/tasks.ts'
+import { passwordLength } from '#contract/users.ts'
+import { sections } from '../../server/src/config-settings.ts'
+import { code, codes, number, section, table, type Page } from './markdown.ts'
+
+type Unit = 'characters' | 'bytes' | 'bytes as JSON' | 'members' | 'items' | 'levels' | 'seconds' | 'points' | ''
+/** What a bound is of, its unit, and how it bounds where that is not “at most”. */
+type Words = readonly [what: string, unit: Unit, how?: 'at least' | 'by default']
+
+const boundWords: Record<keyof typeof bounds, Words> = {
+  body_bytes: ['A body', 'bytes'],
+  nesting: ['A body, nested', 'levels'],
+  agent_name: ['Name of an agent', 'characters'],
+  agent_description: ['Description of an agent', 'characters'],
+  config_model: ['`config.model`', 'characters'],
+  config_system_prompt: ['`config.system_prompt`', 'characters'],
+  config_tools: ['`config.tools`', 'items'],
+  config_tool: ['Each of `config.tools`', 'characters'],
+  config_temperature: ['`config.temperature`, from 0', ''],
+  config_max_tokens: ['`config.max_tokens`, from 1', ''],
+  config_environment_variables: ['`config.environment_variables`', 'members'],
+  config_environment_value: ['Each value of `config.environment_variables`', 'characters'],
+  config_bytes: ['`config` as a whole', 'bytes as JSON'],
+  metadata_keys: ['`metadata`', 'members'],
+  metadata_key: ['Each name in `metadata`', 'characters'],
+  metadata_bytes: ['`metadata` as a whole', 'bytes as JSON'],
+  api_key_name: ['Name of an API key', 'characters'],
+  api_key_description: ['Description of an API key', 'characters'],
+  api_key_scopes: ['Scopes of an API key', 'items'],
+  user_name: ['Name of a user', 'characters'],
+  avatar_url: ['`avatar_url` of a user', 'characters'],
+  project_name_min: ['Name of a project', 'characters', 'at least'],
+  project_name_max: ['Name of a project', 'characters'],
+  hello_name: ['`name` of a greeting', 'characters'],
+  webhook_url: ['`url` of a webhook', 'characters'],
+  webhook_events: ['`events` of a webhook', 'items'],
+  webhook_secret: ['`secret` of a webhook', 'characters'],
+  webhook_filters_bytes: ['`filters` of a webhook', 'bytes as JSON'],
+  page_limit: ['`limit` of a list', 'items'],
+  page_limit_default: ['`limit` of a list', 'items', 'by default'],
+  log_limit: ['`limit` of a log, or of the events of a task', 'items'],
+  log_limit_default: ['`limit` of a log, or of the events of a task', 'items', 'by default'],
+  offset: ['`offset` and `page`', ''],
+  search: ['`search` and `status` of a list of projects', 'characters'],
+  idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
+}
+
+const taskWords: Record<keyof typeof taskBounds, Words> = {
+  input: ['`input` of a task, and each of its messages', 'characters'],
+  input_messages: ['Messages of an `input`', 'items'],
+  wait_seconds: ['`wait` for a task', 'seconds'],
+  timeout_seconds: ['`timeout_seconds` of a task', 'seconds'],
+  queue_ttl_seconds: ['`queue_ttl_seconds` of a task', 'seconds'],
+  max_attempts: ['`max_attempts` of a task: workers that may die under it', ''],
+  priority: ['`priority` of a task, from 0', ''],
+  cancel_reason: ['`reason` of a cancellation', 'characters'],
+}
+
+const clientWords: Record<keyof typeof clientBounds, Words> = {
+  name: ['Name of an OAuth app', 'characters'],
+  redirect_uris: ['Redirect URIs of an OAuth app', 'items'],
+  redirect_uri: ['Each redirect URI', 'characters'],
+}
+
+const perWords: Record<Bucket['per'], string> = {
+  credential: 'credential',
+  address: 'address',
+  client_and_address: 'app and address',
+}
+
+/** Rate limits, and the bounds of what may be sent. */
+export const limitsPage: Page = {
+  title: 'Limits',
+  intro: 'How many requests are admitted, and how large what they send may be.',
+  sources: ['contract/src/limits.ts', 'tasks.ts', 'oauth.ts', 'users.ts', 'metrics.ts'],
+  body: () => [bucketTable(), boundTable()].join('\n\n'),
+}
+
+function bucketTable(): string {
+  const { rate_limits, rate_limits_scale, tokens_per_hour } = sections.Rules
+  return section(
+    'Requests',
+    [
+      'A request is counted in the bucket of its operation alone: exactly, however many processes serve. Windows begin with',
+      'the minutes and hours of UTC. A request beyond a window is answered 429 `rate_limit_exceeded` with `Retry-After`, and',
+      'is not counted. A credential is an API key, an OAuth grant (a refresh does not begin anew), or the user behind a',
+      `session cookie, for whom \`general\` is ${sessionGeneralFactor} times as much. An address of IPv6 is its /64.`,
+    ].join('\n'),
+    table(
+      ['Bucket', 'A minute', 'An hour', 'For each', 'Operations'],
+      (Object.entries(buckets) as [BucketName, Bucket][]).map(([name, { minute, hour, per }]) => [
+        code(name),
+        minute === undefined ? '' : number(minute),
+        hour === undefined ? '' : number(hour),
+        perWords[per],
+        codes(operations.filter(({ bucket }) => bucket === name).map(({ id }) => id)),
+      ]),
+    ),
+    [
+      `Tokens of language models are counted by the hour as well: ${number(Number(tokens_per_hour.default))} for each credential`,
+      `(${code(tokens_per_hour.name)}). When they are spent, starting agents is answered 429, and their tasks wait for the`,
+      `next hour. ${code(rate_limits_scale.name)} is a factor on all limits of requests, and ${code(`${rate_limits.name}=off`)}`,
+      'turns all of this off.',
+    ].join('\n'),
+  )
+}
+
+function boundTable(): string {
+  return section(
+    'Bounds',
+    'Characters are code points of Unicode. What is beyond its bound is answered 400 with the field and the bound.',
+    table(
+      ['What', 'Bound', 'Unit'],
+      [
+        ...boundRows(bounds, boundWords),
+        ...boundRows(taskBounds, taskWords),
+        ...boundRows(clientBounds, clientWords),
+        ['Password', `${passwordLength.min} to ${passwordLength.max}`, 'characters'],
+        ['Time series of metrics', `at most ${number(metricPointsMax)}`, 'points'],
+      ],
+    ),
+  )
+}
+
+function boundRows<Name extends string>(values: Record<Name, number>, words: Record<Name, Words>): string[][] {
+  return (Object.keys(values) as Name[]).map((name) => {
+    const [what, unit, how = 'at most'] = words[name]
+    return [what, how === 'by default' ? `${number(values[name])} by default` : `${how} ${number(values[name])}`, unit]
+  })
+}

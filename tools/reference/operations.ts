@@ -1,0 +1,70 @@
+import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/operation.ts'
+import { operations } from '#contract/operations.ts'
+import { tagDescriptions } from '#contract/openapi.ts'
+import { code, codes, section, table, text, type Page } from './markdown.ts'
+import { requirementWords } from './scopes.ts'
+
+const families: Record<Family, string> = {
+  A: 'identifiers are text, lists are paged by `limit` and `offset`, codes of errors are lowercase',
+  B: 'identifiers of projects are integers, lists are paged by `page` and `limit`, codes of errors are uppercase',
+  O: "OAuth's own form: parameters of a form, and errors by RFC 6749",
+  P: 'pages for people and probes for machines',
+}
+
+const credentialNames: Record<CredentialKind, string> = {
+  api_key: 'API key',
+  token: 'OAuth token',
+  session: 'session cookie',
+}
+
+/** Every operation, by the groups of the OpenAPI document. */
+export const operationsPage: Page = {
+  title: 'Operations',
+  intro: 'Every operation of the API with what it asks for; parameters, bodies and examples are in `openapi.json`.',
+  sources: ['contract/src/operations.ts'],
+  body: () => {
+    const groups = Map.groupBy(operations, ({ tag }) => tag)
+    return [
+      familyList(),
+      [
+        'The scope is what the credential must hold ([scopes](scopes.md)), the bucket where requests are counted',
+        '([limits](limits.md)), and each operation can fail as its kind does ([errors](errors.md)). “any” stands for an API',
+        'key (`X-API-Key`), an OAuth token (`Authorization: Bearer`) or a session cookie. A star marks an operation that',
+        'heeds `Idempotency-Key`: repeated with the same key, it happens once. ETag marks those that heed `If-Match`.',
+      ].join('\n'),
+      ...[...groups].map(([tag, members]) => section(tag, text(tagDescriptions[tag] ?? ''), operationTable(members))),
+    ].join('\n\n')
+  },
+}
+
+function familyList(): string {
+  const used = new Set(operations.map(({ family }) => family))
+  const lines = [...used].toSorted().map((family) => `- **${family}**: ${families[family]}.`)
+  return ['The API has families of operations with conventions of their own:', '', ...lines].join('\n')
+}
+
+function operationTable(members: readonly Operation[]): string {
+  return table(
+    ['Operation', 'Method and path', 'What it does', 'Family', 'Scope', 'Credentials', 'Bucket', 'Success'],
+    members.map((operation) => [
+      code(operation.id) + marksOf(operation),
+      code(`${operation.method} ${operation.path}`),
+      text(operation.summary),
+      operation.family,
+      operation.scope === null ? '' : requirementWords(operation.scope),
+      credentialsOf(operation),
+      code(operation.bucket ?? undefined),
+      codes(new Set(operation.responses.map(({ status }) => status))),
+    ]),
+  )
+}
+
+function marksOf(operation: Operation): string {
+  return `${isIdempotent(operation) ? ' ★' : ''}${operation.revisioned ? ' ETag' : ''}`
+}
+
+function credentialsOf({ credentials, body }: Operation): string {
+  if (credentials.length === Object.keys(credentialNames).length) return 'any'
+  if (credentials.length > 0) return credentials.map((kind) => credentialNames[kind]).join(', ')
+  return Object.hasOwn(body?.properties ?? {}, 'client_secret') ? "the app's own" : 'none'
+}
