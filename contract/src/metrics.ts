@@ -4,7 +4,6 @@ import { agentParameter, Choice, Named, projectParameter, Timestamp, TimestampIn
 
 /** Lengths of the buckets of a time series, in seconds. */
 export const metricIntervals = { '1m': 60, '5m': 300, '15m': 900, '1h': 3600, '1d': 86_400 } as const
-export type MetricInterval = keyof typeof metricIntervals
 
 /** More points than these are refused (decision D49). */
 export const metricPointsMax = 1500

@@ -7,6 +7,9 @@ import type { LockedTask, TaskError, TaskOutput, Wait } from './task-rows.ts'
 
 type Change = ReturnType<Decide>
 
+/** Failures that concern more than their task (decision D94). */
+const criticalCodes = ['provider_credentials_refused', 'internal_error']
+
 /** A task that ended well. */
 export function completed(task: LockedTask, run: Run, output: TaskOutput): Change {
   const { usage } = run
@@ -56,7 +59,7 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
   const text = run && lastText(run.steps, run.unfinished)
   const output = text === undefined ? null : { content: text, data: null }
   const usage = run?.usage ?? task.usage
-  const severity = error.code === 'provider_credentials_refused' ? 'critical' : 'medium'
+  const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
   const told = { code: error.code, message: error.message }
   return {
     status,

@@ -1,11 +1,13 @@
 import type { Hub } from '../events/streams-hub.ts'
 import { redact } from '../events/agent-log.ts'
 import { newId } from '../platform/ids.ts'
+import { cleanText, cleanValue } from './clean-text.ts'
 import { conversation, type ModelCallOutput } from './conversation.ts'
 import type { Decide } from './journal.ts'
 import { ModelError, type Model, type ModelAnswer, type ModelToolCall } from './models/model.ts'
 import { Interrupted, type Run } from './run.ts'
-import type { ModelShare, Step, TaskUsage } from './task-rows.ts'
+import type { Step } from './task-rows.ts'
+import { addCall } from './task-usage.ts'
 
 type Change = ReturnType<Decide>
 
@@ -124,7 +126,7 @@ function answered(run: Run, step: Step, answer: ModelAnswer, provider: string): 
   const output: ModelCallOutput = {
     message_id: messageId(step),
     text: cleanText(answer.text),
-    tool_calls: answer.tool_calls.map((call) => cleanValue(call, 0) as ModelToolCall),
+    tool_calls: answer.tool_calls.map((call) => cleanValue(call) as ModelToolCall),
     finish_reason: answer.finish_reason,
   }
   const done: Step = {
@@ -268,40 +270,4 @@ function asModelError(thrown: unknown): ModelError {
     `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
     { retryable: false, cause: thrown },
   )
-}
-
-function addCall(usage: TaskUsage, model: string, used: ModelAnswer['usage']): TaskUsage {
-  const before: ModelShare = usage.by_model[model] ?? {
-    calls: 0,
-    input_tokens: 0,
-    output_tokens: 0,
-    cached_tokens: 0,
-    cost_usd: null,
-  }
-  const plus = <T extends { input_tokens: number; output_tokens: number; cached_tokens: number }>(sum: T): T => ({
-    ...sum,
-    input_tokens: sum.input_tokens + used.input_tokens,
-    output_tokens: sum.output_tokens + used.output_tokens,
-    cached_tokens: sum.cached_tokens + used.cached_tokens,
-  })
-  return {
-    ...plus(usage),
-    steps: usage.steps + 1,
-    by_model: { ...usage.by_model, [model]: { ...plus(before), calls: before.calls + 1 } },
-  }
-}
-
-/** PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
-function cleanText(text: string): string {
-  return text.replaceAll('\0', '\uFFFD').toWellFormed()
-}
-
-const depthMax = 32
-
-function cleanValue(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return cleanText(value)
-  if (typeof value !== 'object' || value === null) return value
-  if (depth > depthMax) return null
-  if (Array.isArray(value)) return value.map((item) => cleanValue(item, depth + 1))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [cleanText(key), cleanValue(item, depth + 1)]))
 }

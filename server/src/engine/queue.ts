@@ -112,7 +112,7 @@ export function openQueue({ database, log }: { database: Database; log: Logger }
     async giveBack(tx, ids) {
       if (ids.length === 0) return
       await ready
-      await boss.fail(name, [...ids], null as never, { db: prepared(tx) })
+      await boss.fail(name, [...ids], null, { db: prepared(tx) })
     },
     async close() {
       await ready.catch(() => {})

@@ -164,8 +164,8 @@ async function fail(
  * result of its call (tasks 5).
  */
 function refuseTools(run: Run): Change {
-  const last = run.steps.at(-1)
-  const { tool_calls } = last?.output as ModelCallOutput
+  // The step that was just answered.
+  const { tool_calls } = run.steps.at(-1)!.output as ModelCallOutput
   const steps = tool_calls.map((call, i) => refused(run, run.steps.length + i, call))
   run.steps.push(...steps)
   if (steps.length > 0)

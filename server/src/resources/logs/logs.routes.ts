@@ -3,10 +3,10 @@ import { getAgentLogs } from '#contract/logs.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'
+import { emptyPeriod } from '../../http/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { listLogs } from './logs.queries.ts'
-import { emptyPeriod } from './period.ts'
 
 /** An agent's log (spec 4.4, decision D48). */
 export function logRoutes(app: FastifyInstance, http: HttpContext): void {
