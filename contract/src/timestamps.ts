@@ -10,7 +10,14 @@ export function parseTimestamp(text: string): string | undefined {
   if (!match) return undefined
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', offset = 'Z'] = match
   const shift_minutes = offsetMinutes(offset)
-  if (Number(year) < 1 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60 || shift_minutes === undefined) return undefined
+  if (
+    Number(year) < 1 ||
+    Number(hour) > 23 ||
+    Number(minute) > 59 ||
+    Number(second) > 60 ||
+    shift_minutes === undefined
+  )
+    return undefined
   const midnight = new Date(`${year}-${month}-${day}T00:00:00.000Z`)
   // A day that the month does not have would roll over silently.
   if (Number.isNaN(midnight.getTime()) || midnight.getUTCDate() !== Number(day)) return undefined

@@ -52,7 +52,9 @@ async function main(): Promise<void> {
   }
   try {
     // The database starts in its own process while this one reads the rest of the program.
-    const starting = config.database_url ? undefined : startEmbeddedPostgres({ data_dir: config.data_dir, log: quiet(log), signal: stop.signal })
+    const starting = config.database_url
+      ? undefined
+      : startEmbeddedPostgres({ data_dir: config.data_dir, log: quiet(log), signal: stop.signal })
     const [{ startService }, { welcome }, started] = await Promise.all([
       import('./service.ts'),
       import('./welcome.ts'),

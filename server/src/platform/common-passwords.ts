@@ -25,8 +25,12 @@ let leaked: Set<string> | undefined
 
 function readLeaked(): Set<string> {
   // The package is CommonJS with its data inside: 17 ms to load, so only when somebody first chooses a password.
-  const { dictionary }: typeof import('@zxcvbn-ts/language-common') = createRequire(import.meta.url)('@zxcvbn-ts/language-common')
-  return new Set((dictionary['passwords-common'] as readonly (string | number)[]).map((word) => String(word).toLowerCase()))
+  const { dictionary }: typeof import('@zxcvbn-ts/language-common') = createRequire(import.meta.url)(
+    '@zxcvbn-ts/language-common',
+  )
+  return new Set(
+    (dictionary['passwords-common'] as readonly (string | number)[]).map((word) => String(word).toLowerCase()),
+  )
 }
 
 /** Whether a lowercase password is among the most common ones (decision D67). */

@@ -85,22 +85,17 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, re
     detail: { reason, user_id: grant.user_id },
   })
   if (!reused) return
-  await emit(
-    tx,
-    'error.occurred',
-    { org_id: grant.org_id },
-    {
-      error: {
-        code: reason,
-        message:
-          'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
-        severity: 'high',
-        affected_resources: [grant.id, grant.client_id],
-      },
-      user_id: grant.user_id,
-      request_id,
-    } satisfies ErrorOccurred,
-  )
+  await emit(tx, 'error.occurred', { org_id: grant.org_id }, {
+    error: {
+      code: reason,
+      message:
+        'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
+      severity: 'high',
+      affected_resources: [grant.id, grant.client_id],
+    },
+    user_id: grant.user_id,
+    request_id,
+  } satisfies ErrorOccurred)
 }
 
 /** Says that something failed inside; a redirect that says so already stays one. */
