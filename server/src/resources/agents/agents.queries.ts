@@ -170,23 +170,12 @@ export async function listUnsettled(sql: Sql, limit: number): Promise<{ id: stri
   return sql`select id, project_id from agent where status in ('creating', 'updating') order by updated_at limit ${limit}`
 }
 
-/** Removes an agent and everything of it but its log, which `deleteAgentLogs` removes after the commit. */
+/**
+ * Removes an agent with its versions. Its tasks, log and metrics are invisible without it; the engine, told by
+ * `cancelTasks`, purges them in batches, so that nobody waits for a large agent (decision D45).
+ */
 export async function deleteAgent(tx: Sql, id: string): Promise<void> {
-  await tx`delete from task_event where task_id in (select id from task where agent_id = ${id})`
-  await tx`delete from task_step where agent_id = ${id}`
-  await tx`delete from task where agent_id = ${id}`
   await tx`delete from agent where id = ${id}`
-}
-
-/** Removes log entries of an agent that is gone, a batch a statement, so that nobody waits for a large log. */
-export async function deleteAgentLogs(sql: Sql, agent_id: string): Promise<void> {
-  const batch = 5000
-  for (;;) {
-    const gone = await sql`
-      delete from agent_log where (timestamp, id) in (select timestamp, id from agent_log where agent_id = ${agent_id} limit ${batch})
-      returning id`
-    if (gone.length < batch) return
-  }
 }
 
 /** An agent in a list, with the organization's clock of its project left out. */

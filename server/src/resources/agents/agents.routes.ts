@@ -16,7 +16,6 @@ import { agentView, applyBody, emptyContent, readableEnvironment } from './agent
 import { eventAgent, logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import {
   deleteAgent,
-  deleteAgentLogs,
   insertAgent,
   listAgents,
   lockAgent,
@@ -119,13 +118,6 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
         }
         await context.engine.cancelTasks(tx, row.id)
         await deleteAgent(tx, row.id)
-        // Entries of a large log go after the answer; nobody can see them without their agent.
-        tx.afterCommit(
-          () =>
-            void deleteAgentLogs(context.sql, row.id).catch((error: unknown) =>
-              context.log.warn({ err: error }, 'a log remains'),
-            ),
-        )
       })
       return { message: 'Agent deleted', agent_id: loaded.id }
     },
