@@ -21,6 +21,9 @@ import { version } from './version.ts'
 /** Connections of the pool that authenticates and counts. */
 const authConnectionsMax = 6
 
+/** How often a server that closes looks for connections that have become idle. */
+const idleConnections_ms = 50
+
 /** What a service is made from. */
 export interface ServiceOptions {
   config: Config
@@ -118,11 +121,24 @@ export async function startService({
     async stop() {
       context.stopping = stopping = true
       engine.closeStreams()
-      await app.close()
+      await closeServer(app)
       await Promise.all([settler.stop(), maintenance.stop()])
       await engine.stop()
       await Promise.all([database.close(), authentication.close()])
     },
+  }
+}
+
+/**
+ * Closes the server when the requests in flight are answered. A connection that was busy when it began is idle
+ * afterwards, and would keep the server open until its client goes away.
+ */
+async function closeServer(app: FastifyInstance): Promise<void> {
+  const timer = setInterval(() => app.server.closeIdleConnections(), idleConnections_ms)
+  try {
+    await app.close()
+  } finally {
+    clearInterval(timer)
   }
 }
 

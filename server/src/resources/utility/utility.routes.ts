@@ -23,14 +23,5 @@ export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: 
     },
   })
 
-  handle(app, http, getDocs, {
-    run: async () => publishedDocument(context.public_url()),
-    // A browser that asks for a page gets the readable reference.
-    finish: async ({ request }, answer, reply) => {
-      reply.header('vary', 'accept')
-      if (!request.headers.accept?.includes('text/html')) return answer
-      void reply.redirect('/docs', 303)
-      return undefined
-    },
-  })
+  handle(app, http, getDocs, { run: async () => publishedDocument(context.public_url()) })
 }

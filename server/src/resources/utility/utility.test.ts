@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
+
+let test: TestService
+before(async () => {
+  test = await startTestService()
+})
+after(() => test.stop())
+
+describe('hello (decision D101)', () => {
+  const hello = (name?: string) =>
+    test.send('GET', `/api/v1/hello${name === undefined ? '' : `?name=${encodeURIComponent(name)}`}`)
+
+  it('greets the world, or whom it is told to, as given', async () => {
+    assert.deepEqual((await hello()).body, { message: 'Hello, World!' })
+    for (const name of [
+      'Ada',
+      ' ',
+      'ä😀',
+      '<script>alert(1)</script>',
+      '"\\\r\n',
+      '${x} {{y}} %s',
+      '😀'.repeat(100),
+      '__proto__',
+      '0',
+      'null',
+    ]) {
+      const { status, body } = await hello(name)
+      assert.deepEqual([status, body], [200, { message: `Hello, ${name}!` }])
+    }
+  })
+
+  it('bounds the name', async () => {
+    const { status, body } = await hello('x'.repeat(101))
+    assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'VALIDATION_ERROR', 'name'])
+  })
+
+  it('needs a credential, and no scope', async () => {
+    assert.equal((await test.send('GET', '/api/v1/hello', { key: null })).status, 401)
+  })
+})
+
+describe('status (decision D102)', () => {
+  it('is public, and tells how the service stands', async () => {
+    const { status, body } = await test.send('GET', '/api/v1/status', { key: null })
+    assert.equal(status, 200)
+    const { version, timestamp, uptime_seconds } = body
+    assert.deepEqual(body, {
+      status: 'operational',
+      version,
+      timestamp,
+      uptime_seconds,
+      checks: { database: 'ok', workers: 'ok' },
+    })
+    assert.match(version, /^\d+\.\d+\.\d+$/)
+    assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000)
+    assert.ok(Number.isInteger(uptime_seconds) && uptime_seconds >= 0 && uptime_seconds < 600)
+  })
+
+  it('is the same with a credential, even a bad one, and is not counted', async () => {
+    for (const key of [test.owner.api_key, 'wrong']) {
+      const { status, headers } = await test.send('GET', '/api/v1/status', { key })
+      assert.deepEqual([status, headers.get('x-ratelimit-limit')], [200, null])
+    }
+  })
+})
+
+describe('the document (decision D103)', () => {
+  it('is OpenAPI 3.0.3 as JSON, whatever is accepted, and says where this service is', async () => {
+    for (const accept of ['application/json', 'text/html', '*/*', 'application/yaml', '']) {
+      const { status, headers, body } = await test.send('GET', '/api/v1/docs', { key: null, headers: { accept } })
+      assert.deepEqual([status, headers.get('content-type')], [200, 'application/json; charset=utf-8'])
+      assert.equal(body.openapi, '3.0.3')
+      assert.deepEqual(
+        body.servers.map(({ url }: { url: string }) => url),
+        [test.url],
+      )
+      assert.ok(Object.keys(body.paths).length > 20)
+    }
+  })
+
+  it('names the address under which the service is known', async () => {
+    const known = await startTestService({ CADRE_PUBLIC_URL: 'https://cadre.example.com' })
+    try {
+      const { headers, body } = await sender(localUrl(known), '')('GET', '/api/v1/docs', { key: null })
+      assert.equal(body.servers[0].url, 'https://cadre.example.com')
+      assert.equal(headers.get('strict-transport-security'), 'max-age=31536000')
+    } finally {
+      await known.stop()
+    }
+  })
+})
+
+describe('probes', () => {
+  it('say that the process lives and can serve, to anybody', async () => {
+    for (const path of ['/livez', '/readyz']) {
+      const { status, body } = await test.send('GET', path, { key: null })
+      assert.deepEqual([status, body], [200, { status: 'ok' }])
+    }
+  })
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import {
+  eventually,
+  makeTestDatabase,
+  sender,
+  startAnother,
+  startOn,
+  startTestService,
+  type Reply,
+} from '../test/harness.ts'
+
+/** A way to a PostgreSQL socket that can be cut and mended. */
+async function breakableWay(host: string, port: number) {
+  const folder = await mkdtemp(join(tmpdir(), 'cadre-way-'))
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(`${host}/.s.PGSQL.${port}`)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+    near.pipe(far).pipe(near)
+  })
+  const mend = () => new Promise<void>((resolve) => server.listen(`${folder}/.s.PGSQL.${port}`, resolve))
+  const cut = async () => {
+    if (!server.listening) return
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  await mend()
+  const remove = async () => {
+    await cut()
+    await rm(folder, { recursive: true })
+  }
+  return { folder, mend, cut, remove }
+}
+
+describe('a service whose database is out of reach (decisions D13, D102)', () => {
+  it('says so with 503 and when to try again, lives on, and serves as soon as it is back', async () => {
+    const database = await makeTestDatabase()
+    const way = await breakableWay(String(database.connection.host), Number(database.connection.port))
+    const service = await startOn({ ...database.connection, host: way.folder })
+    const send = sender(service.url, service.first_owner!.api_key)
+    try {
+      await eventually(async () => (await send('GET', '/readyz')).status === 200)
+      await way.cut()
+      for (const path of ['/api/v1/hello', '/api/v1/projects', '/api/v1/status']) {
+        const { status, headers, body } = await send('GET', path)
+        assert.deepEqual([status, body.error.code, headers.get('retry-after')], [503, 'SERVICE_UNAVAILABLE', '1'], path)
+      }
+      const a = await send('GET', '/api/v1/auth/user')
+      assert.deepEqual([a.status, a.body.error.code, a.body.error.retry_after], [503, 'service_unavailable', 1])
+      const ready = await send('GET', '/readyz')
+      assert.deepEqual([ready.status, ready.body], [503, { status: 'database unreachable' }])
+      assert.equal((await send('GET', '/livez')).status, 200)
+
+      await way.mend()
+      await eventually(async () => (await send('GET', '/readyz')).status === 200)
+      assert.equal((await send('GET', '/api/v1/hello')).status, 200)
+      assert.equal((await send('POST', '/api/v1/projects', { body: { name: 'afterwards' } })).status, 201)
+    } finally {
+      await service.stop()
+      await way.remove()
+      await database.drop()
+    }
+  })
+})
+
+describe('a service that stops', () => {
+  it('is not ready any more, and finishes what it has begun', async () => {
+    const test = await startTestService()
+    const other = await startAnother(test)
+    const send = sender(other.url, test.owner.api_key)
+    let reply!: Promise<Reply>
+    let stopped!: Promise<void>
+    await test.sql.begin(async (tx) => {
+      await tx.script('lock table project in exclusive mode')
+      reply = send('POST', '/api/v1/projects', { body: { name: 'in-flight' } })
+      await eventually(async () => {
+        const waiting =
+          await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into project%'`
+        return waiting.length > 0
+      })
+      stopped = other.stop()
+      assert.equal(other.context.stopping, true)
+    })
+    assert.equal((await reply).status, 201)
+    await stopped
+    await assert.rejects(send('GET', '/livez'))
+    assert.equal((await test.send('GET', '/api/v1/projects')).body.projects.length, 1)
+    await test.stop()
+  })
+
+  it('fails its readiness first', async () => {
+    const test = await startTestService()
+    test.service.context.stopping = true
+    const { status, headers, body } = await test.send('GET', '/readyz')
+    assert.deepEqual([status, headers.get('retry-after'), body], [503, '1', { status: 'not ready' }])
+    assert.equal((await test.send('GET', '/livez')).status, 200)
+    await test.stop()
+  })
+})
+
+describe('two services on one database', () => {
+  it('have one owner, and each serves what the other made', async () => {
+    const test = await startTestService()
+    const other = await startAnother(test)
+    try {
+      assert.equal(other.first_owner, undefined)
+      const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'shared' } })
+      const { body } = await sender(other.url, test.owner.api_key)('GET', `/api/v1/projects/${project.id}`)
+      assert.deepEqual(body, project)
+    } finally {
+      await other.stop()
+      await test.stop()
+    }
+  })
+})
