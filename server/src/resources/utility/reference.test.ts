@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+
+let test: TestService
+before(async () => {
+  test = await startTestService()
+})
+after(() => test.stop())
+
+const get = (path: string, headers: Record<string, string> = {}) => test.send('GET', path, { key: null, headers })
+
+describe('the reference page', () => {
+  it('is whole: every script that it names is served by the service itself', async () => {
+    const page = await get('/docs')
+    assert.equal(page.status, 200)
+    assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self';/)
+    const scripts = [...String(page.body).matchAll(/<script([^>]*)>([^<]*)/g)]
+    assert.equal(scripts.length, 2)
+    for (const [, attributes = '', inside] of scripts) {
+      const path = / src="(\/[^"/][^"]*)"/.exec(attributes)?.[1]
+      assert.ok(path, 'a script comes from a path of ours')
+      assert.equal(inside, '')
+      const { status, headers } = await get(path)
+      assert.deepEqual([status, headers.get('content-type')], [200, 'text/javascript; charset=utf-8'])
+    }
+  })
+
+  it('has the renderer in its script, which a browser need not load twice', async () => {
+    const { body, headers } = await get('/docs/scalar.js')
+    assert.match(String(body), /createApiReference/)
+    const etag = headers.get('etag')
+    assert.ok(etag)
+    const again = await get('/docs/scalar.js', { 'if-none-match': etag })
+    assert.deepEqual([again.status, again.body], [304, ''])
+  })
+})
