@@ -112,6 +112,8 @@ export async function startService({
   const app = await buildApp(context, settler)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port
+  // Whoever is told that the service is ready may give an agent a task.
+  await engine.ready
 
   return {
     context,
