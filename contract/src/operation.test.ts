@@ -110,7 +110,7 @@ describe('limits', () => {
 describe('every operation', () => {
   for (const operation of operations) {
     it(`${operation.id} names its parameters, is counted if it takes credentials, and succeeds with a declared status`, () => {
-      const named = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const named = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
       assert.deepEqual(Object.keys(operation.params ?? {}).sort(), named.sort())
       if (operation.credentials.length > 0) assert.notEqual(operation.bucket, null)
       for (const { status } of operation.responses) assert.ok(status >= 200 && status < 400)

@@ -74,11 +74,6 @@ export const getDocs = defineOperation({
       schema: FreeObject,
       example: { openapi: '3.0.3', info: { title: 'Cadre', version: '1.0.0' }, paths: {} },
     },
-    {
-      status: 303,
-      description: 'For a browser that asks for HTML: the readable reference.',
-      headers: { Location: '`/docs`' },
-    },
   ],
   problems: [],
 })

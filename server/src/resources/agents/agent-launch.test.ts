@@ -68,7 +68,10 @@ describe('launching an agent (decision D47)', () => {
 
   it('twenty times at once creates one', async () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => launch('crowd')))
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array.from({ length: 19 }, () => 200), 201])
+    assert.deepEqual(
+      replies.map(({ status }) => status).sort((a, b) => a - b),
+      [...Array.from({ length: 19 }, () => 200), 201],
+    )
     const found = await find('crowd')
     assert.equal(found.length, 1)
     await eventually(async () => (await launches(found[0].id)).length === 1)

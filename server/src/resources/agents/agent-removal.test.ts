@@ -46,7 +46,10 @@ describe('deleting an agent (decision D45)', () => {
   it('of twenty at once is answered once', async () => {
     const { id } = await agentIn('running')
     const replies = await Promise.all(Array.from({ length: 20 }, () => remove(id)))
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array.from({ length: 19 }, () => 404)])
+    assert.deepEqual(
+      replies.map(({ status }) => status).sort((a, b) => a - b),
+      [200, ...Array.from({ length: 19 }, () => 404)],
+    )
     assert.equal((await test.sql`select 1 from event where agent_id = ${id}`).length, 1)
   })
 

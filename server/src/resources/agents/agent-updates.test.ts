@@ -105,7 +105,7 @@ describe('an update (decisions D17, D37)', () => {
     ],
   ]
   for (const [what, body, apply] of cases) {
-    it(`${what}`, async () => {
+    it(what, async () => {
       const before = await make(full)
       const { status, body: after } = await update(before.id, body)
       assert.equal(status, 200, JSON.stringify(after))
@@ -156,7 +156,7 @@ describe('an update (decisions D17, D37)', () => {
 
   it('advances updated_at strictly, however fast they come', async () => {
     const { id, updated_at } = await make()
-    const times = [updated_at]
+    const times: string[] = [updated_at]
     for (let i = 0; i < 10; i++) times.push((await update(id, { description: String(i) })).body.updated_at)
     assert.deepEqual(times, [...new Set(times)].sort())
   })

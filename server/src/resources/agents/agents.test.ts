@@ -286,13 +286,19 @@ describe('names of agents (decision D44)', () => {
   it('are given to exactly one of twenty that ask at once', async () => {
     const name = newName()
     const replies = await Promise.all(Array.from({ length: 20 }, () => create({ name })))
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array.from({ length: 19 }, () => 409)])
+    assert.deepEqual(
+      replies.map(({ status }) => status).sort((a, b) => a - b),
+      [201, ...Array.from({ length: 19 }, () => 409)],
+    )
     const others = await Promise.all([make(), make(), make()])
     const target = newName()
     const renamed = await Promise.all(
       others.map(({ id }) => test.send('PUT', `${agents}/${id}`, { body: { name: target } })),
     )
-    assert.deepEqual(renamed.map(({ status }) => status).sort(), [200, 409, 409])
+    assert.deepEqual(
+      renamed.map(({ status }) => status).sort((a, b) => a - b),
+      [200, 409, 409],
+    )
   })
 
   it('are free as soon as their agent is deleted', async () => {

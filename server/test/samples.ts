@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import type { Operation } from '#contract/operation.ts'
+import { createPasswords } from '../src/platform/passwords.ts'
+import { makeKey, makePerson, makeSession, makeToken, type Credential, type Person } from './actors.ts'
+import type { TestService } from './harness.ts'
+
+/** A request of an operation: its path filled in, with a body that works as it stands. */
+export interface Sample {
+  path: string
+  body?: unknown
+}
+
+/** Identifiers of the right form that name nothing. */
+export const missing: Record<string, string> = {
+  project_id: 'proj_999999999',
+  agent_id: 'agent_00000000000000000000000000',
+  task_id: 'task_00000000000000000000000000',
+  key_id: 'key_00000000000000000000000000',
+  session_id: 'sess_00000000000000000000000000',
+  client_id: 'nobody',
+}
+
+const password = 'seven grey herons on a roof'
+
+/** What the operations of a test work on: an organization with a project, an agent and tasks. */
+export class Samples {
+  readonly test: TestService
+  /** The owner of the organization. */
+  readonly owner: Person
+  readonly key: string
+  readonly project_id: number
+  readonly agent_id: string
+  /** A task that has ended: its stream does too. */
+  readonly task_id: string
+  #count = 0
+  readonly #prefix: string
+  readonly #password_hash: string
+
+  private constructor(
+    test: TestService,
+    owner: Person,
+    key: string,
+    made: { project_id: number; agent_id: string; task_id: string; password_hash: string },
+  ) {
+    this.test = test
+    this.owner = owner
+    this.key = key
+    this.project_id = made.project_id
+    this.agent_id = made.agent_id
+    this.task_id = made.task_id
+    this.#password_hash = made.password_hash
+    this.#prefix = `s${made.project_id}`
+  }
+
+  /** In an organization of its own. */
+  static async make(test: TestService): Promise<Samples> {
+    const owner = await makePerson(test)
+    const { key } = await makeKey(test, owner, ['admin'])
+    const post = async (path: string, body: unknown) => {
+      const reply = await test.send('POST', path, { key, body })
+      assert.ok(reply.status < 300, JSON.stringify(reply.body))
+      return reply.body
+    }
+    const { id: project_id } = await post('/api/v1/projects', { name: `samples-${owner.user_id.slice(-8)}` })
+    const agents = `/api/v1/projects/${project_id}/agents`
+    const { id: agent_id } = await post(agents, { name: 'sample' })
+    await post(`${agents}/${agent_id}/pause`, undefined)
+    const { id: task_id } = await post(`${agents}/${agent_id}/tasks`, { input: 'Say hello.' })
+    await post(`/api/v1/projects/${project_id}/tasks/${task_id}/cancel`, undefined)
+    const password_hash = await createPasswords().hash(password)
+    return new Samples(test, owner, key, { project_id, agent_id, task_id, password_hash })
+  }
+
+  /** A request that succeeds for `person`: what it changes or ends was made for it. */
+  async of(operation: Operation, person: Person = this.owner): Promise<Sample> {
+    const { id } = operation
+    const params: Record<string, string> = {
+      project_id: `proj_${this.project_id}`,
+      agent_id: this.agent_id,
+      task_id: this.task_id,
+    }
+    if (id === 'deleteProject') params.project_id = String(await this.#makeProject())
+    if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()
+    if (id === 'cancelTask') params.task_id = await this.#makeTask()
+    if ('key_id' in (operation.params ?? {})) params.key_id = (await makeKey(this.test, person, ['read'])).id
+    if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
+    if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
+    if (operation.bucket === 'agents.action' || id === 'createTask') {
+      await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
+    }
+    if (id === 'changePassword')
+      await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
+    return { path: fill(operation.path, params), ...this.#body(operation) }
+  }
+
+  /** The same request for something that does not exist: `which` names the parameter, the last one where nothing is said. */
+  async missing(
+    operation: Operation,
+    sample: Sample,
+    which = Object.keys(operation.params ?? {}).at(-1),
+  ): Promise<Sample> {
+    if (which === undefined) return { ...sample, body: { ...(sample.body as object), project_id: 999_999_999 } }
+    const at = operation.path.split('/').indexOf(`{${which}}`)
+    return {
+      ...sample,
+      path: sample.path
+        .split('/')
+        .map((part, i) => (i === at ? missing[which] : part))
+        .join('/'),
+    }
+  }
+
+  /** A credential of a person's of the given kind, with these scopes; cookies have what their role allows. */
+  async credential(
+    kind: 'api_key' | 'token' | 'session',
+    person: Person = this.owner,
+    scopes: Parameters<typeof makeKey>[2] = ['admin'],
+  ): Promise<Credential> {
+    if (kind === 'api_key') return { key: (await makeKey(this.test, person, scopes)).key }
+    if (kind === 'token') return { token: (await makeToken(this.test, person, scopes)).token }
+    return { cookie: (await makeSession(this.test, person)).cookie }
+  }
+
+  #body(operation: Operation): { body?: unknown } {
+    if (!operation.body) return {}
+    const name = `${this.#prefix}-${++this.#count}`
+    const changes: Record<string, object> = {
+      createProject: { name },
+      updateProject: { name: `renamed-${this.#prefix}` },
+      createAgent: { name },
+      updateAgent: { name: 'sample' },
+      launchAgent: { name: 'sample', project_id: this.project_id },
+      // What everybody may give who may give anything.
+      createApiKey: { scopes: ['api_keys:write'] },
+      updateApiKey: { scopes: ['api_keys:write'] },
+      changePassword: { current_password: password, new_password: 'eight white storks on a lake' },
+    }
+    return { body: { ...(operation.body_example as object), ...changes[operation.id] } }
+  }
+
+  async #makeProject(): Promise<number> {
+    const { body } = await this.test.send('POST', '/api/v1/projects', {
+      key: this.key,
+      body: { name: `${this.#prefix}-${++this.#count}` },
+    })
+    return body.id
+  }
+
+  async #makeAgent(): Promise<string> {
+    const path = `/api/v1/projects/${this.project_id}/agents`
+    const { body } = await this.test.send('POST', path, {
+      key: this.key,
+      body: { name: `${this.#prefix}-${++this.#count}` },
+    })
+    return body.id
+  }
+
+  /** A task that waits in the queue, because its agent is paused. */
+  async #makeTask(): Promise<string> {
+    await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
+    const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/tasks`
+    const { body } = await this.test.send('POST', path, { key: this.key, body: { input: 'Wait.' } })
+    return body.id
+  }
+
+  async #makeClient(): Promise<string> {
+    const body = { name: 'An app', redirect_uris: ['https://app.example.com/cb'], scopes: ['read'] }
+    const reply = await this.test.send('POST', '/api/v1/auth/oauth-clients', { key: this.key, body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return reply.body.client_id
+  }
+}
+
+function fill(path: string, params: Record<string, string>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name]
+    if (value === undefined) throw new Error(`no sample is known for {${name}}`)
+    return value
+  })
+}
