@@ -113,6 +113,6 @@ describe('a moment as callers write it (decision D6)', () => {
     const began = performance.now()
     for (const text of [`2026-11-20T09:30:15.${'1'.repeat(100_000)}x`, '2'.repeat(100_000), '-'.repeat(100_000)])
       assert.equal(parseTimestamp(text), undefined)
-    assert.ok(performance.now() - began < 100)
+    assert.ok(performance.now() - began < 1000)
   })
 })

@@ -77,6 +77,31 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
   })
 })
 
+describe('a service whose connections are all in use', () => {
+  it('says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
+    const test = await startTestService()
+    const other = await startAnother(test)
+    const send = sender(other.url, test.owner.api_key)
+    const connectionsMax = other.context.database.pool.options.max
+    let replies!: Promise<Reply[]>
+    await test.sql.begin(async (tx) => {
+      await tx.script('lock table project in exclusive mode')
+      const create = (_: unknown, i: number) => send('POST', '/api/v1/projects', { body: { name: `waiting-${i}` } })
+      replies = Promise.all(Array.from({ length: connectionsMax }, create))
+      await eventually(
+        async () =>
+          other.context.database.pool.idleCount === 0 && other.context.database.pool.totalCount >= connectionsMax,
+      )
+      const { status, headers, body } = await send('GET', '/api/v1/projects')
+      assert.deepEqual([status, body.error.code, headers.get('retry-after')], [503, 'SERVICE_UNAVAILABLE', '1'])
+    })
+    for (const { status } of await replies) assert.equal(status, 201)
+    assert.equal((await send('GET', '/api/v1/projects')).status, 200)
+    await other.stop()
+    await test.stop()
+  })
+})
+
 describe('a service that stops', () => {
   it('is not ready any more, and finishes what it has begun', async () => {
     const test = await startTestService()
