@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import {
   eventually,
   makeTestDatabase,
@@ -13,6 +13,14 @@ import {
   startTestService,
   type Reply,
 } from '../test/harness.ts'
+import { testServer, type TestServer } from '../test/postgres.ts'
+
+/** Kept between the tests, which start services of their own. */
+let server: TestServer
+before(async () => {
+  server = await testServer()
+})
+after(() => server.release())
 
 /** A way to a PostgreSQL socket that can be cut and mended. */
 async function breakableWay(host: string, port: number) {
