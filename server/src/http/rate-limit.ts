@@ -73,7 +73,7 @@ export function rateLimitProblem(bucket: string, window: Window, now: number): P
     'rate_limit_exceeded',
     { limit: window.limit, remaining: 0, reset: window.reset, retry_after, bucket },
     {
-      message: `Rate limit of ${window.limit} requests exceeded. Try again in ${retry_after} s.`,
+      message: `Rate limit of ${window.limit} ${bucket === 'tokens' ? 'model tokens' : 'requests'} exceeded. Try again in ${retry_after} s.`,
       members: { retry_after },
       headers: { ...windowHeaders({ ...window, remaining: 0 }), 'retry-after': String(retry_after) },
     },

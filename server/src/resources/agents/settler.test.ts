@@ -115,6 +115,24 @@ describe('an agent whose environment cannot be read', () => {
     )
   })
 
+  it('parks its tasks when it goes into error, as a stop does', async () => {
+    const { id } = await make({ config: { model: 'builtin/script', environment_variables: { A: 'x' } } })
+    await settled(id, 'running')
+    const script = JSON.stringify([{ delay_ms: 60_000 }, { text: 'too late' }])
+    const { body: task } = await test.send('POST', `${agents}/${id}/tasks`, { body: { input: script } })
+    const read = async () => (await test.send('GET', `${agents.replace('/agents', '')}/tasks/${task.id}`)).body
+    await eventually(async () => (await read()).status === 'running')
+    await test.sql`
+      update agent set environment = ${Buffer.from('not ours to read')}, status = 'updating', settles_to = 'running',
+        updated_at = now() - interval '61 seconds' where id = ${id}`
+    await settled(id, 'error')
+    const parked = await eventually(async () => {
+      const now = await read()
+      return now.status === 'waiting' && now
+    })
+    assert.equal(parked.wait.reason, 'agent_stopped')
+  })
+
   it('can still be read, listed, renamed and deleted; new variables heal it', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'error' where id = ${id}`
