@@ -75,4 +75,5 @@ export const bounds = {
   offset: 2_147_483_647,
   search: 100,
   idempotency_key: 255,
+  queued_tasks: 10_000,
 } as const

@@ -218,7 +218,7 @@ create table agent (
   settle_attempts int not null default 0,
   -- Set until the agent first runs: why it will be launched then.
   launch_trigger text check (launch_trigger in ('create', 'launch')),
-  -- Raised by every change of state or content: the fencing of transitions and the ETag.
+  -- Raised by every change that somebody asks for: the ETag. Settling, which such a change decided already, names it.
   revision bigint not null default 1,
   version int not null default 0,
   config jsonb not null,

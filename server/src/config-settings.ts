@@ -127,7 +127,7 @@ export const sections = {
   },
   Rules: {
     signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
-      description: 'Who may make an account: people who were invited, or everybody.',
+      description: 'Who may make an account by themselves: everybody (open), or nobody (invite).',
     }),
     oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
       description: 'Seconds that a spent refresh token still works, for clients that lose answers.',

@@ -46,6 +46,7 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   log_limit_default: ['`limit` of a log, or of the events of a task', 'items', 'by default'],
   offset: ['`offset` and `page`', ''],
   search: ['`search` and `status` of a list of projects', 'characters'],
+  queued_tasks: ['tasks of one agent that wait in its queue', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
 }
 

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type * as LanguageCommon from '@zxcvbn-ts/language-common'
 
 /**
  * Well-known passwords of at least twelve characters that no rule about repetitions and runs catches, and that are not
@@ -25,9 +26,7 @@ let leaked: Set<string> | undefined
 
 function readLeaked(): Set<string> {
   // The package is CommonJS with its data inside: 17 ms to load, so only when somebody first chooses a password.
-  const { dictionary }: typeof import('@zxcvbn-ts/language-common') = createRequire(import.meta.url)(
-    '@zxcvbn-ts/language-common',
-  )
+  const { dictionary } = createRequire(import.meta.url)('@zxcvbn-ts/language-common') as typeof LanguageCommon
   return new Set(
     (dictionary['passwords-common'] as readonly (string | number)[]).map((word) => String(word).toLowerCase()),
   )

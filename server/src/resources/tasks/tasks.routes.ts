@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { bounds } from '#contract/limits.ts'
 import { Problem } from '#contract/problems.ts'
 import { agentAcceptsTasks, isFinished } from '#contract/task-lifecycle.ts'
 import * as operations from '#contract/tasks.ts'
@@ -22,8 +23,6 @@ import {
   type TaskKey,
 } from './tasks.queries.ts'
 
-/** Queued tasks of one agent. */
-export const queuedTasksMax = 10_000
 const queueRetry_seconds = 10
 
 /** Tasks (tasks 2, 6 and 7). */
@@ -40,10 +39,10 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
           current_status: agent.status,
         })
       }
-      if (await isQueueFull(sql, agent.id, queuedTasksMax)) {
+      if (await isQueueFull(sql, agent.id, bounds.queued_tasks)) {
         throw new Problem(
           'queue_full',
-          { limit: queuedTasksMax, retry_after: queueRetry_seconds },
+          { limit: bounds.queued_tasks, retry_after: queueRetry_seconds },
           {
             members: { retry_after: queueRetry_seconds },
             headers: { 'retry-after': String(queueRetry_seconds) },

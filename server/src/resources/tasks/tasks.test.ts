@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { bounds } from '#contract/limits.ts'
 import { Task, TaskEventObject, TaskStep } from '#contract/tasks.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
-import { queuedTasksMax } from './tasks.routes.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
@@ -320,7 +320,7 @@ describe('tasks', () => {
       await service.sql`
         insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by)
         select left(id_floor('task', now()), -16) || lpad(n::text, 16, '0'), project_id, agent_id, 0, 'queued', '"x"', 5, usage, created_by
-        from task, generate_series(1, ${queuedTasksMax - 1}) n where id = ${task.id}`
+        from task, generate_series(1, ${bounds.queued_tasks - 1}) n where id = ${task.id}`
       const { status, body, headers } = await give(agent, 'x')
       assert.deepEqual([status, body.error.code, headers.get('retry-after')], [429, 'queue_full', '10'])
       assert.equal((await call('DELETE', agent)).status, 200)
