@@ -34,4 +34,9 @@ describe('the reference page', () => {
     const again = await get('/docs/scalar.js', { 'if-none-match': etag })
     assert.deepEqual([again.status, again.body], [304, ''])
   })
+
+  it('is where whoever types the address of the service is sent', async () => {
+    const { status, headers } = await get('/')
+    assert.deepEqual([status, headers.get('location')], [303, '/docs'])
+  })
 })
