@@ -17,15 +17,16 @@ export interface Sql {
   run<Row extends object = Record<string, unknown>>(statement: Fragment): Promise<Row[]>
   /**
    * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it
-   * makes a savepoint, so that a caught failure undoes only its own part.
+   * makes a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back what
+   * was to be committed, because a statement had failed and nobody said so.
    */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
   afterCommit(work: () => void): void
   /** Text with values of its own, for `run` or as a value inside another statement. */
   fragment: typeof sqlTemplate
-  /** Plain text of many statements, for migrations only: it cannot take values. */
-  script(text: string): Promise<void>
+  /** Plain text of many statements, for migrations only: it cannot take values. `timeout_ms` where it may take long. */
+  script(text: string, timeout_ms?: number): Promise<void>
   /** For libraries that speak `pg` (pg-boss): text with `$1` placeholders. */
   // oxlint-disable-next-line typescript/no-explicit-any -- pg-boss's own type of a result
   query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
@@ -74,7 +75,7 @@ export function jsonb(value: unknown): string {
 
 /** Opens a pool. Nothing is connected until the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const base = typeof options.connection === 'string' ? { connectionString: options.connection } : options.connection
+  const base = typeof options.connection === 'string' ? fromUrl(options.connection) : options.connection
   const settings: pg.ClientConfig = {
     ...base,
     application_name: options.application_name ?? 'cadre',
@@ -83,6 +84,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     keepAlive: true,
     types,
     options: [
+      // The operator's own come first: of one that is set twice PostgreSQL takes the last.
+      ...(base.options ? [base.options] : []),
       `-c statement_timeout=${statementTimeout_ms}`,
       `-c lock_timeout=${lockTimeout_ms}`,
       `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms}`,
@@ -94,6 +97,15 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: 60_000 })
   pool.on('error', (error) => options.onError?.(error))
   return { sql: poolSql(pool), pool, settings, close: () => pool.end() }
+}
+
+/** A URL without its `options`, which `pg` would take instead of ours, and those beside it. */
+function fromUrl(text: string): pg.ClientConfig {
+  const url = URL.parse(text)
+  const options = url?.searchParams.get('options')
+  if (!url || !options) return { connectionString: text }
+  url.searchParams.delete('options')
+  return { connectionString: url.href, options }
 }
 
 interface Queryable {
@@ -108,7 +120,8 @@ interface Transaction {
 }
 
 function poolSql(pool: pg.Pool): Sql {
-  return makeSql(pool, async (work) => {
+  /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
+  const transact = async (work: (tx: Sql) => Promise<unknown>) => {
     const client = await pool.connect()
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
@@ -117,11 +130,12 @@ function poolSql(pool: pg.Pool): Sql {
     try {
       await client.query('begin')
       const result = await work(transactionSql(transaction))
-      await client.query('commit')
+      const { command } = await client.query('commit')
+      // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
+      if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
       client.off('error', onError)
       client.release()
-      for (const commit of transaction.commits) commit()
-      return result
+      return { result, commits: transaction.commits }
     } catch (error) {
       await client.query('rollback').then(
         () => client.release(),
@@ -130,6 +144,11 @@ function poolSql(pool: pg.Pool): Sql {
       client.off('error', onError)
       throw error
     }
+  }
+  return makeSql(pool, async (work) => {
+    const { result, commits } = await transact(work)
+    for (const commit of commits) commit()
+    return result
   })
 }
 
@@ -174,7 +193,8 @@ function makeSql(
     begin,
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
     fragment: sqlTemplate,
-    script: async (text: string) => void (await connection.query(text)),
+    script: async (text: string, timeout_ms?: number) =>
+      void (await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })),
     query: (text: string, values?: unknown[]) => connection.query(text, values),
   }) as Sql
 }

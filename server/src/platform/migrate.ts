@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Sql } from './database.ts'
 
+/** A migration of a large table takes as long as it takes; whoever starts meanwhile waits for it. */
+const timeout_ms = 24 * 3_600_000
+
 const folder = new URL('../../migrations/', import.meta.url)
 
 /** A migration as it stands in `server/migrations`: `0001_control_plane.sql` is version 1. */
@@ -37,12 +40,12 @@ export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
 
   return sql.begin(async (tx) => {
     await tx.script(`set local lock_timeout = 0; set local statement_timeout = 0`)
-    await tx`select pg_advisory_xact_lock(hashtext('cadre migrations'))`
+    await tx.script(`select pg_advisory_xact_lock(hashtext('cadre migrations'))`, timeout_ms)
     await tx.script(`create table if not exists schema_migration (
       version int primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
     const applied: string[] = []
     for (const migration of await pending(tx, migrations)) {
-      await tx.script(migration.text)
+      await tx.script(migration.text, timeout_ms)
       await tx`insert into schema_migration (version, name, hash) values (${migration.version}, ${migration.name}, ${migration.hash})`
       applied.push(migration.name)
     }
