@@ -4,6 +4,7 @@ import { openDataFolder, DataFolderError, type DataFolder } from './platform/dat
 import { startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresLog } from './platform/embedded-postgres.ts'
 import { EmbeddedPostgresError } from './platform/embedded-postgres-error.ts'
 import { makeLog } from './platform/log.ts'
+import type { FirstOwner } from './first-start.ts'
 import type { Service } from './service.ts'
 
 /** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
   let postgres: EmbeddedPostgres | undefined
   let service: Service | undefined
   let credentials_file: string | undefined
+  let owner: FirstOwner | undefined
   const end = async (): Promise<void> => {
     await service?.stop()
     await postgres?.stop()
@@ -66,9 +68,10 @@ async function main(): Promise<void> {
       secret_key: config.secret_key ?? (await requireFolder(folder).secretKey()),
       connection: config.database_url ?? started!.connection,
       log,
-      keepCredentials: async (owner) => {
+      keepCredentials: async (made) => {
+        owner = made
         if (config.database_url) return
-        const kept = Object.entries(owner).filter(([name]) => owner.generated.includes(name))
+        const kept = Object.entries(made).filter(([name]) => made.generated.includes(name))
         credentials_file = await requireFolder(folder).writeCredentials(Object.fromEntries(kept))
       },
     })
@@ -77,12 +80,21 @@ async function main(): Promise<void> {
       await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
     process.stdout.write('Stopping.\n')
   } catch (error) {
+    // The owner is in the database already, and no later start will say this again.
+    if (!service && owner) await showGenerated(owner, credentials_file)
     await end()
     throw listenFault(error, config)
   }
   setTimeout(() => process.exit(1), stopTimeout_ms).unref()
   await end()
   process.exit(0)
+}
+
+/** What the first start generated, where that start comes to nothing. */
+async function showGenerated(owner: FirstOwner, credentials_file: string | undefined): Promise<void> {
+  const { generatedLines } = await import('./welcome.ts')
+  const lines = generatedLines(owner, credentials_file)
+  if (lines.length > 0) process.stdout.write(`${['', ...lines].join('\n')}\n`)
 }
 
 /** What goes as it should is for those who look for it; the first screen belongs to the newcomer. */

@@ -1,3 +1,4 @@
+import type { FirstOwner } from './first-start.ts'
 import type { Service } from './service.ts'
 
 /**
@@ -18,7 +19,19 @@ export function welcome(
     '',
   ]
   if (!first_owner) return lines.join('\n') + '\n'
-  const { generated } = first_owner
+  lines.push(...generatedLines(first_owner, credentials_file))
+  const key = first_owner.generated.includes('api_key') ? first_owner.api_key : '<your API key>'
+  lines.push(
+    'Create a project:',
+    '',
+    `  curl -X POST ${url}/api/v1/projects -H 'X-API-Key: ${key}' -H 'Content-Type: application/json' -d '{"name":"my-first-project"}'`,
+    '',
+  )
+  return lines.join('\n') + '\n'
+}
+
+/** What the first start generated, to be shown once; no lines where the configuration said it all. */
+export function generatedLines(first_owner: FirstOwner, credentials_file: string | undefined): string[] {
   const shown = {
     email: ['Owner', first_owner.email],
     password: ['Password', first_owner.password],
@@ -27,19 +40,10 @@ export function welcome(
     oauth_client_secret: ['OAuth secret', first_owner.oauth_client_secret],
     oauth_redirect_uri: ['Redirect URI', first_owner.oauth_redirect_uri],
   } as const
-  const secrets = Object.entries(shown).filter(([name]) => generated.includes(name))
-  if (secrets.length > 0) {
-    lines.push('This was generated and is shown once:', '')
-    for (const [, [label, value]] of secrets) lines.push(`  ${label.padEnd(13)} ${value}`)
-    if (credentials_file) lines.push('', `It is also kept in ${credentials_file} (readable by you alone).`)
-    lines.push('')
-  }
-  const key = generated.includes('api_key') ? first_owner.api_key : '<your API key>'
-  lines.push(
-    'Create a project:',
-    '',
-    `  curl -X POST ${url}/api/v1/projects -H 'X-API-Key: ${key}' -H 'Content-Type: application/json' -d '{"name":"my-first-project"}'`,
-    '',
-  )
-  return lines.join('\n') + '\n'
+  const secrets = Object.entries(shown).filter(([name]) => first_owner.generated.includes(name))
+  if (secrets.length === 0) return []
+  const lines = ['This was generated and is shown once:', '']
+  for (const [, [label, value]] of secrets) lines.push(`  ${label.padEnd(13)} ${value}`)
+  if (credentials_file) lines.push('', `It is also kept in ${credentials_file} (readable by you alone).`)
+  return [...lines, '']
 }
