@@ -83,7 +83,7 @@ export async function startService({
     allow: config.egress_allow,
     ownPorts: () => [port],
     database: databaseAddress(config.database_url),
-    listensOnLoopback: ['127.0.0.1', '::1', 'localhost'].includes(config.host),
+    listensOnLoopback: isForThisMachine(config),
   })
   const models = makeModels({
     openai: { api_key: config.openai_api_key, base_url: config.openai_base_url },
@@ -142,6 +142,16 @@ async function closeServer(app: FastifyInstance): Promise<void> {
   } finally {
     clearInterval(timer)
   }
+}
+
+/**
+ * Whether only this machine can reach the service, so that whoever registers a webhook is on it anyway (decision D104.7).
+ * Behind a reverse proxy it listens on loopback too, and anybody may be there.
+ */
+function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {
+  const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
+  const known = public_url === undefined ? undefined : URL.parse(public_url)?.hostname
+  return here.includes(host) && trusted_proxies.length === 0 && (known === undefined || here.includes(known))
 }
 
 function databaseAddress(url: string | undefined): { host: string; port: number } | undefined {

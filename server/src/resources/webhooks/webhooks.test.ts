@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventNames } from '#contract/events.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
 
 let test: TestService
 before(async () => {
@@ -191,5 +191,23 @@ describe('registering a webhook (decision D92)', () => {
     }
     const kinds = { severity: ['high', 5, true, null, { a: [1] }] }
     assert.deepEqual((await register({ filters: kinds })).body.filters, kinds)
+  })
+})
+
+describe('a webhook to the machine of the service (decision D104.7)', () => {
+  const local = { ...valid, url: 'http://127.0.0.1:9200/' }
+
+  it('is taken where nobody else can reach the service', async () => {
+    assert.equal((await register(local)).status, 201)
+  })
+
+  it('is refused behind a reverse proxy, although the service listens on loopback', async () => {
+    for (const env of [{ CADRE_PUBLIC_URL: 'https://cadre.example.com' }, { CADRE_TRUSTED_PROXIES: '127.0.0.1' }]) {
+      const proxied = await startTestService(env)
+      const send = sender(localUrl(proxied), proxied.owner.api_key)
+      const { status, body } = await send('POST', '/api/v1/webhooks', { body: local })
+      await proxied.stop()
+      assert.deepEqual([status, body.error.details.field], [400, 'url'], Object.keys(env).join())
+    }
   })
 })
