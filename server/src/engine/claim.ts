@@ -65,7 +65,8 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
           task,
           work: task.work,
           steps: steps.get(task.id) ?? [],
-          expires_at: change.expires_at ?? task.expires_at,
+          // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+          expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
           secrets: secretsOf(task.agent_id, task.work.environment),
         }),
     )

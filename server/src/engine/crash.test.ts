@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { pino } from 'pino'
 import { insertTestAgent, newTestTask } from '../../test/agents.ts'
 import {
   openEngine,
@@ -9,8 +10,10 @@ import {
   type EngineProcessOptions,
 } from '../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../test/harness.ts'
-import type { Sql } from '../platform/database.ts'
+import { openDatabase, type Sql } from '../platform/database.ts'
+import { buryWorker } from './leases.ts'
 import type { NewTask } from './new-task.ts'
+import { openQueue } from './queue.ts'
 
 /** Tasks are created here; workers are processes of their own, which are killed. */
 describe('workers that die', () => {
@@ -119,6 +122,30 @@ describe('workers that die', () => {
     await finished(ids, 15_000)
     assert.ok(performance.now() - killed < 8000, `it took ${performance.now() - killed} ms`)
     await second.stop()
+  })
+
+  it('a worker that was only taken for dead goes on with a task that comes back to it', async () => {
+    let begun = 0
+    const worker = await openEngine({
+      connection: database.connection,
+      slots: 4,
+      data_dir: 'lively',
+      // The call that is given up would end while the other one is under way.
+      model: (all) => witnessModel(all, { calls: 1, call_ms: begun++ === 0 ? 1000 : 3000 }),
+    })
+    const pool = openDatabase({ connection: database.connection })
+    const queue = openQueue({ database: pool, log: pino({ level: 'silent' }) })
+    const [id] = await create(1, 'lively')
+    await eventually(async () => (await calls('lively')).length === 1)
+    const [row] = await sql<{ worker_id: string }>`select worker_id from task where id = ${id!}`
+    await buryWorker(sql, queue, row!.worker_id)
+    await finished([id!])
+    const [task] = await sql`select status, attempt from task where id = ${id!}`
+    assert.deepEqual(task, { status: 'completed', attempt: 2 })
+    assert.equal((await calls('lively')).length, 2, 'only the call that was given up is repeated')
+    await queue.close()
+    await pool.close()
+    await worker.close()
   })
 
   it('a task is failed once too many workers died under it', async () => {

@@ -18,6 +18,8 @@ export interface ModelSource {
 
 /** One call takes this long at most, whatever the provider's own limits are. */
 export const modelCall_ms = 600_000
+/** However long a provider asks to wait, it is asked again after a day. */
+const retryAfterMax_seconds = 86_400
 /** Text of one answer. */
 export const outputBytesMax = 1_048_576
 /** A call is begun so often at most before the task fails. */
@@ -77,6 +79,7 @@ export async function callModel(
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
   let bytes = 0
   run.unfinished = ''
+  run.message_id = messageId(step)
   try {
     const { config, input } = run.work
     const { model, name } = models.resolve(config.model)
@@ -182,7 +185,9 @@ function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => 
   })
   const failures = step.failures + 1
   const again = thrown.retryable && failures < modelFailuresMax
-  const retry_after_seconds = again ? (thrown.retry_after ?? backoff(failures, random)) : undefined
+  const retry_after_seconds = again
+    ? Math.min(thrown.retry_after ?? backoff(failures, random), retryAfterMax_seconds)
+    : undefined
   const facts = { code: error.code, message, retryable: thrown.retryable }
   const change = unfinished(run, { ...step, failures }, facts, {
     will_retry: again,

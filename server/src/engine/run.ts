@@ -27,6 +27,8 @@ export class Run {
   usage: TaskUsage
   /** Text of the message that is being written. */
   unfinished = ''
+  /** That message, or the last one. */
+  message_id: string | undefined
   /** Values that must not appear in logs and errors. */
   readonly secrets: readonly string[]
   readonly claimed_at = performance.now()

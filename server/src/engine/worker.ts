@@ -169,12 +169,16 @@ export class Worker {
   }
 
   #begin(run: Run): void {
-    this.#runs.set(run.claim.task_id, run)
+    const { task_id } = run.claim
+    // Others took this worker for dead, and gave the task back: what it began before can no longer be written.
+    this.#runs.get(task_id)?.interrupt('lost')
+    this.#runs.set(task_id, run)
     this.#options.meter.begin(run.agent_id)
     const running = this.#run(run).finally(() => {
       run.end()
       this.#options.meter.end(run.agent_id)
-      this.#runs.delete(run.claim.task_id)
+      if (run.message_id) this.#options.context.hub.forget(task_id, run.message_id)
+      if (this.#runs.get(task_id) === run) this.#runs.delete(task_id)
       this.#running.delete(running)
       // A busy worker may have been given less than there is, because of one project's share.
       if (this.#hasMore || this.#runs.size >= this.#options.slots * busyShare) this.wake()

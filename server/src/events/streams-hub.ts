@@ -28,11 +28,13 @@ export interface Watcher {
 
 /** Where those who watch tasks and those who write their events meet, within the process and across processes. */
 export interface Hub {
-  /** Watches until the returned function is called. */
+  /** Watches until the returned function is called. Who comes when the process stops is told so at once. */
   watch(task_id: string, watcher: Watcher): () => void
   /** Tells of events after their commit: watchers here get them directly, those elsewhere a signal to look. */
   publish(task_id: string, events: readonly TaskEvent[]): void
   delta(task_id: string, message_id: string, text: string): void
+  /** Forgets a message that nobody will end, because its writer lost the task. */
+  forget(task_id: string, message_id: string): void
   /** The message that is being written right now in this process, as far as it has come. */
   currentMessage(task_id: string): { message_id: string; text: string } | undefined
   close(): void
@@ -46,6 +48,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
   const watchers = new Map<string, Set<Watcher>>()
   const messages = new Map<string, { message_id: string; text: string }>()
   let looking = false
+  let closed = false
 
   const each = (task_id: string, call: (watcher: Watcher) => void): void => {
     for (const watcher of watchers.get(task_id) ?? []) call(watcher)
@@ -85,6 +88,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     watch(task_id, watcher) {
       const all = watchers.get(task_id) ?? new Set()
       watchers.set(task_id, all.add(watcher))
+      if (closed) queueMicrotask(() => watcher.close?.())
       return () => {
         all.delete(watcher)
         if (all.size === 0 && watchers.get(task_id) === all) watchers.delete(task_id)
@@ -101,8 +105,12 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       else messages.set(task_id, { message_id, text })
       each(task_id, (watcher) => watcher.delta?.(message_id, text))
     },
+    forget(task_id, message_id) {
+      if (messages.get(task_id)?.message_id === message_id) messages.delete(task_id)
+    },
     currentMessage: (task_id) => messages.get(task_id),
     close() {
+      closed = true
       clearInterval(timer)
       for (const leave of leaves) leave()
       for (const all of [...watchers.values()]) for (const watcher of [...all]) watcher.close?.()

@@ -367,6 +367,16 @@ describe('tasks', () => {
       assert.ok(Date.parse(done.finished_at) >= Date.parse(waiting.wait.until))
     })
 
+    it('that asks for more patience than anybody has is asked again after a day', async () => {
+      const agent = await createAgent()
+      const failing = fault('provider_unavailable', { retry_after: 1e300 })
+      const { body: task } = await give(agent, script(failing), {}, 10)
+      assert.deepEqual([task.status, task.wait?.reason], ['waiting', 'provider'])
+      const seconds = (Date.parse(task.wait.until) - Date.now()) / 1000
+      assert.ok(seconds > 86_000 && seconds < 1.2 * 86_400, `${seconds} s`)
+      await call('POST', `/tasks/${task.id}/cancel`)
+    })
+
     it('that keeps failing ends the task after five tries', async () => {
       const agent = await createAgent()
       const { body: task } = await give(agent, script(fault('provider_unavailable', { retry_after: 0 })), {}, 20)
@@ -443,6 +453,17 @@ describe('tasks', () => {
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, 'x', { queue_ttl_seconds: 1 }, 10)
       assert.deepEqual([task.status, task.error.code, task.started_at], ['expired', 'queue_ttl_exceeded', null])
+    })
+
+    it('queue_ttl_seconds does not end a task that has begun', async () => {
+      const agent = await createAgent()
+      const { body: task } = await give(
+        agent,
+        script({ delay_ms: 1500 }, { text: 'done' }),
+        { queue_ttl_seconds: 1 },
+        10,
+      )
+      assert.deepEqual([task.status, task.output?.content], ['completed', 'done'])
     })
 
     it('run_after is not before its time', async () => {
