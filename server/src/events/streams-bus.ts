@@ -88,8 +88,9 @@ export function openBus({ database, log, presence }: BusOptions): Bus {
   }
 
   const receive = (text: string | undefined): void => {
-    const { origin: from, signals } = JSON.parse(text ?? '{}') as Payload
-    if (from === origin) return
+    const payload = readPayload(text)
+    if (!payload || payload.origin === origin) return
+    const { signals } = payload
     for (const [kind, ids] of Object.entries(signals)) for (const id of ids) call(kind as SignalKind, id, 'elsewhere')
   }
   const listening = keepListening({
@@ -129,6 +130,18 @@ export function openBus({ database, log, presence }: BusOptions): Bus {
       clearTimeout(timer)
       await listening
     },
+  }
+}
+
+/** What a process of ours sent; undefined for anything else, which anybody on the same database may send. */
+function readPayload(text: string | undefined): Payload | undefined {
+  try {
+    const payload = JSON.parse(text ?? '') as Partial<Payload> | null
+    const lists = Object.values(payload?.signals ?? {})
+    const isOurs = typeof payload?.origin === 'string' && lists.every((ids) => Array.isArray(ids))
+    return isOurs ? { origin: payload.origin!, signals: payload.signals ?? {} } : undefined
+  } catch {
+    return undefined
   }
 }
 

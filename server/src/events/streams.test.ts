@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { insertTestAgent, newTestTask } from '../../test/agents.ts'
 import { openEngine } from '../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../test/harness.ts'
+import { outputBytesMax } from '../engine/model-call.ts'
 import type { Model, ModelRequest } from '../engine/models/model.ts'
 import type { NewTask } from '../engine/new-task.ts'
 import type { Sql } from '../platform/database.ts'
-import { streamTask, waitingBytesMax } from './streams.ts'
+import { awaitTask, streamTask, waitingBytesMax } from './streams.ts'
 import type { Hub } from './streams-hub.ts'
 
 type Frame = { id: string | undefined; type: string; data: any }
@@ -162,7 +163,113 @@ describe('a stream of a task', () => {
     const frames = await read(addressOf('running', id))
     assert.deepEqual(kept(frames), sequences(frames))
   })
+
+  it('gives a reader that reads everything, however large', async () => {
+    const release = Promise.withResolvers<void>()
+    const id = await create('large', async () => {
+      await release.promise
+      return 'x'.repeat(outputBytesMax)
+    })
+    const live = await read(addressOf('running', `${id}-large`), () => release.resolve())
+    const replayed = await read(addressOf('running', `${id}-large`))
+    for (const frames of [live, replayed]) {
+      assert.deepEqual(kept(frames), sequences(frames))
+      assert.equal(frames.at(-1)!.data.data.output.content.length, outputBytesMax)
+    }
+  })
+
+  it('closes when its task is gone', async () => {
+    const id = await create('gone', ({ signal }) => aborted(signal))
+    await read(addressOf('watching', id), ({ type }) => {
+      if (type !== 'step.started') return
+      void sql.begin(async (tx) => {
+        await tx`delete from task_event where task_id = ${id}`
+        await tx`delete from task where id = ${id}`
+      })
+    })
+  })
+
+  it('closes with its task for a reader that claims to have more than there is', async () => {
+    const release = Promise.withResolvers<void>()
+    const id = await create('ahead', async () => {
+      await release.promise
+      return 'done'
+    })
+    const frames = await read(addressOf('running', id, 1000), () => release.resolve())
+    assert.equal(frames.at(-1)!.type, 'task.completed')
+  })
+
+  it('is not begun for a reader that has left', async () => {
+    const release = Promise.withResolvers<void>()
+    const id = await create('left', async () => {
+      await release.promise
+      return 'done'
+    })
+    const leaving = new AbortController()
+    servers[0]!.beforeStream = async (response) => {
+      leaving.abort()
+      if (!response.destroyed) await once(response, 'close')
+    }
+    await read(addressOf('running', id), undefined, leaving.signal)
+    servers[0]!.beforeStream = undefined
+    await eventually(async () => servers[0]!.streams.get(id) === false)
+    release.resolve()
+    await ended(id)
+  })
+
+  it('does not keep the text of a call whose task was taken away', async () => {
+    const { hub } = running.engine
+    const id = await create('taken', async ({ on_delta, signal }) => {
+      on_delta?.('half of ')
+      return aborted(signal)
+    })
+    await eventually(async () => hub.currentMessage(id) !== undefined)
+    await sql`update task set status = 'canceled', finished_at = now(), worker_id = null, job_id = null where id = ${id}`
+    await eventually(async () => hub.currentMessage(id) === undefined)
+  })
+
+  it('and a wait end at once when they begin while the process stops', async () => {
+    const stopping = await openEngine({
+      connection: database.connection,
+      slots: 0,
+      data_dir: 'stopping',
+      model: () => played(plays),
+    })
+    const { server } = await serve(stopping.engine.hub, sql)
+    const release = Promise.withResolvers<void>()
+    const id = await create('stopping', async () => {
+      await release.promise
+      return 'done'
+    })
+    try {
+      stopping.engine.closeStreams()
+      await read(`http://127.0.0.1:${(server.address() as AddressInfo).port}/${id}/0`)
+      await awaitTask(stopping.engine.hub, id, {
+        timeout_ms: 60_000,
+        signal: new AbortController().signal,
+        settled: async () => false,
+      })
+    } finally {
+      release.resolve()
+      server.close().closeAllConnections()
+      await stopping.close()
+    }
+  })
+
+  it('is not harmed by notifications that are not ours', async () => {
+    for (const payload of ['', 'null', 'hello', '{}', '{"signals":{"task":1}}']) {
+      await sql`select pg_notify('cadre', ${payload})`
+    }
+    const id = await create('after foreign notifications')
+    const frames = await read(addressOf('watching', id))
+    assert.equal(frames.at(-1)!.type, 'task.completed')
+  })
 })
+
+/** Never gives an answer. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+}
 
 /** A model that does what the test says for the first message of the task. */
 function played(plays: Map<string, (request: ModelRequest) => Promise<string>>): Model {
@@ -186,25 +293,35 @@ interface Served {
   server: Server
   /** Whether a stream of the task is open; none was where it is missing. */
   streams: Map<string, boolean>
+  /** Done between a request and its stream. */
+  beforeStream: ((response: ServerResponse) => Promise<void>) | undefined
 }
 
-/** Serves `/<task>/<after>`. */
+/** Serves `/<task>/<after>`; of `/<task>-large/<after>` the first frame is large too. */
 async function serve(hub: Hub, sql: Sql): Promise<Served> {
   const streams = new Map<string, boolean>()
-  const server = createServer((request, response) => {
-    const [, task_id = '', after] = request.url!.split('/')
+  const served: Served = {
+    server: createServer((request, response) => void answer(request, response)),
+    streams,
+    beforeStream: undefined,
+  }
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const [, of = '', after] = request.url!.split('/')
+    const [task_id = '', size] = of.split('-')
     const snapshot = async () => {
       const [row] = await sql<any>`select status, last_sequence from task where id = ${task_id}`
-      return row && { task: { id: task_id }, status: row.status, last_sequence: row.last_sequence }
+      const task = { id: task_id, ...(size ? { input: 'x'.repeat(2 * waitingBytesMax) } : {}) }
+      return row && { task, status: row.status, last_sequence: row.last_sequence }
     }
+    await served.beforeStream?.(response)
     streams.set(task_id, true)
     void streamTask(response, { hub, sql, task_id, after: Number(after), headers: {}, snapshot }).then(() =>
       streams.set(task_id, false),
     )
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { server, streams }
+  }
+  served.server.listen(0, '127.0.0.1')
+  await once(served.server, 'listening')
+  return served
 }
 
 /** Reads a stream to its end, or until it is aborted. */

@@ -80,9 +80,12 @@ class TaskStream {
     response.on('close', () => this.#end())
     // What is written after the reader has gone is lost on purpose.
     response.on('error', () => {})
+    // It left before the stream began, and that is not told again.
+    if (response.destroyed) this.#end()
   }
 
   async run(): Promise<void> {
+    if (this.#closed.signal.aborted) return
     const { status = 200, headers } = this.#options
     this.#response.writeHead(status, {
       ...headers,
@@ -96,10 +99,15 @@ class TaskStream {
       const first = await this.#options.snapshot()
       if (!first) return this.#end()
       this.#frame('task.snapshot', { task: first.task }, first.last_sequence)
+      // A reader that claims to have more than there is would miss the end.
+      this.#last = Math.min(this.#last, first.last_sequence)
       if (isFinished(first.status) && first.last_sequence <= this.#last) return this.#end()
-      while (!this.#closed.signal.aborted) {
+      for (let isFirst = true; !this.#closed.signal.aborted; isFirst = false) {
         this.#wake = Promise.withResolvers<void>()
+        const before = this.#last
         await this.#replay()
+        // There was nothing where something should be: the task may be gone, and then nothing will tell its end.
+        if (!isFirst && this.#last === before && !(await this.#options.snapshot())) return this.#end()
         await this.#wake.promise
       }
     } finally {
@@ -115,12 +123,16 @@ class TaskStream {
   async #replay(): Promise<void> {
     const { sql, task_id, hub } = this.#options
     this.#live = false
+    await this.#drained()
     for (;;) {
       const events = await listTaskEvents(sql, task_id, { after: this.#last, limit: replayEvents })
-      for (const event of events) if (event.sequence > this.#last) this.#event(event)
+      for (const event of events) {
+        this.#event(event)
+        await this.#drained()
+        if (this.#closed.signal.aborted) return
+      }
       if (this.#closed.signal.aborted) return
       if (events.length < replayEvents) break
-      await this.#drained()
     }
     const message = hub.currentMessage(task_id)
     if (message) this.#frame('message.snapshot', message)
@@ -129,7 +141,12 @@ class TaskStream {
 
   #happened(events: readonly TaskEvent[]): void {
     if (!this.#live || (events[0]?.sequence ?? 0) > this.#last + 1) return this.#catchUp()
-    for (const event of events) if (event.sequence > this.#last) this.#event(event)
+    for (const event of events) {
+      if (event.sequence <= this.#last) continue
+      // A reader may be slower than what happens: a replay waits for it.
+      if (this.#response.writableLength > waitingBytesMax) return this.#catchUp()
+      this.#event(event)
+    }
   }
 
   #catchUp(): void {
@@ -154,8 +171,9 @@ class TaskStream {
 
   #write(text: string): void {
     if (this.#closed.signal.aborted) return
-    this.#response.write(text)
+    // What is waiting counts, not what comes: one event may be larger than the bound, and would never be read.
     if (this.#response.writableLength > waitingBytesMax) this.#response.destroy()
+    else this.#response.write(text)
   }
 
   async #drained(): Promise<void> {

@@ -146,6 +146,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     const gone = new AbortController()
     const leave = (): void => gone.abort()
     reply.raw.once('close', leave)
+    if (reply.raw.destroyed) leave()
     let row = undefined as Awaited<ReturnType<typeof findTask>>
     await awaitTask(engine.hub, key.id, {
       timeout_ms: seconds * 1000,
