@@ -23,9 +23,11 @@ const secretPatterns = /cadre_[0-9a-f]{32}|Bearer \S+|\bsk-[A-Za-z0-9_-]{8,}/g
 
 /** Replaces secrets in a text: the given values, and whatever looks like a key. */
 export function redact(text: string, secrets: readonly string[] = []): string {
-  let clean = text.replaceAll(secretPatterns, '[redacted]')
-  for (const secret of secrets) if (secret.length >= secretLengthMin) clean = clean.replaceAll(secret, '[redacted]')
-  return clean
+  let clean = text
+  // The longest first, and all of them before patterns: a part that was replaced would hide the rest from its own search.
+  for (const secret of secrets.toSorted((a, b) => b.length - a.length))
+    if (secret.length >= secretLengthMin) clean = clean.replaceAll(secret, '[redacted]')
+  return clean.replaceAll(secretPatterns, '[redacted]')
 }
 
 /**
