@@ -47,10 +47,14 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
+/** No moment before this one is accepted, so none is made up either. */
+const firstMoment_ms = Date.parse('0001-01-01T00:00:00.000Z')
+
 /** The period that is meant: up to now, and a day long, where nothing is said. */
 function resolvePeriod(start: string | undefined, end: string | undefined, bucket_seconds: number): Period {
   const end_time = end ?? new Date().toISOString()
-  const start_time = start ?? new Date(Date.parse(end_time) - metricPeriodDefault_seconds * 1000).toISOString()
+  const dayBefore_ms = Date.parse(end_time) - metricPeriodDefault_seconds * 1000
+  const start_time = start ?? new Date(Math.max(dayBefore_ms, firstMoment_ms)).toISOString()
   if (start_time >= end_time) throw emptyPeriod(end_time)
   const bucket_ms = bucket_seconds * 1000
   const points = Math.ceil(Date.parse(end_time) / bucket_ms) - Math.floor(Date.parse(start_time) / bucket_ms)

@@ -125,6 +125,7 @@ describe("an agent's metrics", () => {
       1500,
     )
     assert.deepEqual(await faults('?start_time=2026-01-02&end_time=2026-01-02'), [['end_time', 'out_of_range']])
+    assert.deepEqual(await faults('?end_time=0001-01-01'), [['end_time', 'out_of_range']])
     assert.deepEqual(await faults('?interval=2h'), [['interval', 'invalid_choice']])
   })
 })
