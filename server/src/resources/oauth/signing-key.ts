@@ -1,21 +1,35 @@
 import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
 import type { Sql } from '../../platform/database.ts'
-import type { Secrets } from '../../platform/secrets.ts'
+import { WrongSecretKey, type Secrets } from '../../platform/secrets.ts'
 
 const name = 'signing_key'
 
 /**
  * The key that the authorization server demands (decisions 1.3.10): made once, kept encrypted, and the same for all
- * processes. Of two that make one at once the first to be written counts, for both.
+ * processes. Of two that make one at once the first to be written counts, for both. One that was encrypted with another
+ * secret key is replaced: nothing was ever signed with it that somebody keeps.
  */
 export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
   const kept = await findKey(sql)
-  if (kept) return read(secrets, kept)
+  const known = kept && readable(secrets, kept)
+  if (known) return known
 
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const made = secrets.encrypt(name, JSON.stringify(privateKey.export({ format: 'jwk' })), name)
-  await sql`insert into service_secret (name, value) values (${name}, ${made}) on conflict (name) do nothing`
+  await sql`
+    insert into service_secret as s (name, value) values (${name}, ${made})
+    on conflict (name) do update set value = excluded.value, created_at = now() where s.value = ${kept ?? null}`
   return read(secrets, (await findKey(sql)) ?? made)
+}
+
+/** Undefined where it was encrypted with another secret key. */
+function readable(secrets: Pick<Secrets, 'decrypt'>, value: Buffer): JsonWebKey | undefined {
+  try {
+    return read(secrets, value)
+  } catch (error) {
+    if (error instanceof WrongSecretKey) return undefined
+    throw error
+  }
 }
 
 async function findKey(sql: Sql): Promise<Buffer | undefined> {
