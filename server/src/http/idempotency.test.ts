@@ -322,3 +322,25 @@ describe('an answer', () => {
     assert.equal((await post('/api/v1/projects', { name: 'counted-too' }, { key: own })).status, 401)
   })
 })
+
+describe('a kept answer whose time is over', () => {
+  it('is left alone by the sweep where its key is used anew in the same moment', async () => {
+    const { sql } = test
+    await sql`
+      insert into idempotency (subject, key, hash, status, body, created_at)
+      values ('somebody', ${key}, ''::bytea, 200, ''::bytea, now() - interval '25 hours')`
+    let swept!: Promise<number>
+    await sql.begin(async (tx) => {
+      await tx`update idempotency set created_at = now() where subject = 'somebody' and key = ${key}`
+      swept = sweepIdempotency(sql)
+      await eventually(async () => {
+        const waiting = await sql`
+          select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%delete from idempotency%'`
+        return waiting.length > 0
+      })
+    })
+    assert.equal(await swept, 0)
+    assert.equal((await sql`select 1 from idempotency where subject = 'somebody' and key = ${key}`).length, 1)
+  })
+})

@@ -86,9 +86,11 @@ export async function idempotently(
 
 /** Removes answers whose time is over, in batches; gives how many went. */
 export async function sweepIdempotency(sql: Sql): Promise<number> {
-  const gone = await sql`
-    delete from idempotency where (subject, key) in (
-      select subject, key from idempotency where created_at <= now() - make_interval(hours => ${idempotencyRetention_hours}) limit 1000)
-    returning key`
+  // The age is asked again of the row itself: it may be in use anew since it was found.
+  const old = sql.fragment`created_at <= now() - make_interval(hours => ${idempotencyRetention_hours})`
+  const gone = await sql.run(sql.fragment`
+    delete from idempotency
+    where (subject, key) in (select subject, key from idempotency where ${old} limit 1000) and ${old}
+    returning key`)
   return gone.length
 }
