@@ -28,6 +28,11 @@ const columns = (sql: Sql) => sql.fragment`
   id, project_id, name, description, status, settles_to, launch_trigger, revision, version, config, environment, metadata,
   created_by, created_at, updated_at, last_activity`
 
+/** The same for a list, which shows neither prompts nor environment variables: they stay in the database (decision D41). */
+const listedColumns = (sql: Sql) => sql.fragment`
+  id, project_id, name, description, status, settles_to, launch_trigger, revision, version,
+  config - 'system_prompt' as config, null::bytea as environment, metadata, created_by, created_at, updated_at, last_activity`
+
 /** What a new agent, or a new version of one, consists of. */
 export interface AgentContent {
   name: string
@@ -199,7 +204,7 @@ export async function listAgents(
   const where = fragment`project_id = ${filter.project_id} and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})`
   const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from agent where ${where}`)
   const agents = await sql.run<AgentRow>(fragment`
-    select ${columns(sql)} from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
+    select ${listedColumns(sql)} from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
   return { agents, total: count?.total ?? 0 }
 }
 
