@@ -6,6 +6,7 @@ create domain identifier as text collate "C";
 CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
  RETURNS void
  LANGUAGE plpgsql
+ SET "TimeZone" TO 'UTC'
 AS $function$
 declare
   at timestamptz;

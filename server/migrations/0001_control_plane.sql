@@ -444,7 +444,8 @@ create table idempotency (
 create index idempotency_age on idempotency (created_at);
 
 -- Makes the partitions that rows from yesterday to `days` ahead fall into, and those that are missing between.
-create function ensure_partitions(days int) returns void language plpgsql as $$
+-- Days and months are UTC's, whatever the time zone of the session is.
+create function ensure_partitions(days int) returns void language plpgsql set timezone = 'UTC' as $$
 declare
   at timestamptz;
   name text;

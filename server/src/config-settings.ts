@@ -75,7 +75,8 @@ export const sections = {
   },
   Data: {
     database_url: secret('DATABASE_URL', databaseUrl, {
-      description: 'PostgreSQL 15 or later. Unset: an embedded server in the data folder.',
+      description:
+        'PostgreSQL 15 or later, direct or through a pooler in session mode. Unset: an embedded server in the data folder.',
       example: 'postgres://cadre:password@localhost:5432/cadre',
     }),
     data_dir: setting('CADRE_DATA_DIR', folder, '.cadre', {
