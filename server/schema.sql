@@ -460,6 +460,7 @@ CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
 CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);
+CREATE INDEX agent_usage_minute ON agent_usage USING btree (minute);
 CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
 CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);

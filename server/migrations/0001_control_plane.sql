@@ -400,6 +400,7 @@ create table agent_usage (
   stored_bytes bigint not null default 0,
   primary key (agent_id, minute)
 );
+create index agent_usage_minute on agent_usage (minute);
 
 create table webhook (
   id identifier primary key,

@@ -29,7 +29,7 @@ const headersTimeout_ms = 10_000
 const requestTimeout_ms = 15_000
 const connectionsCheckingInterval_ms = 2000
 const keepAliveTimeout_ms = 72_000
-const connectionsMax = 5000
+const connectionsMax = 2000
 /** Longer than any request line that is read: a parameter of any length is looked at, and names nothing. */
 const pathParameterMax = 65_536
 

@@ -9,10 +9,10 @@ import { startEngine } from './engine/start.ts'
 import { makeModels } from './engine/models/models.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { startMaintenance } from './maintenance.ts'
-import { openDatabase } from './platform/database.ts'
+import { openDatabase, type Sql } from './platform/database.ts'
 import { migrate } from './platform/migrate.ts'
 import { makeEgress } from './platform/safe-fetch.ts'
-import { makeSecrets } from './platform/secrets.ts'
+import { makeSecrets, type Secrets } from './platform/secrets.ts'
 import { startSettler } from './resources/agents/settler.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
@@ -77,6 +77,7 @@ export async function startService({
   if (applied.length > 0) log.info({ applied }, 'the database was migrated')
 
   const secrets = makeSecrets(secret_key)
+  await compareSecretKey(sql, secrets, log)
   const first_owner = await createFirstOwner({ sql, config, keep: keepCredentials })
   let port = config.port
   const egress = makeEgress({
@@ -152,6 +153,22 @@ function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolea
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
   const known = public_url === undefined ? undefined : URL.parse(public_url)?.hostname
   return here.includes(host) && trusted_proxies.length === 0 && (known === undefined || here.includes(known))
+}
+
+/**
+ * Says so where this database was made with another secret key: cookies, OAuth and stored secrets of other processes
+ * will not be understood, and theirs here neither.
+ */
+async function compareSecretKey(sql: Sql, { key_id }: Secrets, log: Logger): Promise<void> {
+  const name = 'key_id'
+  await sql`insert into service_secret (name, value) values (${name}, ${Buffer.from(key_id)}) on conflict (name) do nothing`
+  const [row] = await sql<{ value: Buffer }>`select value from service_secret where name = ${name}`
+  if (!row || row.value.toString() === key_id) return
+  log.error(
+    { key_id, database_key_id: row.value.toString() },
+    'CADRE_SECRET_KEY is not the one that this database was made with: what was encrypted with that cannot be read. ' +
+      'Processes on one database must share the key.',
+  )
 }
 
 function databaseAddress(url: string | undefined): { host: string; port: number } | undefined {

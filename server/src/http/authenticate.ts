@@ -159,13 +159,15 @@ const lookups: Record<
   },
   token({ sql }, presented) {
     if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
-    // The token must belong to a grant that is still alive; revoking a grant deletes it and its tokens.
+    // The token must belong to a grant that is still alive; revoking a grant deletes it and its tokens. A scope that was
+    // taken from the app since no longer counts (decision D81).
     return sql.fragment`
       select case when t.expires_at <= now() then 'expired' else 'ok' end as state,
         g.id as credential_id, g.id as subject, g.user_id, g.org_id, m.role,
-        string_to_array(t.payload->>'scope', ' ') as scopes
+        array(select s from unnest(string_to_array(t.payload->>'scope', ' ')) s where s = any(c.scopes)) as scopes
       from oauth_artifact t
       join oauth_grant g on g.id = t.grant_id
+      join oauth_client c on c.client_id = g.client_id
       join member m on m.org_id = g.org_id and m.user_id = g.user_id
       join app_user u on u.id = g.user_id and u.disabled_at is null
       where t.kind = 'AccessToken' and t.id = ${sha256(presented.token)}`

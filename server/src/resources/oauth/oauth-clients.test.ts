@@ -187,3 +187,20 @@ test('what is done to apps is audited', async () => {
   )
   assert.ok(entries.every(({ actor }) => actor === service.owner.user_id))
 })
+
+test('a scope that is taken from an app no longer counts on the tokens that it has', async () => {
+  const driver = new OAuthDriver(service)
+  const client = await driver.client('narrowed', { scopes: ['read', 'write'] })
+  await driver.user('narrow@example.com', 'seven grey herons')
+  const { access_token } = await driver.tokens(
+    client,
+    { scope: 'read write' },
+    { email: 'narrow@example.com', password: 'seven grey herons' },
+  )
+  const scopesNow = async () =>
+    (await service.send('GET', '/api/v1/auth/permissions', { token: access_token })).body.scopes
+  assert.deepEqual(await scopesNow(), ['read', 'write'])
+  const { status } = await service.send('PUT', `${path}/${client.client_id}`, { body: { scopes: ['read'] } })
+  assert.equal(status, 200)
+  assert.deepEqual(await scopesNow(), ['read'])
+})

@@ -61,12 +61,12 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
       sql.begin(async (tx) => {
         const project = await renameProject(tx, loaded.id, body.name)
         if (!project) throw notFound('project_not_found', 'project', String(loaded.id))
-        const changed = project.name === loaded.name ? [] : ['name']
+        if (project.name === loaded.name) return project
         await emit(
           tx,
           'project.updated',
           { org_id: principal.org_id, project_id: project.id },
-          { project, changed, user_id: principal.user_id },
+          { project, changed: ['name'], user_id: principal.user_id },
         )
         return project
       }),
