@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { problems } from './problems.ts'
+import { problems, summarize, type Issue } from './problems.ts'
 
 /** Spec 7.3, decision D28 and tasks 9: every code of family A with its status. */
 const lowercase: Record<string, number[]> = {
@@ -78,6 +78,19 @@ describe('everything that can go wrong', () => {
     assert.deepEqual(
       specified.filter((code) => !codes.includes(code)),
       [],
+    )
+  })
+})
+
+describe('the sentence about a request that is not valid', () => {
+  const issue = (field: string, message: string): Issue => ({ field, message, code: 'invalid_format' })
+
+  it('names the first fault once, and counts the others', () => {
+    assert.equal(summarize([issue('name', 'name is required')]), 'The request is not valid: name is required.')
+    assert.equal(summarize([issue('body', 'is required')]), 'The request is not valid: body is required.')
+    assert.equal(
+      summarize([issue('a', 'must be an integer'), issue('b', 'x'), issue('c', 'x')]),
+      'The request is not valid: a must be an integer, and 2 more faults.',
     )
   })
 })

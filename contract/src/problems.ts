@@ -155,9 +155,17 @@ export class Problem extends Error {
   }
 }
 
+/** What is wrong with a request in one sentence: its first fault, and how many more there are. */
+export function summarize([first, ...others]: readonly Issue[]): string {
+  if (!first) return problems.validation_error.message
+  const fault = first.message.startsWith(first.field) ? first.message : `${first.field} ${first.message}`
+  const more = others.length === 0 ? '' : `, and ${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`
+  return `The request is not valid: ${fault.replace(/\.$/, '')}${more}.`
+}
+
 /** A request whose fields are not valid: all faults together (decision D26). */
 export function invalid(...issues: [Issue, ...Issue[]]): Problem {
-  return new Problem('validation_error', issues)
+  return new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
 /** Something that does not exist, or must not be known to exist (decisions D24, D74). */

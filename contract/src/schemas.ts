@@ -112,7 +112,7 @@ export function NameText(max: number, description: string) {
     minLength: 1,
     maxLength: max,
     pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-    description,
+    description: `${description} At least one visible character, no line breaks or other control characters.`,
   })
 }
 

@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import type { Context } from './context.ts'
+import { registerCanonicalHost } from './http/canonical-host.ts'
 import { registerCors } from './http/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { familyOf } from './http/errors.ts'
@@ -63,6 +64,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   const http = httpContext(context, app)
   decorateEveryAnswer(app, context)
   registerCors(app, config.cors_origins)
+  registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)
   app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
   app.setErrorHandler((error: unknown, request, reply) =>

@@ -344,7 +344,9 @@ describe('structure (decisions D11, D15)', () => {
           [400, field, 'invalid_format'],
         )
       }
-      assert.equal((await post('/api/v1/projects', `{"name":"${text}"}`)).body.error.code, 'INVALID_REQUEST')
+      // No such text keeps the naming rules of a project (spec 7.4).
+      assert.equal((await post('/api/v1/projects', `{"name":"${text}"}`)).body.error.code, 'INVALID_PROJECT_NAME')
+      assert.equal((await post('/api/v1/projects', `{"name":"x1","a":"${text}"}`)).body.error.code, 'INVALID_REQUEST')
     })
   }
 

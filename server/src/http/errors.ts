@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Family } from '#contract/operation.ts'
-import { Problem, problems, type Issue } from '#contract/problems.ts'
+import { Problem, problems, summarize, type Issue } from '#contract/problems.ts'
 import { sqlState } from '../platform/database.ts'
 import { PasswordsBusy } from '../platform/passwords.ts'
 
@@ -97,8 +97,9 @@ const envelopeA: Envelope = (problem, request_id, agentEndpoint) => {
 const envelopeB: Envelope = (problem, request_id) => {
   // Family B tells the first fault only, as `{field, issue}` (decision D27).
   const first = issuesOf(problem)?.[0]
+  const message = first && problem.kind !== 'invalid_json' ? summarize([first]) : problem.message
   const details = first ? { field: first.field.replace(/\[\d+\]$/, ''), issue: first.message } : problem.details
-  return envelope(problem, problems[problem.kind].b, details, request_id)
+  return envelope(problem, problems[problem.kind].b, details, request_id, message)
 }
 
 const envelopeO: Envelope = (problem) => {
@@ -118,11 +119,17 @@ const oauthCodes: Record<number, string> = {
   503: 'temporarily_unavailable',
 }
 
-function envelope(problem: Problem, code: string, details: unknown, request_id: string): unknown {
+function envelope(
+  problem: Problem,
+  code: string,
+  details: unknown,
+  request_id: string,
+  message = problem.message,
+): unknown {
   return {
     error: {
       code,
-      message: problem.message,
+      message,
       ...(details === undefined ? {} : { details }),
       ...problem.members,
       request_id,

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import { mergePatch, isObject } from '#contract/merge-patch.ts'
 import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/operation.ts'
-import { invalid, Problem, type Issue } from '#contract/problems.ts'
+import { invalid, Problem, summarize, type Issue } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
 import { authenticate } from './authenticate.ts'
 import { authorizeRole, authorizeScope } from './authorize.ts'
@@ -221,7 +221,7 @@ function readRequest(operation: Operation, request: FastifyRequest): RawRequest 
   const search = request.url.indexOf('?')
   const query = readQuery(search < 0 ? '' : request.url.slice(search))
   const issues = query.issues.filter(({ field }) => operation.query && Object.hasOwn(operation.query.properties, field))
-  if (issues[0]) throw new Problem('invalid_query', issues)
+  if (issues[0]) throw new Problem('invalid_query', issues, { message: summarize(issues) })
   return { query: query.values, body: operation.body ? readBody(operation, request) : undefined }
 }
 
@@ -241,7 +241,7 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   }
   const body = parseJson(bytes)
   const issue = checkStructure(body)
-  if (issue) throw invalid(issue)
+  if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
   if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
   // On creation null means absent; on update it clears, which the operation's schema says itself (decision D17).
   return operation.method === 'POST' ? mergePatch({}, body) : body
@@ -263,21 +263,21 @@ function validate(operation: Operation, raw: RawRequest): { query: unknown; body
   const [first] = issues
   if (!first) return { query: query.value, body }
   if (query.issues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
+  throw nameProblem(operation, body, first) ?? new Problem('validation_error', issues, { message: summarize(issues) })
+}
+
+/** A fault of a project's name, where it is a text at all, has a code of its own (spec 7.4, decision D27). */
+function nameProblem(operation: Operation, body: unknown, { field, message }: Issue): Problem | undefined {
   const name = isObject(body) ? body.name : undefined
-  if (first.field === 'name' && typeof name === 'string' && operation.problems.includes('invalid_project_name')) {
-    throw new Problem('invalid_project_name', {
-      field: 'name',
-      value: name.slice(0, 100).toWellFormed(),
-      issue: first.message,
-    })
-  }
-  throw new Problem('validation_error', issues, { message: summarize(issues) })
+  if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))
+    return undefined
+  return new Problem('invalid_project_name', { field, value: name.slice(0, 100).toWellFormed(), issue: message })
 }
 
 function validateBody(operation: Operation, sent: unknown): { body: unknown; issues: Issue[] } {
   if (!operation.body) return { body: undefined, issues: [] }
   if (sent === undefined && !operation.body_optional && !hasRequired(operation.body)) {
-    return { body: {}, issues: [{ field: 'body', message: 'a body is required', code: 'required' }] }
+    return { body: {}, issues: [{ field: 'body', message: 'is required', code: 'required' }] }
   }
   const body = sent ?? {}
   return { body, issues: check(operation.body, body) }
@@ -285,12 +285,6 @@ function validateBody(operation: Operation, sent: unknown): { body: unknown; iss
 
 function hasRequired(schema: TObject): boolean {
   return ((schema as { required?: string[] }).required ?? []).length > 0
-}
-
-function summarize(issues: Issue[]): string {
-  const [first] = issues
-  if (issues.length > 1) return `The request is not valid: ${issues.length} faults, see details.`
-  return `The request is not valid: ${first?.field} ${first?.message.replace(`${first.field} `, '')}.`
 }
 
 /** The error handler of the whole server. */

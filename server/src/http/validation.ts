@@ -111,7 +111,9 @@ function describeFormat(error: ErrorObject): string {
   }
   if (error.keyword === 'format' && error.params.format === 'http-url') return 'must be an http or https URL'
   if (error.keyword === 'format') return `must be a valid ${error.params.format}`
-  return typeof description === 'string' ? `is not of the right form: ${description}` : 'is not of the right form'
+  return typeof description === 'string'
+    ? `is not of the right form: ${description.replace(/\.$/, '')}`
+    : 'is not of the right form'
 }
 
 function range(schema: unknown): Partial<Issue> {

@@ -1,0 +1,20 @@
+import type { FastifyInstance } from 'fastify'
+
+const loopback = ['localhost', '127.0.0.1', '[::1]']
+/** Pages whose cookies and forms belong to one origin. */
+const pages = /^\/(oauth2\/authorize|login|signup|logout|docs)?(\?|$)/
+
+/**
+ * Sends a browser that came by another name of this machine to the one in the public URL. `localhost` and `127.0.0.1`
+ * are one service but two origins: a sign-in begun under the one would not be known under the other.
+ */
+export function registerCanonicalHost(app: FastifyInstance, public_url: () => string): void {
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.method !== 'GET' || !pages.test(request.url)) return
+    const ours = new URL(public_url())
+    const theirs = URL.parse(`http://${request.headers.host ?? ''}`)
+    if (!theirs || theirs.hostname === ours.hostname || theirs.port !== ours.port) return
+    if (!loopback.includes(ours.hostname) || !loopback.includes(theirs.hostname)) return
+    return reply.redirect(`${ours.origin}${request.url}`, 303)
+  })
+}
