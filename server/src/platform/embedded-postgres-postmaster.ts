@@ -29,7 +29,11 @@ const leavingTimeout_ms = 30_000
  * Starts the server of a cluster, or adopts the one that runs on it. One that runs with other settings, or is just
  * shutting down, is waited for and replaced. The caller holds the data folder's lock, so nobody else does this.
  */
-export async function launchPostmaster(cluster: Cluster, settings: ServerSettings): Promise<Postmaster> {
+export async function launchPostmaster(
+  cluster: Cluster,
+  settings: ServerSettings,
+  onLaunch: (postmaster: Postmaster) => void,
+): Promise<Postmaster> {
   const args = [
     '-D',
     cluster.dir,
@@ -39,7 +43,7 @@ export async function launchPostmaster(cluster: Cluster, settings: ServerSetting
   if (running === undefined) await forgetPredecessor(cluster)
   else if (running.isStaying && (await wasStartedWith(cluster, args))) return adopt(cluster, running.pid)
   else await stopPostmaster(adopt(cluster, running.pid), leavingTimeout_ms)
-  return spawnPostmaster(cluster, args)
+  return spawnPostmaster(cluster, args, onLaunch)
 }
 
 /**
@@ -77,7 +81,11 @@ function serverSettings({ socket_dir }: Cluster, settings: ServerSettings): Serv
   }
 }
 
-async function spawnPostmaster(cluster: Cluster, args: string[]): Promise<Postmaster> {
+async function spawnPostmaster(
+  cluster: Cluster,
+  args: string[],
+  onLaunch: (postmaster: Postmaster) => void,
+): Promise<Postmaster> {
   const { binaries, dir, log_file } = cluster
   const launch = await launchAs(cluster.account, binaries.postgres, args, [
     binaries.postgres,
@@ -94,11 +102,14 @@ async function spawnPostmaster(cluster: Cluster, args: string[]): Promise<Postma
     child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`))
   })
   child.unref()
-  await log.close()
   const complaint = async (): Promise<string | undefined> =>
     fault ?? lastFault((await readFile(log_file)).subarray(logStart).toString())
   // Without a pid there was nothing to spawn, and `exited` says why.
-  return { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
+  const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
+  // Told before anything is waited for: whoever ends meanwhile must know whom to end.
+  onLaunch(postmaster)
+  await log.close()
+  return postmaster
 }
 
 async function openLog(file: string): ReturnType<typeof open> {

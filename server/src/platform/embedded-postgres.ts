@@ -129,7 +129,7 @@ async function launchUntilReady(
   const lingersUntil_ms = performance.now() + lingeringTimeout_ms
   for (;;) {
     signal.throwIfAborted()
-    const postmaster = await launchPostmaster(cluster, settings)
+    const postmaster = await launchPostmaster(cluster, settings, onLaunch)
     onLaunch(postmaster)
     try {
       await waitUntilReady(postmaster, cluster, log, signal)
