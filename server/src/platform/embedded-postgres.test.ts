@@ -182,8 +182,10 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
 
   it('stops while it is being restarted', async () => {
     const server = await start(usual)
-    process.kill(server.pid, 'SIGKILL')
-    await until(async () => !(await isServer(server.pid)), 'the server died')
+    // Its number by then is already that of the next one.
+    const { pid } = server
+    process.kill(pid, 'SIGKILL')
+    await until(async () => !(await isServer(pid)), 'the server died')
     await server.stop()
     await assert.rejects(query(server, 'select 1'), /ENOENT|ECONNREFUSED/)
   })
