@@ -16,7 +16,13 @@ export interface TestServer {
 }
 
 /** Durability costs time and proves nothing here: a test that kills PostgreSQL starts one of its own. */
-const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '400' }
+const settings = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '400',
+  autovacuum: 'off',
+}
 
 /** Starts a server in a new folder. */
 export async function startTestServer(): Promise<{ connection: pg.ClientConfig; stop(): Promise<void> }> {
