@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { agentStates } from './agent-lifecycle.ts'
+import { agentActions, agentStates, type AgentAction } from './agent-lifecycle.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
@@ -322,7 +322,8 @@ const actionTexts = {
   restart: 'Stops the agent, then starts it; from any state.',
 } as const
 
-function action(verb: keyof typeof actionTexts, status: string, done: string) {
+function action(verb: AgentAction) {
+  const { to: status, done } = agentActions[verb]
   return defineOperation({
     ...ofAgent,
     path: `${base}/{agent_id}/${verb}`,
@@ -346,10 +347,10 @@ function action(verb: keyof typeof actionTexts, status: string, done: string) {
   })
 }
 
-export const startAgent = action('start', 'running', 'Agent started')
-export const pauseAgent = action('pause', 'paused', 'Agent paused')
-export const stopAgent = action('stop', 'stopped', 'Agent stopped')
-export const restartAgent = action('restart', 'running', 'Agent restarted')
+export const startAgent = action('start')
+export const pauseAgent = action('pause')
+export const stopAgent = action('stop')
+export const restartAgent = action('restart')
 
 export const launchAgent = defineOperation({
   id: 'launchAgent',

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { BucketName } from '#contract/limits.ts'
 import type { CredentialKind, Operation } from '#contract/operation.ts'
 import { notFound, Problem, type ProblemKind } from '#contract/problems.ts'
-import { sessionScopes, type Role } from '#contract/scopes.ts'
+import { sessionScopes } from '#contract/scopes.ts'
 import type { Sql } from '../platform/database.ts'
+import { hashOf } from '../platform/hash-of.ts'
 import { isId } from '../platform/ids.ts'
 import type { Principal } from './principal.ts'
 import {
@@ -119,14 +119,8 @@ export async function authenticate(
   }
 }
 
-interface AuthenticationRow extends WindowRow {
+interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind'> {
   state: 'ok' | 'unknown' | 'expired' | 'no_organization'
-  credential_id: string
-  subject: string
-  user_id: string
-  org_id: string
-  role: Role
-  scopes: string[]
   general_used: number
   tokens_used: number
 }
@@ -155,7 +149,7 @@ const lookups: Record<
       from api_key k
       join member m on m.org_id = k.org_id and m.user_id = k.user_id
       join app_user u on u.id = k.user_id and u.disabled_at is null
-      where k.hash = ${sha256(presented.key)} and k.revoked_at is null`
+      where k.hash = ${hashOf(presented.key)} and k.revoked_at is null`
   },
   token({ sql }, presented) {
     if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
@@ -170,7 +164,7 @@ const lookups: Record<
       join oauth_client c on c.client_id = g.client_id
       join member m on m.org_id = g.org_id and m.user_id = g.user_id
       join app_user u on u.id = g.user_id and u.disabled_at is null
-      where t.kind = 'AccessToken' and t.id = ${sha256(presented.token)}`
+      where t.kind = 'AccessToken' and t.id = ${hashOf(presented.token)}`
   },
   session(settings, presented, headers) {
     const secret = presented.kind === 'session' ? settings.unsignCookie(presented.cookie) : undefined
@@ -189,7 +183,7 @@ const lookups: Record<
         select org_id, role from member where user_id = s.user_id and (${org_id}::text is null or org_id = ${org_id})
         order by joined_at, org_id limit 1
       ) m on true
-      where s.secret_hash = ${sha256(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
+      where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
   },
 }
 
@@ -232,8 +226,4 @@ function statement(
       coalesce((select t.tokens from token_usage t
         where t.subject = p.subject and t.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used
     from principal p left join counted c on true`
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/agents.ts'
-import { settlesTo, type AgentAction } from '#contract/agent-lifecycle.ts'
+import { agentActions, settlesTo, type AgentAction } from '#contract/agent-lifecycle.ts'
 import { invalid, notFound, Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { emit } from '../../events/outbox.ts'
@@ -129,7 +129,6 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     stop: operations.stopAgent,
     restart: operations.restartAgent,
   }
-  const done = { start: 'Agent started', pause: 'Agent paused', stop: 'Agent stopped', restart: 'Agent restarted' }
   for (const action of Object.keys(actions) as AgentAction[]) {
     handle(app, http, actions[action], {
       load: loadAgent,
@@ -142,7 +141,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
           return transition(context, tx, before, action, actorOf(handling))
         })
         handling.header('etag', etag(row.revision))
-        return { message: done[action], agent_id: row.id, status: row.status }
+        return { message: agentActions[action].done, agent_id: row.id, status: row.status }
       },
     })
   }

@@ -1,5 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Sql } from '../../platform/database.ts'
+import { hashOf } from '../../platform/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** A key as it is answered, without its secret (spec 2.3). */
@@ -38,10 +39,9 @@ export async function insertApiKey(
     expires_at,
   }: { name: string; description: string; scopes: string[]; expires_at: string | null },
 ): Promise<ApiKeyRow> {
-  const hash = createHash('sha256').update(key).digest()
   const [row] = await sql<ApiKeyRow>`
     insert into api_key (id, hash, preview, org_id, user_id, name, description, scopes, expires_at)
-    values (${newId('key')}, ${hash}, ${`${key.slice(0, 14)}***`}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
+    values (${newId('key')}, ${hashOf(key)}, ${`${key.slice(0, 14)}***`}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
     returning id, name, description, preview as key_preview, scopes, created_at, expires_at, null as last_used`
   return row!
 }

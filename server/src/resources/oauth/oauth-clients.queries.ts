@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { brokenConstraint, type Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import { endGrantsOfClient, findClient, hashOf, type OAuthClientRow } from './oauth.queries.ts'
+import { hashOf } from '../../platform/hash-of.ts'
+import { endGrantsOfClient, findClient, type OAuthClientRow } from './oauth.queries.ts'
 
 /** An app to be registered (decision D77). */
 export interface NewClient {

@@ -1,12 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { Sql } from '../../platform/database.ts'
+import { hashOf } from '../../platform/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 import { lifetimes, sweepDelay_seconds } from './lifetimes.ts'
-
-/** SHA-256, under which tokens and secrets are kept. */
-export function hashOf(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
-}
 
 /** An app that may ask users for access (decision D77). */
 export interface OAuthClientRow {

@@ -8,7 +8,7 @@ import Provider, {
 } from 'oidc-provider'
 import { scopes } from '#contract/scopes.ts'
 import { lifetimes } from './lifetimes.ts'
-import { hashOf } from './oauth.queries.ts'
+import { hashOf } from '../../platform/hash-of.ts'
 import type { OAuthStore } from './store.ts'
 
 /** What the authorization server is made of. */

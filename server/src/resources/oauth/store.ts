@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { jsonb, type Sql } from '../../platform/database.ts'
 import { lifetimes } from './lifetimes.ts'
-import { endGrant, findClient, hashOf, type GrantOwner } from './oauth.queries.ts'
+import { hashOf } from '../../platform/hash-of.ts'
+import { endGrant, findClient, type GrantOwner } from './oauth.queries.ts'
 
 /*
  * What the authorization server keeps, in PostgreSQL (decisions 1.3).

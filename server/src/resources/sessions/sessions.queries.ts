@@ -1,5 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Sql } from '../../platform/database.ts'
+import { hashOf } from '../../platform/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** A session as it is answered (spec 2.6): a cookie sign-in or an OAuth grant (decision D63). */
@@ -30,7 +31,7 @@ export async function insertSession(
   const secret = randomBytes(32).toString('base64url')
   const [session] = await tx<SessionRow>`
     insert into session (id, secret_hash, user_id, idle_expires_at, expires_at, ip, user_agent)
-    values (${newId('sess')}, ${secretHash(secret)}, ${user_id}, now() + interval '7 days', now() + interval '30 days',
+    values (${newId('sess')}, ${hashOf(secret)}, ${user_id}, now() + interval '7 days', now() + interval '30 days',
       ${from.ip}, ${from.user_agent.slice(0, userAgentMax)})
     returning id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent`
   if (!session) throw new Error('an inserted session is returned')
@@ -50,7 +51,7 @@ export async function findSignedInUser(sql: Sql, secret: string): Promise<Signed
   const [row] = await sql<SignedInUser>`
     select s.id as session_id, u.id as user_id, u.name, u.email
     from session s join app_user u on u.id = s.user_id and u.disabled_at is null
-    where s.secret_hash = ${secretHash(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
+    where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
   return row
 }
 
@@ -62,7 +63,7 @@ export async function holdSession(tx: Sql, id: string): Promise<boolean> {
 
 /** Ends the session of a cookie, if it is one. */
 export async function endSessionOfCookie(tx: Sql, secret: string): Promise<void> {
-  await tx`delete from session where secret_hash = ${secretHash(secret)}`
+  await tx`delete from session where secret_hash = ${hashOf(secret)}`
 }
 
 /** Everything a user is signed in with, cookies and grants, the latest activity first. */
@@ -97,8 +98,4 @@ export async function endSession(tx: Sql, user_id: string, id: string): Promise<
 export async function endSessionsOf(tx: Sql, user_id: string, except: string): Promise<number> {
   const rows = await tx`delete from session where user_id = ${user_id} and id <> ${except} returning id`
   return rows.length
-}
-
-function secretHash(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
 }
