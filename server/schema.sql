@@ -73,6 +73,7 @@ create table agent (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   last_activity timestamp with time zone,
+  max_concurrent_tasks integer generated always as (((config ->> 'max_concurrent_tasks'::text))::integer) stored,
   constraint agent_pkey PRIMARY KEY (id),
   constraint agent_launch_trigger_check CHECK (launch_trigger = ANY (ARRAY['create'::text, 'launch'::text])),
   constraint agent_settles_to_check CHECK (settles_to = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text])),
@@ -160,6 +161,33 @@ create table app_user (
   constraint app_user_plan_check CHECK (plan = ANY (ARRAY['free'::text, 'team'::text, 'enterprise'::text]))
 );
 
+create table approval (
+  id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  task_id identifier not null,
+  step_id identifier not null,
+  step_index integer not null,
+  kind text not null,
+  status text not null default 'pending'::text,
+  tool text not null,
+  arguments jsonb,
+  call_hash text not null,
+  parameters jsonb,
+  approved_arguments jsonb,
+  result jsonb,
+  on_timeout text not null default 'reject'::text,
+  resolved_by identifier,
+  resolved_at timestamp with time zone,
+  reason text,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint approval_pkey PRIMARY KEY (id),
+  constraint approval_kind_check CHECK (kind = ANY (ARRAY['tool_call'::text, 'recovery'::text])),
+  constraint approval_on_timeout_check CHECK (on_timeout = ANY (ARRAY['reject'::text, 'cancel'::text])),
+  constraint approval_status_check CHECK (status = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text, 'expired'::text]))
+);
+
 create table audit (
   id identifier not null,
   at timestamp with time zone not null default now(),
@@ -170,6 +198,47 @@ create table audit (
   request_id text,
   detail jsonb not null default '{}'::jsonb,
   constraint audit_pkey PRIMARY KEY (id)
+);
+
+create table budget (
+  id identifier not null,
+  org_id identifier not null,
+  project_id bigint not null,
+  scope text not null,
+  subject identifier not null,
+  agent_id identifier,
+  key_id identifier,
+  max_cost_usd numeric,
+  max_tokens bigint,
+  period text not null,
+  window_start timestamp with time zone not null,
+  spent_cost_usd numeric not null default 0,
+  spent_tokens bigint not null default 0,
+  held_cost_usd numeric not null default 0,
+  held_tokens bigint not null default 0,
+  warned boolean not null default false,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint budget_pkey PRIMARY KEY (id),
+  constraint budget_check CHECK (max_cost_usd IS NOT NULL OR max_tokens IS NOT NULL),
+  constraint budget_held_cost_usd_check CHECK (held_cost_usd >= 0::numeric),
+  constraint budget_held_tokens_check CHECK (held_tokens >= 0),
+  constraint budget_max_cost_usd_check CHECK (max_cost_usd >= 0::numeric),
+  constraint budget_max_tokens_check CHECK (max_tokens >= 0),
+  constraint budget_period_check CHECK (period = ANY (ARRAY['hour'::text, 'day'::text, 'month'::text, 'total'::text])),
+  constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text]))
+) with (fillfactor=70);
+
+create table credential (
+  id identifier not null,
+  project_id bigint not null,
+  name text collate "C" not null,
+  value bytea not null,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint credential_pkey PRIMARY KEY (id)
 );
 
 create table event (
@@ -183,6 +252,13 @@ create table event (
   delivered_at timestamp with time zone,
   constraint event_pkey PRIMARY KEY (id)
 ) partition by RANGE (id);
+
+create table freed_gate (
+  id bigint not null generated always as identity,
+  gate text not null,
+  freed_at timestamp with time zone not null default now(),
+  constraint freed_gate_pkey PRIMARY KEY (id)
+);
 
 create table idempotency (
   subject text not null,
@@ -264,6 +340,12 @@ create table oauth_grant (
   constraint oauth_grant_pkey PRIMARY KEY (id)
 );
 
+create unlogged table open_stream (
+  subject text not null,
+  holders jsonb not null,
+  constraint open_stream_pkey PRIMARY KEY (subject)
+);
+
 create table organization (
   id identifier not null,
   name text not null,
@@ -294,7 +376,40 @@ create unlogged table rate_window (
 create table removed_agent (
   agent_id identifier not null,
   removed_at timestamp with time zone not null default now(),
+  purged_at timestamp with time zone,
   constraint removed_agent_pkey PRIMARY KEY (agent_id)
+);
+
+create table schedule (
+  id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  thread_id identifier,
+  name text not null,
+  cron text not null,
+  time_zone text not null,
+  input jsonb not null,
+  priority integer not null,
+  timeout_seconds integer,
+  budget jsonb not null default '{}'::jsonb,
+  metadata jsonb not null default '{}'::jsonb,
+  status text not null default 'active'::text,
+  overlap text not null,
+  catch_up text not null,
+  next_run_at timestamp with time zone,
+  last_run_at timestamp with time zone,
+  last_task_id identifier,
+  tasks_created bigint not null default 0,
+  skipped bigint not null default 0,
+  last_error jsonb,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint schedule_pkey PRIMARY KEY (id),
+  constraint schedule_catch_up_check CHECK (catch_up = ANY (ARRAY['once'::text, 'none'::text])),
+  constraint schedule_check CHECK ((status = 'paused'::text) = (next_run_at IS NULL)),
+  constraint schedule_overlap_check CHECK (overlap = ANY (ARRAY['skip'::text, 'queue'::text])),
+  constraint schedule_status_check CHECK (status = ANY (ARRAY['active'::text, 'paused'::text]))
 );
 
 create table service_secret (
@@ -357,7 +472,16 @@ create table task (
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
   updated_at timestamp with time zone not null default now(),
+  credential_id identifier,
+  traceparent text,
+  unseen integer not null default 0,
+  hold jsonb,
+  thread_position integer,
+  due_at timestamp with time zone,
+  slot text,
+  backlog boolean not null default false,
   constraint task_pkey PRIMARY KEY (id),
+  constraint task_slot_check CHECK (slot = ANY (ARRAY['held'::text, 'wanted'::text])),
   constraint task_status_check CHECK (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'expired'::text]))
 ) with (fillfactor=80);
 
@@ -367,8 +491,20 @@ create table task_event (
   type text not null,
   data jsonb not null,
   created_at timestamp with time zone not null default now(),
+  xid xid8 not null default pg_current_xact_id(),
   constraint task_event_pkey PRIMARY KEY (task_id, sequence)
 ) partition by RANGE (task_id);
+
+create table task_message (
+  task_id identifier not null,
+  "position" integer not null,
+  id identifier not null,
+  content text not null,
+  before_step integer,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint task_message_pkey PRIMARY KEY (task_id, "position")
+);
 
 create table task_step (
   task_id identifier not null,
@@ -410,6 +546,45 @@ create table token_usage (
   constraint token_usage_pkey PRIMARY KEY (subject, hour)
 );
 
+create table tool (
+  id identifier not null,
+  project_id bigint not null,
+  name text collate "C" not null,
+  description text not null,
+  kind text not null,
+  safety text,
+  parameters jsonb,
+  definition jsonb not null,
+  pinned jsonb,
+  status text not null default 'active'::text,
+  drift jsonb,
+  revision bigint not null default 1,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint tool_pkey PRIMARY KEY (id),
+  constraint tool_kind_check CHECK (kind = ANY (ARRAY['http'::text, 'openapi'::text, 'mcp'::text])),
+  constraint tool_safety_check CHECK (safety = ANY (ARRAY['safe'::text, 'keyed'::text, 'unsafe'::text])),
+  constraint tool_status_check CHECK (status = ANY (ARRAY['active'::text, 'drifted'::text]))
+);
+
+create table usage_hour (
+  org_id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  credential_id identifier not null,
+  model text not null,
+  tool text not null,
+  hour timestamp with time zone not null,
+  calls bigint not null default 0,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  cached_tokens bigint not null default 0,
+  cost_usd numeric not null default 0,
+  unpriced_calls bigint not null default 0,
+  constraint usage_hour_pkey PRIMARY KEY (project_id, hour, agent_id, credential_id, model, tool)
+);
+
 create table webhook (
   id identifier not null,
   org_id identifier not null,
@@ -439,6 +614,11 @@ alter table agent_version add constraint agent_version_agent_id_fkey FOREIGN KEY
 alter table api_key add constraint api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table api_key add constraint api_key_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table api_key_usage add constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
+alter table budget add constraint budget_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
+alter table budget add constraint budget_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
+alter table budget add constraint budget_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table budget add constraint budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table credential add constraint credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table member add constraint member_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
@@ -450,9 +630,11 @@ alter table oauth_grant add constraint oauth_grant_client_id_fkey FOREIGN KEY (c
 alter table oauth_grant add constraint oauth_grant_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table oauth_grant add constraint oauth_grant_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table project add constraint project_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table schedule add constraint schedule_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
+alter table schedule add constraint schedule_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table session add constraint session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
-alter table thread add constraint thread_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table tool add constraint tool_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 
 CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
@@ -463,9 +645,21 @@ CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timesta
 CREATE INDEX agent_usage_minute ON agent_usage USING btree (minute);
 CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
 CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
+CREATE INDEX approval_expiry ON approval USING btree (expires_at) WHERE status = 'pending'::text AND expires_at IS NOT NULL;
+CREATE INDEX approval_pending ON approval USING btree (project_id, status, id DESC);
+CREATE INDEX approval_project ON approval USING btree (project_id, id DESC);
+CREATE INDEX approval_task ON approval USING btree (task_id);
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
+CREATE INDEX budget_agent ON budget USING btree (agent_id) WHERE agent_id IS NOT NULL;
+CREATE INDEX budget_key ON budget USING btree (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX budget_org ON budget USING btree (org_id, id DESC);
+CREATE INDEX budget_project ON budget USING btree (project_id, id DESC);
+CREATE UNIQUE INDEX budget_subject ON budget USING btree (subject, period);
+CREATE UNIQUE INDEX credential_name ON credential USING btree (project_id, name);
+CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_undelivered ON event USING btree (id) WHERE delivered_at IS NULL;
+CREATE INDEX freed_gate_name ON freed_gate USING btree (gate);
 CREATE INDEX idempotency_age ON idempotency USING btree (created_at);
 CREATE INDEX login_attempt_account ON login_attempt USING btree (account, at DESC);
 CREATE INDEX login_attempt_ip ON login_attempt USING btree (ip, at DESC);
@@ -479,17 +673,37 @@ CREATE INDEX project_created ON project USING btree (org_id, created_at, id);
 CREATE UNIQUE INDEX project_name ON project USING btree (org_id, lower(name));
 CREATE INDEX project_sorted ON project USING btree (org_id, name, id);
 CREATE INDEX project_updated ON project USING btree (org_id, updated_at, id);
+CREATE INDEX schedule_agent ON schedule USING btree (agent_id);
+CREATE INDEX schedule_due ON schedule USING btree (next_run_at) WHERE status = 'active'::text;
+CREATE INDEX schedule_project ON schedule USING btree (project_id, id DESC);
+CREATE INDEX schedule_thread ON schedule USING btree (thread_id) WHERE thread_id IS NOT NULL;
 CREATE INDEX session_owner ON session USING btree (user_id);
 CREATE INDEX task_agent ON task USING btree (agent_id, id DESC);
 CREATE INDEX task_agent_finished ON task USING btree (agent_id, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX task_agent_status ON task USING btree (agent_id, status, id DESC);
+CREATE INDEX task_backlog ON task USING btree (project_id, priority DESC, id) WHERE backlog AND status = 'queued'::text AND job_id IS NULL;
+CREATE INDEX task_budget ON task USING btree (id) WHERE status = 'waiting'::text AND job_id IS NULL AND (wait ->> 'reason'::text) = 'budget'::text;
 CREATE INDEX task_cancel ON task USING btree (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND status = 'running'::text;
-CREATE INDEX task_due ON task USING btree (run_after) WHERE job_id IS NULL AND status = 'queued'::text AND run_after IS NOT NULL;
+CREATE INDEX task_due ON task USING btree (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
-CREATE INDEX task_parked ON task USING btree (agent_id, id) WHERE job_id IS NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
+CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
+CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
+CREATE INDEX task_parked ON task USING btree (agent_id, priority DESC, id) WHERE job_id IS NULL AND (status = 'queued'::text AND NOT backlog OR status = 'waiting'::text AND (slot = 'wanted'::text OR ((wait ->> 'reason'::text) = ANY (ARRAY['agent_paused'::text, 'agent_stopped'::text]))));
 CREATE INDEX task_project ON task USING btree (project_id, id DESC);
 CREATE INDEX task_project_status ON task USING btree (project_id, status, id DESC);
+CREATE INDEX task_schedule ON task USING btree (schedule_id) WHERE schedule_id IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text]));
+CREATE INDEX task_slot ON task USING btree (agent_id) WHERE slot = 'held'::text;
+CREATE UNIQUE INDEX task_thread ON task USING btree (thread_id, thread_position) WHERE thread_id IS NOT NULL;
+CREATE INDEX task_thread_open ON task USING btree (thread_id, thread_position) WHERE thread_id IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX task_worker ON task USING btree (worker_id) WHERE status = 'running'::text;
+CREATE INDEX task_event_xid ON task_event USING btree (xid);
+CREATE INDEX task_message_pending ON task_message USING btree (task_id) WHERE before_step IS NULL;
 CREATE INDEX task_step_agent ON task_step USING btree (agent_id, started_at);
+CREATE INDEX thread_agent ON thread USING btree (agent_id, id DESC);
 CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
+CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);
+CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
+CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
+CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);

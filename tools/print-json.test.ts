@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import { printJson } from './print-json.ts'
 
 test('what is printed is read back as it was', () => {
-  fc.assert(fc.property(fc.jsonValue(), (value) => assert.deepEqual(JSON.parse(printJson(value)), value)))
+  // Through JSON once: it has no negative zero.
+  const values = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as unknown)
+  fc.assert(fc.property(values, (value) => assert.deepEqual(JSON.parse(printJson(value)), value)))
 })
 
 test('what fits in 120 columns stands on one line, and no object that does not', () => {

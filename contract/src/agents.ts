@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type Static, type TOptional, type TProperties, type TSchema, type TUnsafe } from 'typebox'
 import { agentActions, agentStates, type AgentAction } from './agent-lifecycle.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
@@ -17,6 +17,7 @@ import {
   projectParameter,
   Timestamp,
 } from './schemas.ts'
+import { approvalTimeouts, toolPolicies } from './task-lifecycle.ts'
 
 const tag = 'Agents'
 const base = '/api/v1/projects/{project_id}/agents'
@@ -34,15 +35,63 @@ const model = Type.String({
   description: '`provider/model`, or a bare name for the default provider.',
 })
 
-const budget = Type.Object(
+function optional<T extends TProperties>(members: T) {
+  return Object.fromEntries(Object.entries(members).map(([name, schema]) => [name, Type.Optional(schema)])) as {
+    [Name in keyof T]: TOptional<T[Name]>
+  }
+}
+
+function nullable<T extends TProperties>(members: T) {
+  const entries = Object.entries(members).map(([name, schema]) => [name, Nullable(schema)])
+  return Object.fromEntries(entries) as { [Name in keyof T]: TUnsafe<Static<T[Name]> | null> }
+}
+
+/** Limits of what one task may spend. Null is as good as absent. */
+export const TaskBudget = Type.Object(
   {
-    max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000 }))),
+    max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd }))),
     max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
-    max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
-    max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 10_000 }))),
+    max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_steps }))),
+    max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: bounds.budget_tool_calls }))),
   },
   { additionalProperties: true },
 )
+
+// No `default` in a configuration: it would be written into the agent, and over what an update leaves alone.
+const retryMembers = {
+  max_attempts: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_retry_attempts,
+    description: 'Tries of one call of one model: 5 where nothing is said.',
+  }),
+  initial_delay_seconds: Type.Number({
+    minimum: 0,
+    maximum: bounds.config_retry_delay_seconds,
+    description: 'Doubled each time: 0.5 where nothing is said.',
+  }),
+  max_delay_seconds: Type.Number({
+    minimum: 0,
+    maximum: bounds.config_retry_delay_seconds,
+    description: '30 where nothing is said.',
+  }),
+}
+const retryText = 'Used where the provider does not say how long to wait.'
+const retry = Type.Object(optional(retryMembers), { additionalProperties: true, description: retryText })
+const retryPatch = Type.Object(optional(nullable(retryMembers)), {
+  additionalProperties: true,
+  description: `${retryText} Merged member by member: null removes.`,
+})
+
+const policiesText = 'By the name of a tool: `auto` runs it, `ask` waits for an approval, `deny` refuses it.'
+const policies = <Value extends TSchema>(value: Value, description: string) =>
+  Type.Unsafe<Record<string, Static<Value>>>({
+    type: 'object',
+    additionalProperties: value,
+    maxProperties: bounds.config_tools,
+    propertyNames: { maxLength: bounds.config_tool },
+    description,
+  })
+const policy = Choice(toolPolicies)
 
 const configMembers = {
   model: Type.Optional(model),
@@ -51,14 +100,43 @@ const configMembers = {
   tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
   system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
   fallback_models: Type.Optional(
-    Type.Array(model, { maxItems: 8, description: 'Models that take over when `model` fails for good.' }),
+    Type.Array(model, {
+      maxItems: bounds.config_fallback_models,
+      description: 'Models that take over when `model` fails for good.',
+    }),
   ),
-  max_steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Steps of one task at most.' })),
+  max_steps: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: bounds.config_steps, description: 'Steps of one task at most.' }),
+  ),
   timeout_seconds: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 86_400, description: 'Seconds that one task may take.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_timeout_seconds,
+      description: 'Seconds that one task may take.',
+    }),
   ),
-  max_concurrent_tasks: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
-  budget: Type.Optional(budget),
+  max_concurrent_tasks: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_concurrent_tasks,
+      description: 'Tasks of the agent that may run at the same time.',
+    }),
+  ),
+  tool_policies: Type.Optional(policies(policy, policiesText)),
+  approval_timeout_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 60,
+      maximum: bounds.config_approval_timeout_seconds,
+      description: 'Seconds that an approval waits for its answer: 7 days where nothing is said.',
+    }),
+  ),
+  approval_on_timeout: Type.Optional(
+    Choice(approvalTimeouts, {
+      description: 'What happens then: the call is rejected (where nothing is said), or the task canceled.',
+    }),
+  ),
+  retry: Type.Optional(retry),
+  budget: Type.Optional(TaskBudget),
 }
 
 const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
@@ -81,9 +159,12 @@ export const AgentConfigInput = Named(
   Type.Object({ ...configMembers, environment_variables: Type.Optional(environment(environmentValue)) }, bounded),
 )
 
-const nullableMembers = Object.fromEntries(
-  Object.entries(configMembers).map(([name, schema]) => [name, Type.Optional(Nullable(schema))]),
-) as unknown as typeof configMembers
+/** Members that a change may leave out or, by null, remove; so are the members of those that are merged by name. */
+const nullableMembers = {
+  ...optional(nullable(configMembers)),
+  tool_policies: Type.Optional(Nullable(policies(Nullable(policy), `${policiesText} Merged by name: null removes.`))),
+  retry: Type.Optional(Nullable(retryPatch)),
+}
 
 /** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
 export const AgentConfigPatch = Named(
@@ -97,7 +178,8 @@ export const AgentConfigPatch = Named(
   ),
 )
 
-const AgentConfig = Named(
+/** An agent's configuration as it is answered. */
+export const AgentConfig = Named(
   'AgentConfig',
   Type.Object(
     {
@@ -151,7 +233,8 @@ export const AgentStats = Named(
 
 const AgentWithStats = Named('AgentWithStats', Type.Object({ ...members, stats: AgentStats }))
 
-const agentExample = {
+/** An agent, for the examples of the document. */
+export const agentExample = {
   id: agentParameter.example,
   name: 'support',
   description: 'Answers questions of customers.',
@@ -174,12 +257,13 @@ const listedExample = { ...agentExample, status: 'running', config: listedConfig
 
 const common = { family: 'A', tag, credentials: anyCredential } as const
 const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
-const ofAgent = {
+/** What every operation on one agent shares. */
+export const ofAgent = {
   ...common,
   path: `${base}/{agent_id}`,
   params: { project_id: projectParameter, agent_id: agentParameter },
 } as const
-const revision = { ETag: 'The revision, for `If-Match`.' }
+export const revision = { ETag: 'The revision, for `If-Match`.' }
 
 export const listAgents = defineOperation({
   ...ofProject,
@@ -316,9 +400,9 @@ export const deleteAgent = defineOperation({
 })
 
 const actionTexts = {
-  start: 'Lets a paused or stopped agent run; its parked and queued tasks go on.',
+  start: 'Lets a paused or stopped agent run; its waiting and queued tasks go on.',
   pause: 'The step in flight ends and no further one begins. New tasks are accepted and queue.',
-  stop: 'The step in flight is aborted and its task parked at its last finished step. New tasks are refused.',
+  stop: 'A model call in flight is aborted, a tool call has 30 seconds to end. Its tasks wait at their last finished step; new ones are refused.',
   restart: 'Stops the agent, then starts it; from any state.',
 } as const
 

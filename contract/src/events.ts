@@ -1,3 +1,6 @@
+import type { AgentState } from './agent-lifecycle.ts'
+import { projectId } from './project-id.ts'
+
 /** Events that webhooks may subscribe to (spec 6). */
 export const eventNames = [
   'project.created',
@@ -11,6 +14,12 @@ export const eventNames = [
 ] as const
 
 export type EventName = (typeof eventNames)[number]
+
+/** An agent as events carry it (decision D93). */
+export function eventAgent(agent: { id: string; name: string; project_id: number; status: AgentState }) {
+  const { id, name, project_id, status } = agent
+  return { id, name, project_id: projectId(project_id), status }
+}
 
 /** How bad an `error.occurred` is (decision D94). */
 export const severities = ['low', 'medium', 'high', 'critical'] as const

@@ -1,12 +1,22 @@
+import { agentVersionOperations } from './agent-versions.ts'
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
+import { approvalOperations } from './approvals.ts'
+import { budgetOperations } from './budgets.ts'
 import { logOperations } from './logs.ts'
 import { metricOperations } from './metrics.ts'
 import { oauthOperations } from './oauth.ts'
+import { credentialOperations } from './credentials.ts'
 import type { Operation } from './operation.ts'
+import { projectEventOperations } from './project-events.ts'
 import { projectOperations } from './projects.ts'
+import { scheduleOperations } from './schedules.ts'
 import { sessionOperations } from './sessions.ts'
+import { taskActionOperations } from './task-actions.ts'
 import { taskOperations } from './tasks.ts'
+import { threadOperations } from './threads.ts'
+import { usageOperations } from './usage.ts'
+import { toolOperations } from './tools.ts'
 import { userOperations } from './users.ts'
 import { utilityOperations } from './utility.ts'
 import { webhookOperations } from './webhooks.ts'
@@ -15,9 +25,19 @@ import { webhookOperations } from './webhooks.ts'
 export const operations: readonly Operation[] = [
   ...projectOperations,
   ...agentOperations,
+  ...agentVersionOperations,
   ...logOperations,
   ...metricOperations,
   ...taskOperations,
+  ...taskActionOperations,
+  ...threadOperations,
+  ...projectEventOperations,
+  ...approvalOperations,
+  ...scheduleOperations,
+  ...budgetOperations,
+  ...usageOperations,
+  ...toolOperations,
+  ...credentialOperations,
   ...apiKeyOperations,
   ...userOperations,
   ...sessionOperations,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { problems, summarize, type Issue } from './problems.ts'
 
-/** Spec 7.3, decision D28 and tasks 9: every code of family A with its status. */
+/** Spec 7.3, decision D28: every code of family A with its status. */
 const lowercase: Record<string, number[]> = {
   validation_error: [400],
   invalid_json: [400],
@@ -52,6 +52,7 @@ const uppercase: Record<string, number[]> = {
   IDEMPOTENCY_KEY_REUSED: [422],
   RATE_LIMIT_EXCEEDED: [429],
   QUEUE_FULL: [429],
+  BUDGET_EXCEEDED: [429],
   INTERNAL_ERROR: [500],
   BAD_GATEWAY: [502],
   SERVICE_UNAVAILABLE: [503],

@@ -10,7 +10,7 @@ export interface ProblemDefinition {
 
 const define = (status: number, a: string, b: string, message: string): ProblemDefinition => ({ status, a, b, message })
 
-/** Everything that can go wrong, once (spec 7, decisions D21–D29, tasks 9). */
+/** Everything that can go wrong, once (spec 7, decisions D21–D29). */
 export const problems = {
   validation_error: define(400, 'validation_error', 'INVALID_REQUEST', 'The request is not valid.'),
   invalid_json: define(400, 'invalid_json', 'INVALID_REQUEST', 'The body is not valid JSON.'),
@@ -58,6 +58,18 @@ export const problems = {
   task_not_found: define(404, 'task_not_found', 'RESOURCE_NOT_FOUND', 'There is no such task.'),
   thread_not_found: define(404, 'thread_not_found', 'RESOURCE_NOT_FOUND', 'There is no such thread.'),
 
+  approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
+  schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
+  tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
+  credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
+  budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
+  agent_version_not_found: define(
+    404,
+    'resource_not_found',
+    'RESOURCE_NOT_FOUND',
+    'The agent never had such a version.',
+  ),
+
   method_not_allowed: define(405, 'method_not_allowed', 'METHOD_NOT_ALLOWED', 'This path does not know that method.'),
 
   resource_conflict: define(
@@ -74,6 +86,13 @@ export const problems = {
     'The agent does not accept tasks in its current state.',
   ),
   task_already_finished: define(409, 'task_already_finished', 'RESOURCE_CONFLICT', 'The task has already finished.'),
+  thread_busy: define(409, 'thread_busy', 'RESOURCE_CONFLICT', 'The thread has tasks that have not finished.'),
+  approval_already_resolved: define(
+    409,
+    'approval_already_resolved',
+    'RESOURCE_CONFLICT',
+    'The approval has been resolved already.',
+  ),
   request_in_progress: define(
     409,
     'resource_conflict',
@@ -96,6 +115,8 @@ export const problems = {
 
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),
   queue_full: define(429, 'queue_full', 'QUEUE_FULL', 'The agent has too many queued tasks.'),
+
+  budget_exceeded: define(429, 'budget_exceeded', 'BUDGET_EXCEEDED', 'A budget is spent.'),
 
   internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'Something went wrong on our side.'),
   bad_gateway: define(502, 'bad_gateway', 'BAD_GATEWAY', 'Another system gave an answer that makes no sense.'),

@@ -1,9 +1,10 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import { bounds } from './limits.ts'
 
-/** A schema that also takes `null`, in the form of OpenAPI 3.0. */
+/** A schema that also takes `null`, in the form of OpenAPI 3.0: where values are listed, null is one of them. */
 export function Nullable<T extends TSchema>(schema: T) {
-  return Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })
+  const values = 'enum' in schema && Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}
+  return Type.Unsafe<Static<T> | null>({ ...schema, ...values, nullable: true })
 }
 
 /** A string that is one of `values`. */

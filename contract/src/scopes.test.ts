@@ -18,7 +18,7 @@ import {
   type Scope,
 } from './scopes.ts'
 
-/** What each scope grants when it stands alone (spec 5.5, decision D71, tasks 2). */
+/** What each scope grants when it stands alone (spec 5.5, decision D71). */
 const grants: Record<Scope, FineScope[]> = {
   'projects:read': ['projects:read'],
   'projects:write': ['projects:write'],

@@ -11,7 +11,7 @@ export const fineScopes = [
   'tasks:write',
 ] as const
 
-/** The specification's nine, `read` and `write` (decisions D53, D71), and `tasks:write` (tasks 2). */
+/** The specification's nine, `read` and `write` (decisions D53, D71), and `tasks:write`. */
 export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
 
 export type FineScope = (typeof fineScopes)[number]
@@ -90,7 +90,7 @@ export function isAdministrator(role: Role): boolean {
 
 /**
  * What an operation asks of a credential: a scope; `any_write` for decision D72; `watch_tasks` for reading tasks, which
- * `agents:read` and `tasks:write` both allow (tasks 2).
+ * `agents:read` and `tasks:write` both allow.
  */
 export type Requirement = Scope | 'any_write' | 'watch_tasks'
 

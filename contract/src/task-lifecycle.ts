@@ -1,4 +1,4 @@
-/** States of a task (tasks 4). */
+/** States of a task. */
 export const taskStates = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired'] as const
 export type TaskState = (typeof taskStates)[number]
 
@@ -20,7 +20,7 @@ export function isFinished(state: TaskState): boolean {
   return taskMoves[state].length === 0
 }
 
-/** What the specification's statistics and metrics count a state as (tasks 4); null: as neither. */
+/** What the specification's statistics and metrics count a state as; null: as neither. */
 export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed' | null> = {
   queued: 'in_progress',
   running: 'in_progress',
@@ -31,7 +31,7 @@ export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed'
   expired: 'failed',
 }
 
-/** Why a task waits (tasks 4). */
+/** Why a task waits. */
 export const waitReasons = [
   'approval',
   'input',
@@ -40,20 +40,44 @@ export const waitReasons = [
   'provider',
   'agent_paused',
   'agent_stopped',
+  'timer',
 ] as const
 export type WaitReason = (typeof waitReasons)[number]
 
 /** Waits that end when the agent runs again. */
 export const agentWaitReasons = ['agent_paused', 'agent_stopped'] as const satisfies readonly WaitReason[]
 
-/** Kinds of steps (tasks 5). */
+/** Waits that end when a person answers: an approval is resolved, a message comes. */
+export const personWaitReasons = ['approval', 'unknown_outcome', 'input'] as const satisfies readonly WaitReason[]
+
+/** How a tool may be repeated after a crash: `safe` and `keyed` are, `unsafe` asks a person. */
+export const toolSafeties = ['safe', 'keyed', 'unsafe'] as const
+export type ToolSafety = (typeof toolSafeties)[number]
+
+/** What an agent's configuration says of a tool by name. */
+export const toolPolicies = ['auto', 'ask', 'deny'] as const
+export type ToolPolicy = (typeof toolPolicies)[number]
+
+/** What an approval asks for: leave for a call, or what became of one whose outcome is unknown. */
+export const approvalKinds = ['tool_call', 'recovery'] as const
+export type ApprovalKind = (typeof approvalKinds)[number]
+
+/** States of an approval; only `pending` changes. */
+export const approvalStates = ['pending', 'approved', 'rejected', 'expired'] as const
+export type ApprovalState = (typeof approvalStates)[number]
+
+/** What becomes of a call whose approval nobody gave in time. */
+export const approvalTimeouts = ['reject', 'cancel'] as const
+export type ApprovalTimeout = (typeof approvalTimeouts)[number]
+
+/** Kinds of steps. */
 export const stepTypes = ['model_call', 'tool_call', 'approval', 'wait'] as const
 export type StepType = (typeof stepTypes)[number]
 
 export const stepStates = ['started', 'completed', 'failed', 'unknown'] as const
 export type StepState = (typeof stepStates)[number]
 
-/** Events of a task that are kept (tasks 6). The terminal ones are the last of their task. */
+/** Events of a task that are kept. The terminal ones are the last of their task. */
 export const taskEventTypes = [
   'task.created',
   'task.started',
@@ -72,13 +96,19 @@ export const taskEventTypes = [
   'tool.called',
   'tool.completed',
   'tool.failed',
+  'approval.requested',
+  'approval.resolved',
+  'approval.expired',
   'usage.updated',
+  'budget.warning',
+  'budget.reached',
+  'model.fallback',
   'cancel.requested',
 ] as const
 export type TaskEventType = (typeof taskEventTypes)[number]
 
 /** Events that only a stream carries: they are not kept and have no sequence of their own. */
-export const liveEventTypes = ['task.snapshot', 'message.snapshot', 'message.delta'] as const
+export const liveEventTypes = ['task.snapshot', 'message.snapshot', 'message.delta', 'reasoning.delta'] as const
 export type LiveEventType = (typeof liveEventTypes)[number]
 
 const terminalEventTypes: ReadonlySet<string> = new Set([
@@ -99,7 +129,7 @@ export function agentMayWork(agent: { status: string; settles_to: string | null 
   return state === 'running' || agent.status === 'creating'
 }
 
-/** Which states an agent must be in to be given tasks (tasks 4): a paused one queues them. */
+/** Which states an agent must be in to be given tasks: a paused one queues them. */
 export function agentAcceptsTasks(agent: { status: string; settles_to: string | null }): boolean {
   const state = agent.status === 'updating' ? agent.settles_to : agent.status
   return state === 'running' || state === 'paused' || agent.status === 'creating'

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { MetadataInput } from './agents.ts'
+import { MetadataInput, TaskBudget } from './agents.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
@@ -32,6 +32,7 @@ export const taskBounds = {
   max_attempts: 100,
   priority: 9,
   cancel_reason: 500,
+  concurrency_key: 128,
 } as const
 
 const counts = {
@@ -39,9 +40,11 @@ const counts = {
   output_tokens: Type.Integer({ minimum: 0 }),
   cached_tokens: Type.Integer({ minimum: 0, description: 'Input tokens that the provider had kept.' }),
 }
-const cost = Nullable(Type.Number({ minimum: 0, description: 'Null while a price is not known; it is never guessed.' }))
+const cost = Nullable(
+  Type.Number({ minimum: 0, description: 'US dollars. Null where a price is not known; it is never guessed.' }),
+)
 
-/** What a task has consumed (tasks 3). */
+/** What a task has consumed. */
 export const TaskUsage = Named(
   'TaskUsage',
   Type.Object({
@@ -114,7 +117,7 @@ export const Task = Named(
     queue_ttl_seconds: Nullable(Type.Integer()),
     timeout_seconds: Nullable(Type.Integer()),
     max_attempts: Type.Integer(),
-    budget: FreeObject,
+    budget: TaskBudget,
     usage: TaskUsage,
     metadata: FreeObject,
     created_by: Type.String(),
@@ -128,7 +131,7 @@ export const Task = Named(
   }),
 )
 
-/** A step of the journal (tasks 5). */
+/** A step of the journal. */
 export const TaskStep = Named(
   'TaskStep',
   Type.Object({
@@ -148,7 +151,7 @@ export const TaskStep = Named(
   }),
 )
 
-/** An event of a task (tasks 6). */
+/** An event of a task. */
 export const TaskEventObject = Named(
   'TaskEvent',
   Type.Object({
@@ -166,9 +169,9 @@ const usageExample = {
   cached_tokens: 0,
   steps: 1,
   tool_calls: 0,
-  cost_usd: null,
+  cost_usd: 0.0000075,
   by_model: {
-    'openai/gpt-4o-mini': { calls: 1, input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: null },
+    'openai/gpt-4o-mini': { calls: 1, input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: 0.0000075 },
   },
 }
 const queuedExample = {
@@ -191,7 +194,7 @@ const queuedExample = {
   timeout_seconds: null,
   max_attempts: 5,
   budget: {},
-  usage: { input_tokens: 0, output_tokens: 0, cached_tokens: 0, steps: 0, tool_calls: 0, cost_usd: null, by_model: {} },
+  usage: { input_tokens: 0, output_tokens: 0, cached_tokens: 0, steps: 0, tool_calls: 0, cost_usd: 0, by_model: {} },
   metadata: { ticket: '4711' },
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   trace_id: null,
@@ -212,6 +215,12 @@ const completedExample = {
   updated_at: '2026-11-20T09:30:01.210Z',
   last_sequence: 7,
 }
+/** A task that was made of a finished one. */
+export const retriedExample = {
+  ...queuedExample,
+  id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h5',
+  retried_from: queuedExample.id,
+}
 const stepExample = {
   id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4',
   index: 0,
@@ -228,7 +237,7 @@ const stepExample = {
   },
   error: null,
   model: 'openai/gpt-4o-mini',
-  usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: null },
+  usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: 0.0000075 },
   started_at: '2026-11-20T09:30:00.006Z',
   finished_at: '2026-11-20T09:30:01.208Z',
 }
@@ -249,13 +258,15 @@ const ofAgent = {
   params: { project_id: projectParameter, agent_id: agentParameter },
 } as const
 const ofProject = { ...common, path: `${project}/tasks`, params: { project_id: projectParameter } } as const
-const ofTask = {
+/** What every operation on one task shares. */
+export const ofTask = {
   ...common,
   path: `${project}/tasks/{task_id}`,
   params: { project_id: projectParameter, task_id: taskParameter },
 } as const
 
-const wait = Type.Optional(
+/** Seconds that a request waits for its task. */
+export const waitSeconds = Type.Optional(
   Type.Integer({
     minimum: 0,
     maximum: taskBounds.wait_seconds,
@@ -267,6 +278,7 @@ const wait = Type.Optional(
 
 const listQuery = offsetQuery({
   status: Type.Optional(Choice(taskStates, { description: 'Only tasks in this state.' })),
+  thread_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this thread.' })),
   created_after: Type.Optional(TimestampInput),
   created_before: Type.Optional(TimestampInput),
   sort: Type.Optional(
@@ -290,9 +302,24 @@ export const createTask = defineOperation({
     'The task is durable before this is answered, and goes on whether or not anybody waits. With `Accept: text/event-stream` the answer is its stream. A paused agent queues it; a stopped one refuses it.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
-  query: Type.Object({ wait }),
+  query: Type.Object({ wait: waitSeconds }),
   body: Type.Object({
     input,
+    thread_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description: 'The conversation that it goes on: it begins when the tasks before it in the thread have ended.',
+      }),
+    ),
+    concurrency_key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: taskBounds.concurrency_key,
+        pattern: '^[ -~]*$',
+        description: 'Of all tasks of the project with the same key one runs or waits at a time. Printable ASCII.',
+      }),
+    ),
     priority: Type.Optional(
       Type.Integer({ minimum: 0, maximum: taskBounds.priority, default: 5, description: 'Higher ones begin first.' }),
     ),
@@ -319,6 +346,7 @@ export const createTask = defineOperation({
         description: 'Workers that may die under it, one after the other, before it fails.',
       }),
     ),
+    budget: Type.Optional(TaskBudget),
     metadata: Type.Optional(MetadataInput),
   }),
   body_example: { input: queuedExample.input, metadata: queuedExample.metadata },
@@ -331,7 +359,14 @@ export const createTask = defineOperation({
       example: streamExample,
     },
   ],
-  problems: ['project_not_found', 'agent_not_found', 'agent_not_running', 'queue_full'],
+  problems: [
+    'project_not_found',
+    'agent_not_found',
+    'thread_not_found',
+    'agent_not_running',
+    'queue_full',
+    'budget_exceeded',
+  ],
 })
 
 export const listAgentTasks = defineOperation({
@@ -368,7 +403,7 @@ export const getTask = defineOperation({
   description: 'With `wait` it is answered as soon as the task has finished or waits for something.',
   scope: 'watch_tasks',
   bucket: 'tasks.read',
-  query: Type.Object({ wait }),
+  query: Type.Object({ wait: waitSeconds }),
   responses: [{ status: 200, description: 'The task.', schema: Task, example: completedExample }],
   problems: ['project_not_found', 'task_not_found'],
 })
@@ -471,6 +506,9 @@ export const streamTaskEvents = defineOperation({
   responses: [{ status: 200, description: 'The stream.', media_type: 'text/event-stream', example: streamExample }],
   problems: ['project_not_found', 'task_not_found'],
 })
+
+/** For what creates tasks in other ways: their input, and a task as it is created. */
+export { input as taskInput, queuedExample as queuedTaskExample }
 
 export const taskOperations: Operation[] = [
   createTask,

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { readPriceTable, type PriceTable } from './model-price-table.ts'
 
 /** How the text of a setting is understood. */
 export interface Kind<T> {
@@ -24,6 +26,36 @@ export function wholeNumber(min: number, max: number): Kind<number> {
 export const positiveNumber: Kind<number> = {
   allowed: 'a number above 0, such as 2 or 0.5',
   parse: (text) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
+}
+
+/** A share of a whole. */
+export const ratio: Kind<number> = {
+  allowed: 'a number from 0 to 1, such as 0.1',
+  parse: (text) => (/^(0|1|[01]?\.\d{1,9}|1\.0{1,9})$/.test(text) && Number(text) <= 1 ? Number(text) : undefined),
+}
+
+/** Headers as `name=value` with commas between, values percent-encoded (OpenTelemetry's form). */
+export const headerList: Kind<Record<string, string>> = {
+  allowed: 'name=value with commas between, values percent-encoded',
+  parse: (text) => {
+    const entries = text.split(',').map((entry) => /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(.*?)\s*$/.exec(entry))
+    const headers: Record<string, string> = {}
+    for (const entry of entries) {
+      const [, name = '', encoded = ''] = entry ?? []
+      const value = decoded(encoded)
+      if (name === '' || value === undefined || !/^[\x20-\x7e]*$/.test(value)) return undefined
+      headers[name] = value
+    }
+    return headers
+  },
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** One of a few words. */
@@ -111,6 +143,19 @@ export const egressRule: Kind<string> = {
     if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return undefined
     const bare = host.replace(/^\[(.*)\]$/, '$1')
     return isNetwork(host) || isIP(bare) !== 0 || isHostName(host.replace(/^\*\./, '')) ? text : undefined
+  },
+}
+
+/** Prices of models by their names: JSON itself, or the path of a file with it. */
+export const modelPriceTable: Kind<PriceTable> = {
+  allowed:
+    'an object, or a file with one, of provider/model: {"input", "cached_input", "cache_write", "output", "long"}, numbers from 0 to 1000000',
+  parse: (text) => {
+    try {
+      return readPriceTable(JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8')))
+    } catch {
+      return undefined
+    }
   },
 }
 

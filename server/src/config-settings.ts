@@ -4,15 +4,18 @@ import {
   databaseUrl,
   egressRule,
   folder,
+  headerList,
   type Kind,
   listeningHost,
   listOf,
+  modelPriceTable,
   network,
   onOff,
   oneOf,
   origin,
   pattern,
   positiveNumber,
+  ratio,
   redirectUri,
   wholeNumber,
 } from './config-kinds.ts'
@@ -92,6 +95,10 @@ export const sections = {
     log_retention_days: setting('CADRE_LOG_RETENTION_DAYS', wholeNumber(1, 3650), '30', {
       description: "Days that agents' logs are kept.",
     }),
+    task_retention_days: setting('CADRE_TASK_RETENTION_DAYS', wholeNumber(0, 36_500), '365', {
+      description:
+        'Days that tasks are kept after they have ended, with all that belongs to them; 0 keeps them for ever.',
+    }),
   },
   'First start (an empty database)': {
     admin_email: optional('CADRE_ADMIN_EMAIL', pattern(/^[^\s@<>]{1,64}@[^\s@<>]{1,189}$/, 'an e-mail address'), {
@@ -155,6 +162,12 @@ export const sections = {
         example: 'openai/gpt-5-mini',
       },
     ),
+    model_prices: setting('CADRE_MODEL_PRICES', modelPriceTable, '{}', {
+      description:
+        'Prices of models beyond the built-in list, or other ones: JSON, or a file of it, of US dollars a million tokens. ' +
+        'Null says that the price is not known.',
+      example: '{"ollama/llama3.3": {"input": 0, "output": 0}}',
+    }),
     openai_api_key: secret('OPENAI_API_KEY', visible(1, 1024), {
       description: 'Key for openai/… models.',
       example: 'sk-…',
@@ -178,6 +191,25 @@ export const sections = {
     }),
     worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
       description: 'Tasks that one process runs at once.',
+    }),
+  },
+  Traces: {
+    otlp_endpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
+      description: 'Receiver of OpenTelemetry traces by OTLP/HTTP; they go to /v1/traces below it. Unset: no traces.',
+      example: 'http://127.0.0.1:4318',
+    }),
+    otlp_headers: secret('OTEL_EXPORTER_OTLP_HEADERS', headerList, {
+      description: 'Headers of requests to the receiver: name=value with commas between, values percent-encoded.',
+      example: 'Authorization=Bearer%20token',
+    }),
+    otel_service_name: setting(
+      'OTEL_SERVICE_NAME',
+      pattern(/^[\x20-\x7e]{1,100}$/, '1 to 100 printable ASCII characters'),
+      'cadre',
+      { description: 'Name of this service in traces.' },
+    ),
+    otel_sample_ratio: setting('OTEL_TRACES_SAMPLER_ARG', ratio, '1', {
+      description: 'Share of tasks that are traced, 0 to 1. Tasks whose request came with a traceparent follow that.',
     }),
   },
 }

@@ -187,6 +187,21 @@ describe('configuration', () => {
     )
   })
 
+  it('reads headers and the share of traces as OpenTelemetry writes them', () => {
+    const config = readConfig({
+      OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20a%3D%3D, x-team = eu ',
+      OTEL_TRACES_SAMPLER_ARG: '.25',
+    })
+    assert.deepEqual(config.otlp_headers, { Authorization: 'Bearer a==', 'x-team': 'eu' })
+    assert.equal(config.otel_sample_ratio, 0.25)
+    for (const ratio of ['1.5', '-1', 'half', '2', '.'])
+      assert.equal(faultsOf({ OTEL_TRACES_SAMPLER_ARG: ratio }).faults.length, 1, ratio)
+    for (const headers of ['Authorization', 'a b=c', 'x=%', 'x=%0a', '=y', 'x=1,']) {
+      const { faults } = faultsOf({ OTEL_EXPORTER_OTLP_HEADERS: headers })
+      assert.deepEqual([faults.length, faults[0]?.problem], [1, 'the value is not allowed'], headers)
+    }
+  })
+
   it('allows redirect URIs over https, and over http for loopback only', () => {
     for (const uri of [
       'https://app.example.com/cb?x=1',

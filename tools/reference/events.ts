@@ -1,4 +1,5 @@
 import { eventNames, severities, type EventName, type Severity } from '#contract/events.ts'
+import { projectFrameTypes, type ProjectFrameType } from '#contract/project-events.ts'
 import {
   isTerminalEvent,
   liveEventTypes,
@@ -60,12 +61,36 @@ const taskEventWords: Record<TaskEventType, Words> = {
     'It failed or was aborted; `will_retry` says whether it is tried again.',
     ['step_id', 'index', 'type', 'name', 'error', 'will_retry', 'retry_after_seconds', 'reason'],
   ],
-  'message.completed': ['A message of the agent is whole.', ['message_id', 'step_id', 'role', 'content', 'tool_calls']],
+  'message.completed': [
+    'A message of the agent is whole, or one from outside has come (`role` `user`).',
+    ['message_id', 'step_id', 'role', 'content', 'tool_calls'],
+  ],
   'message.discarded': ['What was streamed of a message is void.', ['message_id', 'step_id']],
   'tool.called': ['The model called a tool.', ['step_id', 'index', 'tool']],
   'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
   'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
+  'approval.requested': [
+    'A person is asked: for leave to make a call, or (`kind` `recovery`) what became of one.',
+    ['approval_id', 'step_id', 'kind', 'tool', 'arguments', 'expires_at'],
+  ],
+  'approval.resolved': [
+    'A person has answered.',
+    ['approval_id', 'step_id', 'kind', 'tool', 'decision', 'reason', 'resolved_by'],
+  ],
+  'approval.expired': [
+    'Nobody answered in time; `on_timeout` says what becomes of the call.',
+    ['approval_id', 'step_id', 'kind', 'tool', 'on_timeout'],
+  ],
   'usage.updated': ['What the task has consumed so far.', ['usage']],
+  'budget.warning': [
+    'A budget is spent to 80 %, by the call that just ended.',
+    ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
+  ],
+  'budget.reached': [
+    'A budget does not allow the next call: the task waits until it is raised or resets.',
+    ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
+  ],
+  'model.fallback': ['The next of `fallback_models` takes over.', ['step_id', 'index', 'from', 'to', 'error']],
   'cancel.requested': ['Its worker is asked to cancel it.', ['reason', 'mode']],
 }
 
@@ -73,14 +98,20 @@ const liveEventWords: Record<LiveEventType, Words> = {
   'task.snapshot': ['The first frame: the task as it is.', ['task']],
   'message.snapshot': ['What there is of the message that is being written.', ['message_id', 'text']],
   'message.delta': ['More of it.', ['message_id', 'text']],
+  'reasoning.delta': ['What the model thinks before it answers, where its provider tells.', ['message_id', 'text']],
+}
+
+const projectFrameWords: Record<ProjectFrameType, Words> = {
+  'project.snapshot': ['The first frame: what there is.', ['tasks', 'agents', 'resumed']],
+  'agent.status': ['The state of an agent after a change, without `data`.', ['agent_id', 'status', 'created_at']],
 }
 
 /** Events that webhooks subscribe to, and events of a task. */
 export const eventsPage: Page = {
   title: 'Events',
   intro: 'What the service tells of what happens: to projects and agents, and within a task.',
-  sources: ['contract/src/events.ts', 'contract/src/task-lifecycle.ts'],
-  body: () => [webhookSection(), severitySection(), taskSection(), liveSection()].join('\n\n'),
+  sources: ['contract/src/events.ts', 'contract/src/task-lifecycle.ts', 'contract/src/project-events.ts'],
+  body: () => [webhookSection(), severitySection(), taskSection(), liveSection(), projectSection()].join('\n\n'),
 }
 
 function webhookSection(): string {
@@ -110,7 +141,7 @@ function taskSection(): string {
   return section(
     'Events of a task',
     [
-      'They are kept as long as their agent. `sequence` counts them from 1 without a gap: it is the `offset` of a page, and',
+      'They are kept as long as their task. `sequence` counts them from 1 without a gap: it is the `offset` of a page, and',
       `the \`id\` of a frame in a stream. ${codes(taskEventTypes.filter(isTerminalEvent))} are the last of their task, and a`,
       'stream ends with them.',
     ].join('\n'),
@@ -122,10 +153,21 @@ function liveSection(): string {
   return section(
     'Frames of a stream only',
     [
-      'They are not kept and carry no `id`, so a reader that comes back with `Last-Event-ID` goes on behind the last kept',
-      'event. Text comes piecemeal only from the process that runs the task; whole messages come everywhere.',
+      'They are not kept and carry no `id`, so a reader that comes back with `Last-Event-ID` goes on after the last kept',
+      'event. They are the same on every process. [Streams](../guides/streams.md) has the protocol.',
     ].join('\n'),
     eventTable(liveEventTypes, liveEventWords),
+  )
+}
+
+function projectSection(): string {
+  return section(
+    'Frames of the stream of a project',
+    [
+      'Beside these it has every event of every task: `sequence`, `task_id`, `agent_id`, `type`, the `status` of the task and',
+      '`created_at`, without what the event carries.',
+    ].join('\n'),
+    eventTable(projectFrameTypes, projectFrameWords),
   )
 }
 

@@ -43,11 +43,12 @@ const taskWords: Record<TaskState, string> = {
 const waitWords: Record<WaitReason, string> = {
   approval: 'a person must allow a call first',
   input: 'the user must answer first',
-  budget: 'the tokens of the hour are spent; the next hour brings new ones',
+  budget: 'a budget or the tokens of the hour are spent; it goes on when the budget is raised or begins anew',
   unknown_outcome: 'a crash cut a call off, and a person must say what became of it',
   provider: 'the provider of its model failed; the next try is at `wait.until`',
   agent_paused: 'its agent is paused',
   agent_stopped: 'its agent is stopped or in error',
+  timer: 'it asked to wait, until `wait.until`',
 }
 
 const stepWords: Record<StepType, string> = {

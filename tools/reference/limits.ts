@@ -1,13 +1,26 @@
+import { approvalBounds } from '#contract/approvals.ts'
 import { bounds, buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/limits.ts'
 import { metricPointsMax } from '#contract/metrics.ts'
 import { clientBounds } from '#contract/oauth.ts'
 import { operations } from '#contract/operations.ts'
+import { scheduleBounds } from '#contract/schedules.ts'
+import { taskActionBounds } from '#contract/task-actions.ts'
 import { taskBounds } from '#contract/tasks.ts'
 import { passwordLength } from '#contract/users.ts'
 import { sections } from '../../server/src/config-settings.ts'
 import { code, codes, number, section, table, type Page } from './markdown.ts'
 
-type Unit = 'characters' | 'bytes' | 'bytes as JSON' | 'members' | 'items' | 'levels' | 'seconds' | 'points' | ''
+type Unit =
+  | 'characters'
+  | 'bytes'
+  | 'bytes as JSON'
+  | 'members'
+  | 'items'
+  | 'levels'
+  | 'seconds'
+  | 'points'
+  | 'US dollars'
+  | ''
 /** What a bound is of, its unit, and how it bounds where that is not “at most”. */
 type Words = readonly [what: string, unit: Unit, how?: 'at least' | 'by default']
 
@@ -22,6 +35,15 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   config_tool: ['Each of `config.tools`', 'characters'],
   config_temperature: ['`config.temperature`, from 0', ''],
   config_max_tokens: ['`config.max_tokens`, from 1', ''],
+  config_fallback_models: ['`config.fallback_models`', 'items'],
+  config_steps: ['`config.max_steps`, and `max_steps` of a task, from 1', ''],
+  config_timeout_seconds: ['`config.timeout_seconds`, from 1', 'seconds'],
+  config_concurrent_tasks: ['`config.max_concurrent_tasks`, from 1', ''],
+  config_approval_timeout_seconds: ['`config.approval_timeout_seconds`, from 60', 'seconds'],
+  config_retry_attempts: ['`config.retry.max_attempts`, from 1', ''],
+  config_retry_delay_seconds: ['Each delay of `config.retry`, from 0', 'seconds'],
+  budget_cost_usd: ['`max_cost_usd` of a task, from 0', 'US dollars'],
+  budget_tool_calls: ['`max_tool_calls` of a task, from 0', ''],
   config_environment_variables: ['`config.environment_variables`', 'members'],
   config_environment_value: ['Each value of `config.environment_variables`', 'characters'],
   config_bytes: ['`config` as a whole', 'bytes as JSON'],
@@ -46,7 +68,20 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   log_limit_default: ['`limit` of a log, or of the events of a task', 'items', 'by default'],
   offset: ['`offset` and `page`', ''],
   search: ['`search` and `status` of a list of projects', 'characters'],
-  queued_tasks: ['tasks of one agent that wait in its queue', ''],
+  open_streams: ['Streams and waits for tasks that a credential has open at a time (`tasks.open_streams`)', ''],
+  queued_tasks: ['Tasks of one agent that wait in its queue', ''],
+  tool_name: ['Name of a tool', 'characters'],
+  tool_description: ['Description of a tool', 'characters'],
+  tool_parameters_bytes: ['`parameters` of a tool', 'bytes as JSON'],
+  tool_url: ['`url` of a tool', 'characters'],
+  tool_headers: ['`headers` of a tool', 'members'],
+  tool_header_value: ['Each value of `headers` of a tool', 'characters'],
+  tool_timeout_seconds: ['`timeout_seconds` of a tool', 'seconds'],
+  tool_operations: ['`openapi.operations` of a tool', 'items'],
+  tools_per_project: ['Tools of a project', ''],
+  credential_name: ['Name of a credential', 'characters'],
+  credential_value: ['Value of a credential', 'characters'],
+  credentials_per_project: ['Credentials of a project', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
 }
 
@@ -59,6 +94,25 @@ const taskWords: Record<keyof typeof taskBounds, Words> = {
   max_attempts: ['`max_attempts` of a task: workers that may die under it', ''],
   priority: ['`priority` of a task, from 0', ''],
   cancel_reason: ['`reason` of a cancellation', 'characters'],
+  concurrency_key: ['`concurrency_key`, printable ASCII', 'characters'],
+}
+
+const taskActionWords: Record<keyof typeof taskActionBounds, Words> = {
+  message: ['`content` of a message to a task', 'characters'],
+  unread_messages: ['Messages that a task has not read', ''],
+  from_step: ['`from_step` of a retry, from 0', ''],
+}
+
+const approvalWords: Record<keyof typeof approvalBounds, Words> = {
+  reason: ['`reason` of an answer to an approval', 'characters'],
+  result: ['`result` of an answer to an approval', 'characters'],
+  arguments_bytes: ['`arguments` of an answer to an approval', 'bytes as JSON'],
+}
+
+const scheduleWords: Record<keyof typeof scheduleBounds, Words> = {
+  name: ['Name of a schedule', 'characters'],
+  cron: ['`cron` of a schedule', 'characters'],
+  time_zone: ['`time_zone` of a schedule', 'characters'],
 }
 
 const clientWords: Record<keyof typeof clientBounds, Words> = {
@@ -77,7 +131,16 @@ const perWords: Record<Bucket['per'], string> = {
 export const limitsPage: Page = {
   title: 'Limits',
   intro: 'How many requests are admitted, and how large what they send may be.',
-  sources: ['contract/src/limits.ts', 'tasks.ts', 'oauth.ts', 'users.ts', 'metrics.ts'],
+  sources: [
+    'contract/src/limits.ts',
+    'tasks.ts',
+    'task-actions.ts',
+    'approvals.ts',
+    'schedules.ts',
+    'oauth.ts',
+    'users.ts',
+    'metrics.ts',
+  ],
   body: () => [bucketTable(), boundTable()].join('\n\n'),
 }
 
@@ -119,6 +182,9 @@ function boundTable(): string {
       [
         ...boundRows(bounds, boundWords),
         ...boundRows(taskBounds, taskWords),
+        ...boundRows(taskActionBounds, taskActionWords),
+        ...boundRows(approvalBounds, approvalWords),
+        ...boundRows(scheduleBounds, scheduleWords),
         ...boundRows(clientBounds, clientWords),
         ['Password', `${passwordLength.min} to ${passwordLength.max}`, 'characters'],
         ['Time series of metrics', `at most ${number(metricPointsMax)}`, 'points'],

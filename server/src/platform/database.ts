@@ -19,8 +19,12 @@ export interface Sql {
    * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it
    * makes a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back what
    * was to be committed, because a statement had failed and nobody said so.
+   *
+   * `byKeys` where its statements find what they need by a few keys: they are planned as by `planByKeys`. In a savepoint it says nothing.
    */
-  begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+  begin<T>(work: (tx: Sql) => Promise<T>, kind?: 'byKeys'): Promise<T>
+  /** Whether what is done here takes effect only with a transaction. */
+  isTransaction: boolean
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
   afterCommit(work: () => void): void
   /** Text with values of its own, for `run` or as a value inside another statement. */
@@ -56,6 +60,20 @@ export interface DatabaseOptions {
   onError?: (error: Error) => void
 }
 
+/**
+ * How statements are planned that find rows by a few keys, however large the tables are: once a connection instead of every
+ * time, which costs more than executing them, and by indexes alone, because such a plan is kept while tables grow.
+ */
+const byKeys = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+}
+const beginByKeys = `begin; ${Object.entries(byKeys)
+  .map(([name, value]) => `set local ${name} = ${value}`)
+  .join('; ')}`
+
 /** Bounds of every connection (reliability: a silent network must not hang a query for ever). */
 const connectionTimeout_ms = 2000
 const queryTimeout_ms = 5000
@@ -71,6 +89,11 @@ types.setTypeParser(pg.types.builtins.NUMERIC, Number)
 /** Wraps a value for a `jsonb` column: handed to the driver once as JSON text, never stringified twice. */
 export function jsonb(value: unknown): string {
   return JSON.stringify(value)
+}
+
+/** Has the statements of the rest of a transaction planned as those that find what they need by a few keys. */
+export async function planByKeys(tx: Sql): Promise<void> {
+  await tx`select set_config(name, value, true) from jsonb_each_text(${jsonb(byKeys)}::jsonb) as s(name, value)`
 }
 
 /** Opens a pool. Nothing is connected until the first statement. */
@@ -121,14 +144,14 @@ interface Transaction {
 
 function poolSql(pool: pg.Pool): Sql {
   /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
-  const transact = async (work: (tx: Sql) => Promise<unknown>) => {
+  const transact = async (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => {
     const client = await pool.connect()
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
     client.on('error', onError)
     const transaction: Transaction = { client, depth: 0, commits: [] }
     try {
-      await client.query('begin')
+      await client.query(kind === 'byKeys' ? beginByKeys : 'begin')
       const result = await work(transactionSql(transaction))
       const { command } = await client.query('commit')
       // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
@@ -145,8 +168,8 @@ function poolSql(pool: pg.Pool): Sql {
       throw error
     }
   }
-  return makeSql(pool, async (work) => {
-    const { result, commits } = await transact(work)
+  return makeSql(pool, async (work, kind) => {
+    const { result, commits } = await transact(work, kind)
     for (const commit of commits) commit()
     return result
   })
@@ -179,7 +202,7 @@ function transactionSql(transaction: Transaction): Sql {
 
 function makeSql(
   connection: Queryable,
-  begin: (work: (tx: Sql) => Promise<unknown>) => Promise<unknown>,
+  begin: (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => Promise<unknown>,
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment): Promise<unknown[]> => {
@@ -191,6 +214,7 @@ function makeSql(
   return Object.assign(tag, {
     run,
     begin,
+    isTransaction: transaction !== undefined,
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
     fragment: sqlTemplate,
     script: async (text: string, timeout_ms?: number) =>

@@ -14,6 +14,12 @@ const headersRefused = new Set([
   'proxy-authorization',
   'proxy-connection',
 ])
+
+/** Whether a request to an address that a user chose may have a header of this name. */
+export function isHeaderAllowed(name: string): boolean {
+  return !headersRefused.has(name.toLowerCase())
+}
+
 /** What still goes along when a redirect leaves the origin; any other header may carry a credential. */
 const headersHarmless = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
 
@@ -48,7 +54,7 @@ export function firstHop(rules: EgressRules, target: string | URL, request: HopR
   const headers: Record<string, string> = { 'user-agent': 'cadre' }
   for (const [name, value] of Object.entries(request.headers ?? {})) {
     const lower = name.toLowerCase()
-    if (headersRefused.has(lower)) throw new EgressRefused('header', `the header ${lower} cannot be set`)
+    if (!isHeaderAllowed(lower)) throw new EgressRefused('header', `the header ${lower} cannot be set`)
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lower) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw new EgressRefused('header', 'a header has a name or a value that HTTP does not allow')
     }
@@ -75,4 +81,14 @@ export function nextHop(rules: EgressRules, purpose: EgressPurpose, hop: Hop, st
   if (!becomesGet) return { ...hop, url, headers }
   delete headers['content-type']
   return { url, method: 'GET', headers, body: undefined }
+}
+
+/** Headers of an answer: lowercase names, the values of a repeated header joined by `, `. */
+export function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name.toLowerCase(),
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
+    ]),
+  )
 }

@@ -26,9 +26,14 @@ export type RefusalReason =
   | 'header'
   | 'method'
 
-/** A request that our rules forbid: nothing was sent. The message may be shown to whoever chose the address. */
+/**
+ * A request that our rules forbid: nothing was sent, unless an answer redirected to what is forbidden. The message may be
+ * shown to whoever chose the address.
+ */
 export class EgressRefused extends Error {
   readonly reason: RefusalReason
+  /** Whether an earlier hop of a redirect was sent, and may have taken effect. */
+  sent = false
   constructor(reason: RefusalReason, message: string) {
     super(message)
     this.name = 'EgressRefused'

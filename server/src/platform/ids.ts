@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 
 /** Prefixes of identifiers, one a kind of thing (decision D7). */
 export type IdPrefix =
@@ -14,6 +14,11 @@ export type IdPrefix =
   | 'step'
   | 'msg'
   | 'thread'
+  | 'appr'
+  | 'sched'
+  | 'tool'
+  | 'cred'
+  | 'budget'
   | 'aud'
   | 'req'
   | 'client'
@@ -32,6 +37,23 @@ function base32(bytes: Buffer): string {
   return text
 }
 
+/** Random bytes in stock: asking the system for a few costs as much as for many. */
+const stock = Buffer.alloc(4096)
+let used = stock.length
+
+/** Random bytes that are given to nobody else; at most as many as the stock holds. */
+function chance(count: number): Buffer {
+  if (used + count > stock.length) {
+    randomFillSync(stock)
+    used = 0
+  }
+  const bytes = Buffer.from(stock.subarray(used, used + count))
+  // What an identifier was made of stays nowhere else.
+  stock.fill(0, used, used + count)
+  used += count
+  return bytes
+}
+
 let last_ms = 0
 let lastRandom = 0n
 
@@ -43,9 +65,9 @@ export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
   if (now_ms > last_ms) {
     last_ms = now_ms
     // The top bit stays clear, so that counting on within the millisecond cannot overflow.
-    lastRandom = BigInt(`0x${randomBytes(10).toString('hex')}`) >> 1n
+    lastRandom = BigInt(`0x${chance(10).toString('hex')}`) >> 1n
   } else {
-    lastRandom += 1n + BigInt(randomBytes(4).readUInt32BE())
+    lastRandom += 1n + BigInt(chance(4).readUInt32BE())
   }
   const bytes = Buffer.alloc(16)
   bytes.writeUIntBE(last_ms, 0, 6)
@@ -55,7 +77,7 @@ export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
 
 /** A request's identifier: `req_` and 24 characters, all of it chance (decision D4). */
 export function newRequestId(): string {
-  return `req_${base32(randomBytes(16)).slice(2)}`
+  return `req_${base32(chance(16)).slice(2)}`
 }
 
 /** Whether `id` has the form of an identifier of this kind; anything else names nothing (decision D7). */

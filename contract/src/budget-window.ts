@@ -1,0 +1,33 @@
+/** What a budget may limit. A task has a limit of its own beside them. */
+export const budgetScopes = ['agent', 'project', 'api_key', 'organization'] as const
+export type BudgetScope = (typeof budgetScopes)[number]
+
+/** How long a budget lasts before it begins anew; `total` never does. */
+export const budgetPeriods = ['hour', 'day', 'month', 'total'] as const
+export type BudgetPeriod = (typeof budgetPeriods)[number]
+
+/** Of this part of a limit somebody is told with `budget.warning`. */
+export const budgetWarning = 0.8
+
+/** When the window that a moment is in began. Windows are aligned to UTC; that of `total` has always been. */
+export function windowStart(period: BudgetPeriod, at: string): string {
+  const date = new Date(at)
+  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
+  const starts: Record<BudgetPeriod, number> = {
+    hour: Date.UTC(year, month, day, date.getUTCHours()),
+    day: Date.UTC(year, month, day),
+    month: Date.UTC(year, month),
+    total: 0,
+  }
+  return new Date(starts[period]).toISOString()
+}
+
+/** When the next window begins; null where none does. */
+export function windowEnd(period: BudgetPeriod, at: string): string | null {
+  const start = new Date(windowStart(period, at))
+  if (period === 'total') return null
+  if (period === 'hour') start.setUTCHours(start.getUTCHours() + 1)
+  if (period === 'day') start.setUTCDate(start.getUTCDate() + 1)
+  if (period === 'month') start.setUTCMonth(start.getUTCMonth() + 1)
+  return start.toISOString()
+}

@@ -1,0 +1,37 @@
+import { sqlState, type Sql } from './database.ts'
+
+/** How long writers may have to wait behind a drop that waits for its turn; it is tried again at the next sweep. */
+const lockTimeout_ms = 100
+const names = /^[a-z_]+_(\d{6}|\d{8})$/
+
+/** Partitions of a table, the oldest first; their names end with the day or the month (UTC) that they are of. */
+export async function listPartitions(sql: Sql, table: string): Promise<string[]> {
+  const rows = await sql<{ name: string }>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table}::regclass order by name`
+  return rows.map(({ name }) => name).filter((name) => names.test(name))
+}
+
+/**
+ * Drops a partition where `mayGo` holds while nobody can write, and gives whether it did. Whoever writes to the table
+ * waits no longer than a moment: a table that is always busy is left for another time. The rows go at once, however many.
+ */
+export async function dropPartition(
+  sql: Sql,
+  { table, name }: { table: string; name: string },
+  mayGo: (tx: Sql) => Promise<boolean> = async () => true,
+): Promise<boolean> {
+  if (!names.test(name) || !name.startsWith(`${table}_`)) throw new Error(`no partition: ${name} of ${table}`)
+  try {
+    return await sql.begin(async (tx) => {
+      await tx.script(`set local lock_timeout = ${lockTimeout_ms}; lock table only ${table} in access exclusive mode`)
+      if (!(await mayGo(tx))) return false
+      await tx.script(`drop table ${name}`)
+      return true
+    })
+  } catch (error) {
+    // Not in this moment; or another process was first.
+    if (['55P03', '40P01', '42P01'].includes(sqlState(error) ?? '')) return false
+    throw error
+  }
+}
