@@ -1,4 +1,4 @@
-import type { ErrorOccurred } from '#contract/events.ts'
+import { eventAgent, type ErrorOccurred } from '#contract/events.ts'
 import { writeAgentLog } from '../events/agent-log.ts'
 import { emit } from '../events/outbox.ts'
 import type { Sql } from '../platform/database.ts'
@@ -61,7 +61,7 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
       },
     ])
     await emit(tx, 'agent.failed', scope, {
-      agent: { id: agent_id, name, project_id: `proj_${project_id}`, status: 'error' },
+      agent: eventAgent({ id: agent_id, name, project_id, status: 'error' }),
       task: null,
       error,
     })

@@ -1,11 +1,11 @@
 import { isFinished } from '#contract/task-lifecycle.ts'
-import type { Sql } from '../platform/database.ts'
-import { canceled, readReceipt } from './cancel.ts'
+import { planByKeys, type Sql } from '../platform/database.ts'
+import { canceled, cutShort, readReceipt } from './cancel.ts'
 import { agentHolds, expired, failed, waiting } from './endings.ts'
 import type { Job, Queue } from './queue.ts'
 import { Run } from './run.ts'
 import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import { listSteps, lockTasksWithWork, type LockedTask, type TaskWork } from './task-rows.ts'
+import { lockTasksWithWork, type LockedTask, type TaskWork } from './task-rows.ts'
 
 export interface ClaimOptions {
   sql: Sql
@@ -14,8 +14,10 @@ export interface ClaimOptions {
   count: number
   /** Active tasks of one project at most, over all processes. */
   perProject: number
-  /** Values of an agent's environment variables, for redaction. */
-  secretsOf: (agent_id: string, environment: Buffer | null) => readonly string[]
+  /** Projects whose tasks are taken only where those of all others are not enough. */
+  behind?: readonly number[]
+  /** An agent's environment variables; none where they cannot be read. */
+  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
 }
 
 export interface Claimed {
@@ -33,10 +35,11 @@ export interface Claimed {
  * canceled, its agent is paused, its time is over.
  */
 export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
-  const { sql, queue, worker_id, count, perProject, secretsOf } = options
+  const { sql, queue, worker_id, count, perProject, behind, environmentOf } = options
   return sql.begin(async (tx) => {
-    const jobs = await queue.fetch(tx, count, perProject)
+    const jobs = await queue.fetch(tx, count, perProject, behind)
     if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [] }
+    await planByKeys(tx)
     const tasks = await lockTasksWithWork(
       tx,
       jobs.map(({ task_id }) => task_id),
@@ -56,28 +59,26 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
       tx,
       found.filter(({ task }) => !task).map(({ job }) => job.id),
     )
-    const begun = taken.filter(({ task }) => task.attempt > 0).map(({ task }) => task.id)
-    const steps = begun.length > 0 ? await listSteps(tx, begun) : new Map()
     const runs = taken.map(
       ({ task, change }) =>
         new Run({
           claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
           task,
           work: task.work,
-          steps: steps.get(task.id) ?? [],
           // Null is an answer: a task without a limit is not ended by that of its time in the queue.
           expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
-          secrets: secretsOf(task.agent_id, task.work.environment),
+          environment: environmentOf(task.agent_id, task.work.environment),
         }),
     )
     return { runs, fetched: jobs.length, published, parked: parkedAgents(changes) }
   })
 }
 
-type Workable = LockedTask & { work: TaskWork }
+/** A task with what it is run with. */
+export type Workable = LockedTask & { work: TaskWork }
 
 /** The task of a fetched job, with the attempt fetched; undefined where it no longer names this job. */
-function named(job: Job, task: Workable | undefined): Workable | undefined {
+export function named(job: Job, task: Workable | undefined): Workable | undefined {
   if (!task || task.job_id !== job.id || isFinished(task.status) || job.attempt <= task.job_attempt) return undefined
   // The queue itself gave the job back although its worker had not been found dead: its last resort.
   const crashes = task.status === 'running' && task.worker_id !== null ? task.crashes + 1 : task.crashes
@@ -89,10 +90,11 @@ function isOver({ expires_at, now }: LockedTask): boolean {
 }
 
 /** What becomes of a task that may not run now; undefined where it may. */
-async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
+export async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
   const job = { kind: 'end' } as const
   // Created while its agent was being deleted: to be purged with the rest.
-  if (!task.agent) await tx`insert into removed_agent (agent_id) values (${task.agent_id}) on conflict do nothing`
+  if (!task.agent)
+    await tx`insert into removed_agent (agent_id) values (${task.agent_id}) on conflict (agent_id) do update set purged_at = null`
   if (!task.agent || task.cancel) {
     const request = task.cancel ?? {
       reason: 'The agent was deleted.',
@@ -102,14 +104,28 @@ async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefin
     return { ...canceled(task, request, await readReceipt(tx, task.id)), job }
   }
   if (isOver(task)) return { ...expired(task), task, job }
+  // Before it could be put aside: a task that waits does not fail (task-lifecycle).
+  if (task.crashes >= task.max_attempts) {
+    const died = task.crashes === 1 ? 'A worker' : `${task.crashes} workers`
+    const message = `${died} died while working on this task.`
+    const { events = [], ...end } = failed(task, {
+      code: 'attempts_exhausted',
+      message,
+      retryable: true,
+      step_id: null,
+    })
+    return { ...end, events: [...(await cutShort(tx, task.id)), ...events], task, job }
+  }
   const held = agentHolds(task)
   if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }
-  if (task.crashes < task.max_attempts) return undefined
-  const message = `${task.crashes} workers died while they worked on this task.`
-  return { ...failed(task, { code: 'attempts_exhausted', message, retryable: true, step_id: null }), task, job }
+  // It goes on after a wait, or was sent before its agent had a limit: it gets its slot in turn.
+  const isLimited = task.agent.max_concurrent_tasks !== null
+  if (isLimited && task.slot !== 'held' && task.status !== 'running') return { task, job, slot: 'wanted' }
+  return undefined
 }
 
-function take(task: Workable, worker_id: string): TaskChange {
+/** What becomes of a task that a worker takes: its next attempt, which alone may write from then on. */
+export function take(task: Workable, worker_id: string): TaskChange {
   const { work } = task
   const attempt = task.attempt + 1
   const seconds = work.timeout_seconds ?? work.config.timeout_seconds
@@ -125,7 +141,6 @@ function take(task: Workable, worker_id: string): TaskChange {
     crashes: task.crashes,
     ...limit,
     ...told(task, attempt),
-    ...(first ? { logs: [...told(task, attempt).logs, ...unknownTools(work)] } : {}),
   }
 }
 
@@ -154,11 +169,4 @@ function told(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'eve
       },
     ],
   }
-}
-
-/** Names with no tool behind them are left out (decision D40). */
-function unknownTools({ config }: TaskWork): Required<TaskChange>['logs'] {
-  const tools = config.tools ?? []
-  if (tools.length === 0) return []
-  return [{ level: 'warn', message: `No tool is named ${tools.slice(0, 20).join(', ')}: left out`, context: { tools } }]
 }

@@ -1,9 +1,10 @@
+import { eventAgent } from '#contract/events.ts'
 import { agentMayWork } from '#contract/task-lifecycle.ts'
 import { lastText } from './conversation.ts'
 import type { Decide } from './journal.ts'
 import type { Run } from './run.ts'
 import type { TaskChange } from './task-changes.ts'
-import type { LockedTask, TaskError, TaskOutput, Wait } from './task-rows.ts'
+import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
 
 type Change = ReturnType<Decide>
 
@@ -27,7 +28,7 @@ export function completed(task: LockedTask, run: Run, output: TaskOutput): Chang
         context: { ...spent(run), duration_seconds: duration_seconds(task) },
       },
     ],
-    outbox: [{ type: 'agent.completed', data: { agent: eventAgent(task), task: eventTask(task, 'completed') } }],
+    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), task: eventTask(task, 'completed') } }],
   }
 }
 
@@ -36,7 +37,7 @@ export function failed(task: LockedTask, error: TaskError, run?: Run): Change {
   return ended(task, 'failed', error, run)
 }
 
-/** A task whose time is over: of waiting in the queue, or of running (tasks 4). */
+/** A task whose time is over: of waiting in the queue, or of running. */
 export function expired(task: LockedTask, run?: Run): Change {
   const error =
     task.started_at === null
@@ -73,7 +74,7 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
       { level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } },
     ],
     outbox: [
-      { type: 'agent.failed', data: { agent: eventAgent(task), task: eventTask(task, status), error: told } },
+      { type: 'agent.failed', data: { agent: agentOf(task), task: eventTask(task, status), error: told } },
       {
         type: 'error.occurred',
         data: {
@@ -87,8 +88,13 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
 }
 
 /** Puts a task aside until its agent runs again, or until a moment. */
-export function waiting(task: LockedTask, reason: Wait['reason'], until: Date | undefined): Change {
-  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids: [] }
+export function waiting(
+  task: LockedTask,
+  reason: Wait['reason'],
+  until: Date | undefined,
+  approval_ids: string[] = [],
+): Change {
+  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids }
   return {
     status: 'waiting',
     wait,
@@ -109,15 +115,21 @@ export function joined(first: Change | undefined, next: Change): Change {
   return {
     ...first,
     ...next,
-    steps: [...(first.steps ?? []), ...(next.steps ?? [])],
+    steps: lastOfEach([...(first.steps ?? []), ...(next.steps ?? [])]),
     events: [...(first.events ?? []), ...(next.events ?? [])],
     logs: [...(first.logs ?? []), ...(next.logs ?? [])],
+    approvals: [...(first.approvals ?? []), ...(next.approvals ?? [])],
+    calls: [...(first.calls ?? []), ...(next.calls ?? [])],
   }
 }
 
-/** An agent as events carry it (decision D93). */
-export function eventAgent({ agent_id, project_id, agent }: LockedTask): Record<string, unknown> {
-  return { id: agent_id, name: agent?.name ?? '', project_id: `proj_${project_id}`, status: agent?.status ?? 'stopped' }
+/** A step that failed and is begun again in the same write is one row, as it is after both. */
+function lastOfEach(steps: readonly Step[]): Step[] {
+  return [...new Map(steps.map((step) => [step.index, step])).values()]
+}
+
+function agentOf({ agent_id, project_id, agent }: LockedTask) {
+  return eventAgent({ id: agent_id, name: agent?.name ?? '', project_id, status: agent?.status ?? 'stopped' })
 }
 
 function eventTask(task: LockedTask, status: TaskChange['status']): Record<string, unknown> {

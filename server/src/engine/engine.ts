@@ -1,7 +1,11 @@
+import type { ProjectFeed } from '../events/project-stream-feed.ts'
 import type { Hub } from '../events/streams-hub.ts'
 import type { Sql } from '../platform/database.ts'
 import type { CancelOutcome } from './cancel.ts'
+import type { TaskRow } from './kept-task.ts'
+import type { MessageOutcome, NewMessage } from './messages.ts'
 import type { NewTask } from './new-task.ts'
+import type { Resolution } from './resolve.ts'
 import type { CancelRequest } from './task-rows.ts'
 
 /**
@@ -12,10 +16,19 @@ export interface Engine {
   /** Resolves when tasks can be accepted: the queue's schema stands and signals are listened for. */
   ready: Promise<void>
   isReady(): boolean
+  /** The worker of this process. */
+  worker_id: string
   /** Where streams and waits watch tasks. */
   hub: Hub
+  /** Where streams watch projects. */
+  projects: ProjectFeed
   /** Stores a task, its first event and, where its agent may work, its job. */
   enqueue(tx: Sql, task: NewTask): Promise<void>
+  /**
+   * Does the same in a transaction of its own, which it shares with tasks that are created at the same time, and gives the
+   * task's row. Throws `agent_not_found` where its agent was deleted meanwhile.
+   */
+  create(task: NewTask): Promise<TaskRow>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
   dispatchParked(tx: Sql, agent_id: string): Promise<void>
   /**
@@ -30,6 +43,18 @@ export interface Engine {
   cancelTasks(tx: Sql, agent_id: string): Promise<void>
   /** Cancels one task (tasks 7). */
   cancel(tx: Sql, task_id: string, request: CancelRequest): Promise<CancelOutcome>
+  /**
+   * Answers an approval (tasks 7): the first answer wins. Its task goes on where its agent may work. Throws the problems
+   * `approval_already_resolved` and `validation_error`.
+   */
+  resolveApproval(tx: Sql, approval_id: string, resolution: Resolution): Promise<void>
+  /**
+   * Sends a message to a task that has not ended: the answer to a `request_input` where it waits for one, else it is read
+   * before the next call of the model (tasks 2). `finished` where the task has ended.
+   */
+  sendMessage(tx: Sql, task_id: string, message: NewMessage): Promise<MessageOutcome>
+  /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
+  budgetsChanged(tx: Sql): void
   /** Whether no worker of any process has been seen for 60 s (decision D102). */
   isSilent(): boolean
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */

@@ -7,7 +7,7 @@ import { openBus } from '../events/streams-bus.ts'
 import { openHub } from '../events/streams-hub.ts'
 import { openDatabase, type Database, type Sql } from '../platform/database.ts'
 import { claimTasks } from './claim.ts'
-import { Journal, LeaseLost, type Decide } from './journal.ts'
+import { Journal, LeaseLost, taskStore, type Decide } from './journal.ts'
 import { giveBackTasks } from './leases.ts'
 import { insertTask, type NewTask } from './new-task.ts'
 import { openQueue, type Queue } from './queue.ts'
@@ -49,7 +49,7 @@ describe('the journal', () => {
     return task.id
   }
   const claim = async (worker_id: string, count = 1): Promise<Run[]> => {
-    const { runs } = await claimTasks({ sql, queue, worker_id, count, perProject: 100, secretsOf: () => [] })
+    const { runs } = await claimTasks({ sql, queue, worker_id, count, perProject: 100, environmentOf: () => ({}) })
     for (const run of runs) run.end()
     return runs
   }
@@ -70,7 +70,7 @@ describe('the journal', () => {
 
   it('refuses every write of a worker whose task was given to another', async () => {
     const id = await create()
-    const journal = new Journal({ sql, queue, hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
     const [first] = await claim('worker_a')
     assert.equal(await journal.write(first!.claim, note('a')), true)
 
@@ -93,7 +93,7 @@ describe('the journal', () => {
     assert.ok(slow!.claim.attempt < fast!.claim.attempt)
     const [row] = await sql`select worker_id, crashes from task where id = ${fast!.claim.task_id}`
     assert.deepEqual(row, { worker_id: 'worker_b', crashes: 0 })
-    await new Journal({ sql, queue, hub, onParked }).write(fast!.claim, end)
+    await new Journal({ store: taskStore(sql, queue), hub, onParked }).write(fast!.claim, end)
   })
 
   it('makes a write once whose commit got lost on the way back', async () => {
@@ -108,7 +108,7 @@ describe('the journal', () => {
         return result
       },
     })
-    const journal = new Journal({ sql: lossy, queue, hub, onParked })
+    const journal = new Journal({ store: taskStore(lossy, queue), hub, onParked })
     assert.equal(await journal.write(run!.claim, note('once')), true)
     losses = 1
     assert.equal(await journal.write(run!.claim, end), false)
@@ -124,7 +124,7 @@ describe('the journal', () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
-    const journal = new Journal({ sql, queue, hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
     await Promise.all(
       runs.map(async (run) => {
         for (let i = 0; i < 10; i++) await journal.write(run.claim, note(String(i)))
@@ -147,7 +147,7 @@ describe('the journal', () => {
   it('does not let one impossible write take the others of its group with it', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
-    const journal = new Journal({ sql, queue, hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
     const impossible: Decide = () => ({ events: [{ type: 'usage.updated', data: { text: '\0' } }] })
     const [bad, good] = await Promise.allSettled([
       journal.write(runs[0]!.claim, impossible),
@@ -162,7 +162,7 @@ describe('the journal', () => {
     const id = await create({ agent: lone })
     const [run] = await claim('worker_a')
     await sql`delete from agent where id = ${lone.id}`
-    await assert.rejects(new Journal({ sql, queue, hub, onParked }).write(run!.claim, end), LeaseLost)
+    await assert.rejects(new Journal({ store: taskStore(sql, queue), hub, onParked }).write(run!.claim, end), LeaseLost)
     const [row] = await sql`select status from task where id = ${id}`
     assert.deepEqual(row, { status: 'running' })
   })

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../events/streams-hub.ts'
 import { sqlState, type Sql } from '../platform/database.ts'
+import type { Gate } from './gates.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, parkedAgents, type TaskChange } from './task-changes.ts'
+import { budgetNews, openMoney } from './spending.ts'
+import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
 import { lockTasks, type LockedTask } from './task-rows.ts'
 
 /** A worker's hold on a task: what every one of its writes names, so that one who lost it cannot write. */
@@ -40,27 +42,63 @@ const backoff_ms = { first: 50, most: 2000 }
 const groupMax = 64
 const lanes = 2
 
+/** Tasks under lock, within one transaction. */
+export interface LockedTasks {
+  /** Locks tasks and what they may spend. */
+  lock(ids: readonly string[]): Promise<Map<string, LockedTask>>
+  apply(changes: readonly TaskChange[]): Promise<PublishedEvents[]>
+}
+
+/** Where tasks are kept: all that is done by a function happens at once, or none of it where it throws. */
+export interface TaskStore {
+  begin<T>(work: (tasks: LockedTasks) => Promise<T>): Promise<T>
+}
+
+/** Tasks in PostgreSQL. */
+export function taskStore(sql: Sql, queue: Queue): TaskStore {
+  return {
+    begin: (work) =>
+      sql.begin(
+        (tx) =>
+          work({
+            async lock(ids) {
+              const tasks = await lockTasks(tx, ids)
+              await openMoney(tx, [...tasks.values()])
+              return tasks
+            },
+            apply: (changes) => applyChanges(tx, queue, changes),
+          }),
+        'byKeys',
+      ),
+  }
+}
+
 export interface JournalOptions {
-  sql: Sql
-  queue: Queue
+  store: TaskStore
   hub: Hub
   onParked: (agent_ids: readonly string[]) => void
+  /** Told of gates that have room now: see `freedGates`. */
+  onFreed?: (gates: readonly Gate[]) => void
+  /** Told after writes by which calls gave back what they had reserved, or tasks began to wait for a budget. */
+  onBudgets?: (what: { waits: boolean; roomMade: boolean }) => void
 }
 
 /** The writes of this process's claims, fenced, grouped, and made exactly once each. */
 export class Journal {
-  readonly #sql: Sql
-  readonly #queue: Queue
+  readonly #store: TaskStore
   readonly #hub: Hub
   readonly #onParked: (agent_ids: readonly string[]) => void
+  readonly #onFreed: (gates: readonly Gate[]) => void
+  readonly #onBudgets: NonNullable<JournalOptions['onBudgets']>
   readonly #commits: GroupCommit<Write, boolean>
 
   /** `onParked` is told of agents that tasks were put aside for: see `parkedAgents`. */
-  constructor({ sql, queue, hub, onParked }: JournalOptions) {
-    this.#sql = sql
-    this.#queue = queue
+  constructor({ store, hub, onParked, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
+    this.#store = store
     this.#hub = hub
     this.#onParked = onParked
+    this.#onFreed = onFreed
+    this.#onBudgets = onBudgets
     this.#commits = new GroupCommit((writes) => this.#commit(writes), { lanes, groupMax })
   }
 
@@ -99,12 +137,9 @@ export class Journal {
 
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const results: (boolean | Error)[] = []
-    const { published, parked } = await this.#sql.begin(async (tx) => {
+    const { published, parked, budgets } = await this.#store.begin(async ({ lock, apply }) => {
       results.length = 0
-      const tasks = await lockTasks(
-        tx,
-        writes.map(({ claim }) => claim.task_id),
-      )
+      const tasks = await lock(writes.map(({ claim }) => claim.task_id))
       const changes: TaskChange[] = []
       for (const { claim, position, decide } of writes) {
         const task = tasks.get(claim.task_id)
@@ -119,10 +154,18 @@ export class Journal {
               : task!.worker_id === claim.worker_id,
         )
       }
-      return { published: await applyChanges(tx, this.#queue, changes), parked: parkedAgents(changes) }
+      return {
+        published: await apply(changes),
+        parked: parkedAgents(changes),
+        budgets: budgetNews(changes),
+      }
     })
-    for (const { task_id, events } of published) this.#hub.publish(task_id, events)
+    for (const { task_id, events, freed } of published) {
+      this.#hub.publish(task_id, events)
+      this.#onFreed(freed)
+    }
     this.#onParked(parked)
+    if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
     return results
   }
 }

@@ -1,10 +1,9 @@
 import type { Sql } from '../platform/database.ts'
-import type { PublishedEvents } from './task-changes.ts'
-import { applyChanges } from './task-changes.ts'
+import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
 import type { Queue } from './queue.ts'
-import { lockTasks } from './task-rows.ts'
+import { lockTasks, type LockedTask } from './task-rows.ts'
 
-/** How often a worker says that it lives. */
+/** How often a worker says that it lives: see `heartbeat.ts`. */
 export const heartbeat_ms = 1000
 /**
  * A worker unseen for this long is dead if it does not hold its lock either: its process is gone, PostgreSQL noticed at
@@ -12,8 +11,26 @@ export const heartbeat_ms = 1000
  */
 const silent_seconds = 3
 /** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
-const lease_seconds = 10
+export const lease_seconds = 10
 const batch = 500
+
+/** What is seen of a worker that is not this one. */
+export interface SeenWorker {
+  /** How long ago it said that it lives, by the database's clock; undefined where it has no row. */
+  unseen_seconds: number | undefined
+  holds_lock: boolean
+  /** Of the same instance as a process that is starting. */
+  is_predecessor: boolean
+}
+
+/** Whether a worker is dead: the rule that `listDeadWorkers` asks in SQL, which a test holds to it case by case. */
+export function isDead({
+  unseen_seconds = (silent_seconds + lease_seconds) / 2,
+  holds_lock,
+  is_predecessor,
+}: SeenWorker): boolean {
+  return unseen_seconds > lease_seconds || ((unseen_seconds > silent_seconds || is_predecessor) && !holds_lock)
+}
 
 /** A worker as its row: `instance` is the host and data folder, which tells a predecessor from a neighbour. */
 export interface WorkerIdentity {
@@ -38,17 +55,16 @@ export async function registerWorker(sql: Sql, { id, instance, slots }: WorkerId
     on conflict (id) do update set seen_at = now(), slots = excluded.slots`
 }
 
-/** Says that the worker lives; gives the slots of all that do, and whether this one's row was still there. */
-export async function heartbeat(sql: Sql, id: string): Promise<{ registered: boolean; slots: number }> {
+/** The slots of all workers that live, and whether this one's row is still there. */
+export async function readWorkers(sql: Sql, id: string): Promise<{ registered: boolean; slots: number }> {
   const [row] = await sql<{ registered: boolean; slots: number }>`
-    with me as (update worker set seen_at = now() where id = ${id} returning id)
-    select exists (select from me) as registered,
+    select exists (select from worker where id = ${id}) as registered,
       (select coalesce(sum(slots), 0) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as slots`
   return row!
 }
 
 /**
- * Workers that are dead. While this process is `starting`, its predecessor is told by its missing lock alone, so that
+ * Workers that are dead, those among them that hold tasks without having a row. While this process is `starting`, its predecessor is told by its missing lock alone, so that
  * its tasks go on at once; a sibling that shares its folder holds one.
  */
 export async function listDeadWorkers(
@@ -57,10 +73,16 @@ export async function listDeadWorkers(
   { starting }: { starting: boolean },
 ): Promise<string[]> {
   const rows = await sql<{ id: string }>`
-    select w.id from worker w
+    select w.id from (
+      select id, instance, seen_at from worker
+      union all
+      -- Buried while it was frozen, it came back and took these, and was gone before it had a row again.
+      select distinct t.worker_id, null, null::timestamptz from task t
+      where t.status = 'running' and t.worker_id is not null and not exists (select from worker where id = t.worker_id)
+    ) w
     where w.id <> ${me.id} and (
       w.seen_at < now() - make_interval(secs => ${lease_seconds})
-      or ((w.seen_at < now() - make_interval(secs => ${silent_seconds}) or (${starting}::boolean and w.instance = ${me.instance}))
+      or ((w.seen_at is null or w.seen_at < now() - make_interval(secs => ${silent_seconds}) or (${starting}::boolean and w.instance = ${me.instance}))
         and not exists (
           select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
             and l.database = (select oid from pg_database where datname = current_database())
@@ -81,6 +103,11 @@ export async function buryWorker(sql: Sql, queue: Queue, worker_id: string): Pro
   }
   await sql`delete from worker w where id = ${worker_id} and not exists (select from task where worker_id = ${worker_id} and status = 'running')`
   return given
+}
+
+/** What becomes of a task that its worker no longer works on: any worker may take it, and one more has died of it. */
+export function givenBack(task: LockedTask, { crashed }: { crashed: boolean }): TaskChange {
+  return { task, crashes: task.crashes + (crashed ? 1 : 0), job: { kind: 'back' } }
 }
 
 /** Gives back tasks that a worker holds by their rows, but for those in `except`. */
@@ -105,11 +132,7 @@ export async function giveBackTasks(
     const published = await applyChanges(
       tx,
       queue,
-      theirs.map((task) => ({
-        task,
-        crashes: task.crashes + (crashed ? 1 : 0),
-        job: { kind: 'back' as const },
-      })),
+      theirs.map((task) => givenBack(task, { crashed })),
     )
     return { count: held.length, published }
   })

@@ -1,13 +1,28 @@
 import type { Hub } from '../events/streams-hub.ts'
-import { redact } from '../events/agent-log.ts'
 import { newId } from '../platform/ids.ts'
-import { cleanText, cleanValue } from './clean-text.ts'
-import { conversation, type ModelCallOutput } from './conversation.ts'
+import { noSpan } from '../platform/tracing.ts'
+import { cleanText } from './clean-text.ts'
+import { conversation } from './conversation.ts'
+import { joined } from './endings.ts'
 import type { Decide } from './journal.ts'
-import { ModelError, type Model, type ModelAnswer, type ModelToolCall } from './models/model.ts'
+import {
+  answered,
+  asModelError,
+  interrupted,
+  messageId,
+  modelCall_ms,
+  outputBytesMax,
+  providerFailed,
+  type CallResult,
+} from './model-call-result.ts'
+import type { Cooldown } from './models/cooldown.ts'
+import type { Model, ModelError, ModelTool } from './models/model.ts'
+import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
-import type { Step } from './task-rows.ts'
-import { addCall } from './task-usage.ts'
+import { beginChatSpan, noteAnswer } from './spans.ts'
+import type { AgentConfig, Step } from './task-rows.ts'
+import { policyOf } from './tool-policy.ts'
+import { orAborted } from './tool-run.ts'
 
 type Change = ReturnType<Decide>
 
@@ -16,22 +31,21 @@ export interface ModelSource {
   resolve(name: string): { model: Model; name: string }
 }
 
-/** One call takes this long at most, whatever the provider's own limits are. */
-export const modelCall_ms = 600_000
-/** However long a provider asks to wait, it is asked again after a day. */
-const retryAfterMax_seconds = 86_400
-/** Text of one answer. */
-export const outputBytesMax = 1_048_576
-/** A call is begun so often at most before the task fails. */
-export const modelFailuresMax = 5
-/** Waits between tries where the provider says nothing: doubled each time, up to a bound, and spread by chance. */
-const backoff_seconds = { first: 0.5, most: 30 }
+/** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
+export function resolvedName(models: ModelSource, name: string): string | undefined {
+  try {
+    const resolved = models.resolve(name)
+    return `${resolved.model.provider}/${resolved.name}`
+  } catch {
+    return undefined
+  }
+}
 
-/** How a call ended: what it leaves for the journal, and how long to wait before it is tried again. */
-export type CallResult =
-  | { outcome: 'answered'; change: Change }
-  | { outcome: 'interrupted'; change: Change }
-  | { outcome: 'failed'; change: Change; error: ModelError; retry_after_seconds: number | undefined }
+/** Where a provider said when it wants to be asked again, all other calls of that model know it from now on. */
+export function noteCooldown(cooldown: Cooldown, model: string | undefined, { code, retry_after }: ModelError): void {
+  const isBusy = code === 'provider_rate_limited' || code === 'provider_unavailable'
+  if (model !== undefined && isBusy && retry_after !== undefined) cooldown.note(model, retry_after)
+}
 
 /** The intent of a model call: the step as it is committed before the call. A repeated call keeps its place. */
 export function beginModelCall(run: Run): Step {
@@ -48,8 +62,8 @@ export function beginModelCall(run: Run): Step {
     status: 'started',
     attempt: (again?.attempt ?? 0) + 1,
     failures: again?.failures ?? 0,
-    name: run.work.config.model,
-    input: { messages: conversation(run.work.input, done).length, message_id: newId('msg') },
+    name: again?.name ?? currentModel(run),
+    input: { messages: conversation({ ...run, input: run.work.input, steps: done }).length, message_id: newId('msg') },
     output: null,
     error: null,
     model: null,
@@ -62,8 +76,12 @@ export function discardedMessage(step: Step | undefined): string | undefined {
   return step?.type === 'model_call' && step.status === 'started' ? messageId(step) : undefined
 }
 
-function messageId(step: Step): string {
-  return (step.input as { message_id: string }).message_id
+interface CallContext {
+  models: ModelSource
+  prices: Prices
+  hub: Hub
+  random: () => number
+  signal: AbortSignal
 }
 
 /**
@@ -73,24 +91,26 @@ function messageId(step: Step): string {
 export async function callModel(
   run: Run,
   step: Step,
-  { models, hub, random, signal }: { models: ModelSource; hub: Hub; random: () => number; signal: AbortSignal },
+  { models, prices, hub, random, signal }: CallContext,
 ): Promise<CallResult> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
   let bytes = 0
   run.unfinished = ''
   run.message_id = messageId(step)
+  let span = noSpan
   try {
     const { config, input } = run.work
-    const { model, name } = models.resolve(config.model)
+    const { model, name } = models.resolve(step.name)
+    span = beginChatSpan(run, step, { provider: model.provider, model: name })
     const aborted = AbortSignal.any([signal, limit.signal])
     const call = model.call({
       model: name,
       system_prompt: config.system_prompt,
-      messages: conversation(input, run.steps.slice(0, step.index)),
-      tools: [],
+      messages: conversation({ ...run, input, steps: run.steps.slice(0, step.index) }),
+      tools: offered(run),
       temperature: config.temperature,
-      max_tokens: config.max_tokens,
+      max_tokens: run.max_output_tokens ?? config.max_tokens,
       signal: aborted,
       attempt: step.failures + 1,
       on_delta: (text) => {
@@ -101,178 +121,69 @@ export async function callModel(
         run.unfinished += clean
         hub.delta(run.claim.task_id, messageId(step), clean)
       },
+      // Its size is bounded with the whole answer's by the model; it is not kept.
+      on_reasoning: (text) =>
+        void (aborted.aborted || hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))),
     })
     const answer = await orAborted(call, aborted)
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
-    return { outcome: 'answered', change: answered(run, step, answer, model.provider) }
+    noteAnswer(span, answer)
+    span.end()
+    const asked = `${model.provider}/${name}`
+    return { outcome: 'answered', change: answered(run, step, answer, { provider: model.provider, asked, prices }) }
   } catch (thrown) {
-    if (signal.aborted) return { outcome: 'interrupted', change: interrupted(run, step, thrown) }
-    return providerFailed(run, step, asModelError(thrown), random)
+    const error = signal.aborted ? undefined : asModelError(thrown)
+    span.end(error?.code ?? 'aborted')
+    if (!error) return { outcome: 'interrupted', change: interrupted(run, step, thrown) }
+    return providerFailed(run, step, error, random)
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** A model that does not listen to the signal must not hold its task, or the process that stops. */
-function orAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
+/** The tools that the model is told of: what a policy denies it need not know. */
+export function offered({ toolset, work }: Run): ModelTool[] {
+  return [...toolset.tools.values()].filter(({ name }) => policyOf(work.config, name) !== 'deny')
 }
 
-function answered(run: Run, step: Step, answer: ModelAnswer, provider: string): Change {
-  const { input_tokens, output_tokens, cached_tokens } = answer.usage
-  const model = `${provider}/${answer.model}`
-  const output: ModelCallOutput = {
-    message_id: messageId(step),
-    text: cleanText(answer.text),
-    tool_calls: answer.tool_calls.map((call) => cleanValue(call) as ModelToolCall),
-    finish_reason: answer.finish_reason,
-  }
-  const done: Step = {
-    ...step,
-    status: 'completed',
-    output,
-    error: null,
-    model,
-    usage: { input_tokens, output_tokens, cached_tokens, cost_usd: null },
-  }
-  run.steps[step.index] = done
-  run.unfinished = ''
-  run.usage = addCall(run.usage, model, answer.usage)
-  const events: Change['events'] = [
-    {
-      type: 'step.completed',
-      data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage },
-    },
-    {
-      type: 'message.completed',
-      data: {
-        message_id: output.message_id,
-        step_id: step.id,
-        role: 'assistant',
-        content: output.text,
-        tool_calls: output.tool_calls,
-      },
-    },
-    { type: 'usage.updated', data: { usage: run.usage } },
-  ]
-  return {
-    steps: [done],
-    events,
-    usage: run.usage,
-    crashes: 0,
-    consumed: {
-      model_calls: 1,
-      input_tokens,
-      output_tokens,
-      network_in: answer.network.bytes_in,
-      network_out: answer.network.bytes_out,
-    },
-  }
+/** The model that answers now: the one that took over last, as long as the configuration still names it. */
+function currentModel({ steps, work: { config } }: Run): string {
+  const last = steps.findLast(({ type }) => type === 'model_call')?.name
+  return last !== undefined && chainOf(config).includes(last) ? last : config.model
 }
 
-function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => number): CallResult {
-  const message = cleanText(redact(thrown.message, run.secrets)).slice(0, 2000)
-  const error = new ModelError(thrown.code, message, {
-    retryable: thrown.retryable,
-    retry_after: thrown.retry_after,
-    cause: thrown,
-    network: thrown.network,
-  })
-  const failures = step.failures + 1
-  const again = thrown.retryable && failures < modelFailuresMax
-  const retry_after_seconds = again
-    ? Math.min(thrown.retry_after ?? backoff(failures, random), retryAfterMax_seconds)
-    : undefined
-  const facts = { code: error.code, message, retryable: thrown.retryable }
-  const change = unfinished(run, { ...step, failures }, facts, {
-    will_retry: again,
-    ...(again ? { retry_after_seconds } : {}),
-  })
-  const { bytes_in, bytes_out } = thrown.network
-  return {
-    outcome: 'failed',
-    error,
-    retry_after_seconds,
-    change: {
-      ...change,
-      consumed: { model_calls: 1, network_in: bytes_in, network_out: bytes_out },
-      logs: again
-        ? [
-            {
-              level: 'warn',
-              message: `Model call failed, trying again: ${message}`,
-              context: { code: error.code, failures, retry_after_seconds, model: step.name },
-            },
-          ]
-        : [],
-    },
-  }
+/** Each model once: one that is named again would take over from itself for ever. */
+function chainOf({ model, fallback_models = [] }: AgentConfig): string[] {
+  return [...new Set([model, ...fallback_models])]
 }
 
-function interrupted(run: Run, step: Step, thrown: unknown): Change {
-  const reason = thrown instanceof Interrupted ? thrown.reason : 'agent'
-  const kept = run.unfinished
-  const change = unfinished(
-    run,
-    step,
-    { code: 'aborted', message: 'The call was aborted.', retryable: true },
-    { reason, will_retry: true },
-  )
-  // A task that is canceled or out of time keeps what there is of an answer.
-  run.unfinished = kept
-  return change
-}
-
-/** What every call leaves that gave no answer: its step failed, and the text streamed so far is void. */
-function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, more: Record<string, unknown>): Change {
-  const done: Step = { ...step, status: 'failed', error }
-  run.steps[step.index] = done
-  const discarded: Change['events'] =
-    run.unfinished === ''
-      ? []
-      : [{ type: 'message.discarded', data: { message_id: messageId(step), step_id: step.id } }]
-  run.unfinished = ''
-  return {
-    steps: [done],
+/**
+ * After a model has failed for good: the next of `fallback_models` takes over the same step, and what tools gave so far
+ * stays. Undefined where there is none.
+ */
+export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'failed' }>): Change | undefined {
+  const step = run.steps.at(-1)!
+  const chain = chainOf(run.work.config)
+  const next = chain[chain.indexOf(step.name) + 1]
+  if (next === undefined) return undefined
+  const { code, message } = result.error
+  const taken: Step = { ...step, name: next, failures: 0 }
+  run.steps[step.index] = taken
+  return joined(result.change, {
+    // The task may be put aside before the call is begun.
+    steps: [taken],
     events: [
-      ...discarded,
       {
-        type: 'step.failed',
-        data: { step_id: step.id, index: step.index, type: step.type, name: step.name, error, ...more },
+        type: 'model.fallback',
+        data: { step_id: step.id, index: step.index, from: step.name, to: next, error: { code, message } },
       },
     ],
-  }
-}
-
-/** Seconds before try `failures` + 1: exponential, half of it by chance, so that tasks do not come back together. */
-export function backoff(failures: number, random: () => number): number {
-  const whole = Math.min(backoff_seconds.most, backoff_seconds.first * 2 ** (failures - 1))
-  return whole / 2 + (whole / 2) * random()
-}
-
-function asModelError(thrown: unknown): ModelError {
-  if (thrown instanceof ModelError) return thrown
-  if (thrown instanceof Interrupted && thrown.reason === 'call_timeout') {
-    return new ModelError('provider_timeout', `The model did not finish within ${modelCall_ms / 1000} s.`, {
-      retryable: true,
-      cause: thrown,
-    })
-  }
-  if (thrown instanceof Interrupted) {
-    return new ModelError('provider_bad_answer', `The model's answer exceeds ${outputBytesMax} bytes.`, {
-      retryable: false,
-      cause: thrown,
-    })
-  }
-  // A mistake of ours in a provider's adapter: it must not be repeated five times and then look like an outage.
-  return new ModelError(
-    'provider_bad_answer',
-    `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
-    { retryable: false, cause: thrown },
-  )
+    logs: [
+      {
+        level: 'warn',
+        message: `Model ${step.name} failed; ${next} takes over: ${message}`,
+        context: { code, from: step.name, to: next },
+      },
+    ],
+  })
 }

@@ -36,9 +36,12 @@ export interface Queue {
   send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
   /**
    * Fetches at most `count` jobs, by priority and age, and marks them active. `perProject` bounds how many jobs of one
-   * project are active at once, over all processes: fairness behind somebody's backlog.
+   * project are active at once, over all processes: fairness behind somebody's backlog. Jobs of the projects in `behind`
+   * are only fetched where those of all others are not enough.
    */
-  fetch(tx: Sql, count: number, perProject: number): Promise<Job[]>
+  fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
+  /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
+  countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
   /** Ends jobs. One that was fetched again meanwhile is left alone. */
   remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
   /** Ends jobs whatever their attempt: those whose task no longer names them. */
@@ -86,16 +89,24 @@ export function openQueue({ database, log }: { database: Database; log: Logger }
       }))
       await boss.insert(name, inserts, { db: prepared(tx) })
     },
-    async fetch(tx, count, perProject) {
+    async fetch(tx, count, perProject, behind = []) {
       await ready
-      // The number is part of the statement's text: powers of two keep the prepared statements few.
-      const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
-      const jobs = await boss.fetch<{ task_id: string }>(name, {
-        db: prepared(tx),
-        batchSize,
-        groupConcurrency: perProject,
-      })
-      return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
+      const ignoreGroups = behind.length > 0 ? behind.map(String) : null
+      const first = await fetchJobs(boss, tx, { count, groupConcurrency: perProject, ignoreGroups })
+      const left = count - first.length
+      if (ignoreGroups === null || left <= 0) return first
+      return [
+        ...first,
+        ...(await fetchJobs(boss, tx, { count: left, groupConcurrency: perProject, ignoreGroups: null })),
+      ]
+    },
+    async countWaiting(sql, atLeast, project_ids) {
+      await ready
+      const rows = await sql.run<{ project_id: number; n: number }>(sql.fragment`
+        select group_id::bigint as project_id, count(*) as n from pgboss.job
+        where name = ${name} and state < 'active' and group_id is not null
+        group by group_id having count(*) >= ${atLeast} or group_id = any(${project_ids.map(String)})`)
+      return new Map(rows.map(({ project_id, n }) => [project_id, n]))
     },
     async remove(tx, jobs) {
       if (jobs.length === 0) return
@@ -131,6 +142,18 @@ async function start(boss: PgBoss): Promise<void> {
     expireInSeconds: expire_seconds,
     retentionSeconds: retention_seconds,
   })
+}
+
+async function fetchJobs(
+  boss: PgBoss,
+  tx: Sql,
+  options: { count: number; groupConcurrency: number; ignoreGroups: string[] | null },
+): Promise<Job[]> {
+  const { count, ...rest } = options
+  // The number is part of the statement's text: powers of two keep the prepared statements few.
+  const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
+  const jobs = await boss.fetch<{ task_id: string }>(name, { db: prepared(tx), batchSize, ...rest })
+  return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
 }
 
 /** A transaction of ours as pg-boss sees it. Its statements are named like ours, so PostgreSQL prepares them once. */

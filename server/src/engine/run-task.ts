@@ -1,146 +1,305 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../events/streams-hub.ts'
-import { newId } from '../platform/ids.ts'
-import { canceled, type CancelReceipt } from './cancel.ts'
-import { lastText, type ModelCallOutput } from './conversation.ts'
-import { agentHolds, completed, expired, failed, joined, waiting } from './endings.ts'
+import { askRoom, outOfCalls } from './budget-guard.ts'
+import { callsOf, inputOf, type OpenCall } from './call-states.ts'
+import { conversationLength, conversationMax, type ModelCallOutput } from './conversation.ts'
+import { completed, failed, joined, waiting } from './endings.ts'
+import { coolingDown, kept, outOfTokens, waitForCooldown, type GuardContext } from './guard.ts'
 import type { Decide, Journal } from './journal.ts'
-import { beginModelCall, callModel, discardedMessage, type CallResult, type ModelSource } from './model-call.ts'
-import type { ModelToolCall } from './models/model.ts'
+import {
+  beginModelCall,
+  callModel,
+  discardedMessage,
+  fallBack,
+  noteCooldown,
+  resolvedName,
+  type ModelSource,
+} from './model-call.ts'
+import type { CallResult } from './model-call-result.ts'
+import type { Prices } from './prices.ts'
 import type { Run } from './run.ts'
-import type { LockedTask, Step, TaskError } from './task-rows.ts'
+import type { LockedTask, Step, TaskError, Wait } from './task-rows.ts'
+import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
+import { policyOf } from './tool-policy.ts'
+import { runCalls } from './tool-run.ts'
 
 type Change = ReturnType<Decide>
 
 /** What running tasks needs; the same for all of a process. */
-export interface RunContext {
+export interface RunContext extends GuardContext {
   journal: Journal
   models: ModelSource
+  prices: Prices
   hub: Hub
-  /** Model tokens a credential may use an hour (decision D90). */
-  tokens_per_hour: number
-  /** 0 to 1. */
-  random: () => number
-  /** Whether the process stops: no further step begins. */
-  isClosing: () => boolean
+  /** Reads the journal and the messages of a run anew, after others have written to them. */
+  reload: (run: Run) => Promise<void>
 }
 
 /** Waits up to this long keep the worker's slot; for longer ones the task is put aside. */
 const heldWait_seconds = 2
-/** A task is given back at a step's boundary after this long: others get their turn, and no lease grows old. */
-const claim_ms = 3_600_000
 
 /**
- * Takes turns of model and tools until the task has ended or is put aside. Every turn is two writes: the intent before
- * the call and the result after it, the latter joined with the intent of the next or with the end. Throws `LeaseLost`
- * when the task went to somebody else. Gives the error that the task failed with, if it did.
+ * Takes turns of model and tools until the task has ended or is put aside. What comes next is read off the journal, so a
+ * task that another worker began goes on in the same way. Every turn is two writes: the intent before the call and the
+ * result after it, the latter joined with the intent of the next or with the end. Throws `LeaseLost` when the task went
+ * to somebody else. Gives the error that the task failed with, if it did.
  */
 export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
   let pending = resumed(run)
   for (;;) {
-    const end = nextEnd(run)
-    if (end) {
-      await context.journal.write(run.claim, (task) => joined(pending, end.change(task)))
-      return end.error
-    }
-    const signal = run.nextSignal()
-    const step = beginModelCall(run)
-    if (!(await context.journal.write(run.claim, (task) => joined(pending, begin(run, context, task, step)))))
-      return undefined
-    run.steps[step.index] = step
-    const result = await callModel(run, step, { ...context, signal })
-    pending = result.change
-    if (result.outcome === 'answered') pending = joined(pending, refuseTools(run))
-    if (result.outcome !== 'failed') continue
-    const { retry_after_seconds } = result
-    if (retry_after_seconds === undefined) return fail(run, context, result)
-    if (!(await waitToRetry(run, context, pending, retry_after_seconds, signal))) return undefined
-    pending = undefined
+    const turn = await takeTurn(run, context, pending)
+    if (turn.next === 'over') return turn.error
+    pending = turn.pending
   }
+}
+
+/** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
+type Turn = { next: 'over'; error?: TaskError | undefined } | { next: 'turn'; pending: Change | undefined }
+
+const over = (error?: TaskError): Turn => ({ next: 'over', error })
+
+async function takeTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const open = callsOf(run.steps).filter(({ at }) => at.state !== 'done')
+  const failure = tooManySteps(run, open) ?? tooLong(run, open)
+  if (failure) {
+    await context.journal.write(run.claim, (task) => joined(pending, failed(task, failure, run)))
+    return over(failure)
+  }
+  if (open.length > 0) return toolTurn(run, context, pending)
+  return isAnswered(run) ? finish(run, context, pending) : modelTurn(run, context, pending)
 }
 
 /** What an earlier attempt left unfinished: a message that its watchers should forget. */
 function resumed(run: Run): Change | undefined {
+  const { missing } = run.toolset
+  const logs: Change['logs'] =
+    missing.length > 0 && run.claim.attempt === 1
+      ? [
+          {
+            level: 'warn',
+            message: `Tools left out: ${missing
+              .slice(0, 20)
+              .map(({ name, reason }) => `${name} (${reason})`)
+              .join(', ')}`,
+            context: { tools: missing.slice(0, 128) },
+          },
+        ]
+      : []
   const last = run.steps.at(-1)
   const message_id = discardedMessage(last)
-  return message_id && last
-    ? { events: [{ type: 'message.discarded', data: { message_id, step_id: last.id } }] }
-    : undefined
+  return {
+    logs,
+    secrets: run.secrets,
+    events: message_id && last ? [{ type: 'message.discarded', data: { message_id, step_id: last.id } }] : [],
+  }
 }
 
-/** The end that the journal leads to; undefined while there is a next step. */
-function nextEnd(run: Run): { change: Decide; error?: TaskError } | undefined {
-  if (run.expired) return { change: (task) => expired(task, run) }
-  const last = run.steps.at(-1)
-  if (last?.type === 'model_call' && last.status === 'completed') {
-    const { text } = last.output as ModelCallOutput
-    return { change: (task) => completed(task, run, { content: text, data: null }) }
-  }
-  const repeats = last?.type === 'model_call'
-  if (run.steps.length < run.stepsMax || repeats) return undefined
-  const error = {
+/**
+ * Steps that a task may take at most, counting calls that the model has just asked for. One that a person is asked about
+ * takes two: nobody is asked for leave to make a call that could not be made.
+ */
+function tooManySteps(run: Run, open: readonly OpenCall[]): TaskError | undefined {
+  const toCome = open.reduce((sum, one) => sum + stepsToCome(run, one), 0)
+  const asksModel = open.length === 0 && !isAnswered(run) && nextModelCall(run) === run.steps.length
+  if (run.steps.length + toCome + (asksModel ? 1 : 0) <= run.stepsMax) return undefined
+  return {
     code: 'max_steps_reached',
     message: `The task took ${run.stepsMax} steps without coming to an end.`,
     retryable: false,
-    step_id: last?.id ?? null,
+    step_id: run.steps.at(-1)?.id ?? null,
   }
-  return { change: (task) => failed(task, error, run), error }
 }
 
-/** Begins a step, unless something keeps the task from it: seen under its lock, so it is true at this moment. */
-function begin(run: Run, context: RunContext, task: LockedTask, step: Step): Change {
-  const kept = { secrets: run.secrets }
-  if (task.cancel)
-    return {
-      ...kept,
-      usage: run.usage,
-      ...withoutTask(canceled({ ...task, usage: run.usage }, task.cancel, receiptOf(run.steps))),
-      output: partialOutput(run),
-      job: { kind: 'end' },
-    }
-  if (task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now))
-    return { ...kept, ...expired(task, run) }
-  const held = agentHolds(task)
-  if (held) return { ...kept, ...waiting(task, held, undefined) }
-  if (context.isClosing() || performance.now() - run.claimed_at > claim_ms) return { ...kept, job: { kind: 'back' } }
-  if (task.tokens_used >= context.tokens_per_hour) return { ...kept, ...waitForTokens(task, context) }
-  const { index, id, type, name, attempt } = step
+/** Before a call of the model: whether there is more to read than a process can hold for each of its tasks. */
+function tooLong(run: Run, open: readonly OpenCall[]): TaskError | undefined {
+  if (open.length > 0 || isAnswered(run)) return undefined
+  if (conversationLength({ ...run, input: run.work.input }) <= conversationMax) return undefined
   return {
-    ...kept,
+    code: 'conversation_too_long',
+    message: `The conversation has more than ${conversationMax} characters.`,
+    retryable: false,
+    step_id: run.steps.at(-1)?.id ?? null,
+  }
+}
+
+function stepsToCome({ work }: Run, { call, at }: OpenCall): number {
+  if (at.state === 'fresh') return policyOf(work.config, call.name) === 'ask' ? 2 : 1
+  return at.state === 'asked' || at.state === 'approved' ? 1 : 0
+}
+
+/** The index of the next model call: a repeated one keeps its place. */
+function nextModelCall({ steps }: Run): number {
+  const last = steps.at(-1)
+  return last?.type === 'model_call' && last.status !== 'completed' ? last.index : steps.length
+}
+
+/** Whether the model has answered without asking for anything, and nothing has come since. */
+function isAnswered({ steps, messages }: Run): boolean {
+  const last = steps.at(-1)
+  if (last?.type !== 'model_call' || last.status !== 'completed') return false
+  const { tool_calls } = last.output as ModelCallOutput
+  return tool_calls.length === 0 && !messages.some(({ before_step }) => before_step > last.index)
+}
+
+async function finish(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const { text } = run.steps.at(-1)!.output as ModelCallOutput
+  let reads = false
+  const holds = await context.journal.write(run.claim, (task) => {
+    reads = task.unseen > 0
+    if (run.expired) return joined(pending, kept(run, task, context)!)
+    // Somebody wrote to it just now: the answer is not the last one.
+    return joined(pending, reads ? read(run) : completed(task, run, { content: text, data: null }))
+  })
+  if (!holds || !reads) return over()
+  await context.reload(run)
+  return { next: 'turn', pending: undefined }
+}
+
+/** What others wrote is read now; the conversation has it before the next call of the model. */
+function read(run: Run): Change {
+  return { read: { before_step: nextModelCall(run) } }
+}
+
+async function modelTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const { model: signal } = run.nextSignals()
+  const step = beginModelCall(run)
+  const model = resolvedName(context.models, step.name)
+  let reads = false
+  let failure = undefined as TaskError | undefined
+  const holds = await context.journal.write(run.claim, (task) => {
+    reads = task.unseen > 0
+    failure = undefined
+    const held = kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
+    if (held) return joined(pending, { secrets: run.secrets, ...held })
+    if (reads) return joined(pending, read(run))
+    const room = askRoom(run, task, step, { ...context, ended: pending?.calls ?? [] })
+    if (room.begins) {
+      run.max_output_tokens = room.max_output_tokens
+      return joined(pending, { ...begun(run, step), hold: room.hold })
+    }
+    failure = room.error
+    return joined(pending, { secrets: run.secrets, ...room.change })
+  })
+  if (!holds) return over(failure)
+  if (reads) {
+    await context.reload(run)
+    return { next: 'turn', pending: undefined }
+  }
+  run.steps[step.index] = step
+  // Not before the write: it has results that a crash would lose.
+  await waitForCooldown(model, context, signal)
+  const result = await callModel(run, step, { ...context, signal })
+  if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
+  noteCooldown(context.cooldown, model, result.error)
+  const { retry_after_seconds } = result
+  if (retry_after_seconds !== undefined) {
+    const goesOn = await waitToRetry(run, context, result.change, retry_after_seconds, signal)
+    return goesOn ? { next: 'turn', pending: undefined } : over()
+  }
+  const change = fallBack(run, result)
+  return change ? { next: 'turn', pending: change } : over(await fail(run, context, result))
+}
+
+function begun(run: Run, step: Step): Change {
+  const { id, index, type, name, attempt } = step
+  return {
+    secrets: run.secrets,
     steps: [step],
     events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt } }],
   }
 }
 
-function waitForTokens(task: LockedTask, { random, tokens_per_hour }: RunContext): Change {
-  const hour_ms = 3_600_000
-  // Spread over the first seconds of the hour, so that not all come back in the same moment.
-  const next = new Date((Math.floor(Date.parse(task.now) / hour_ms) + 1) * hour_ms + Math.floor(random() * 5000))
-  return {
-    ...waiting(task, 'budget', next),
-    logs: [
-      {
-        level: 'warn',
-        message: `Waiting for the next hour: the credential has used its ${tokens_per_hour} model tokens`,
-        context: { tokens_used: task.tokens_used, until: next.toISOString() },
-      },
-    ],
+/** Makes the calls of the last answer that can be made, or puts the task aside until one can. */
+async function toolTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const complaints = await checkCalls(run)
+  const { tools: signal, model: hold } = run.nextSignals()
+  let reads = false
+  let calls: PlannedCall[] = []
+  let steps: Step[] = []
+  const holds = await context.journal.write(run.claim, (task) => {
+    calls = []
+    steps = []
+    reads = task.unseen > 0
+    // The receipt tells what people said became of a call.
+    if (task.cancel && reads) return joined(pending, read(run))
+    const held = kept(run, task, context)
+    if (held) return joined(pending, held)
+    if (reads) return joined(pending, read(run))
+    const plan = planCalls(run, task, complaints)
+    calls = plan.calls
+    steps = plan.steps
+    const usage = withCalls(run, plan.steps)
+    const more = { steps: usage.steps - run.usage.steps, tool_calls: usage.tool_calls - run.usage.tool_calls }
+    const tooMany = outOfCalls(task, run.usage, more)
+    if (tooMany) {
+      calls = []
+      steps = []
+      return joined(pending, { secrets: run.secrets, ...tooMany })
+    }
+    const change = joined(pending, { secrets: run.secrets, usage, ...planned(plan) })
+    return calls.length > 0 || isSettled(merged(run.steps, steps)) ? change : joined(change, parked(run, task, steps))
+  })
+  if (!holds) return over()
+  run.steps = merged(run.steps, steps)
+  run.usage = withCalls(run, steps)
+  if (reads) {
+    await context.reload(run)
+    return { next: 'turn', pending: undefined }
   }
+  const write = (change: Change): Promise<boolean> => context.journal.write(run.claim, () => change)
+  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write }) }
+}
+
+function merged(before: readonly Step[], steps: readonly Step[]): Step[] {
+  const all = [...before]
+  for (const step of steps) all[step.index] = step
+  return all
+}
+
+/** A task's usage with the calls of a plan: those that are made, again or for the first time, and those refused. */
+function withCalls({ usage }: Run, steps: readonly Step[]): Run['usage'] {
+  const calls = steps.filter(({ type, status }) => type !== 'approval' && (status === 'started' || status === 'failed'))
+  return { ...usage, steps: usage.steps + calls.length, tool_calls: usage.tool_calls + calls.length }
+}
+
+function isSettled(steps: readonly Step[]): boolean {
+  return callsOf(steps).every(({ at }) => at.state === 'done')
+}
+
+/** Every call that is left waits: for people, for a message, for a moment. */
+function parked(run: Run, task: LockedTask, steps: readonly Step[]): Change {
+  const open = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
+  const approvals = open.flatMap(({ state, step }) => {
+    const { approval_id } = inputOf(step)
+    return (state === 'asked' || state === 'unknown') && approval_id !== undefined ? [approval_id] : []
+  })
+  const moments = open.flatMap(({ step }) => inputOf(step).until ?? [])
+  const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
+  return waiting(task, reasonOf(open), until, approvals)
+}
+
+/** What a task waits for first of all: a person who knows what became of a call, leave for one, a message, a moment. */
+function reasonOf(open: readonly { state: string; step: Step }[]): Wait['reason'] {
+  if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
+  if (open.some(({ state }) => state === 'asked')) return 'approval'
+  return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
 }
 
 /** Writes the failure, and waits for the next try: a moment in this slot, or for longer without one. False: put aside. */
 async function waitToRetry(
   run: Run,
-  { journal, random }: RunContext,
+  context: RunContext,
   failure: Change,
   seconds: number,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { journal, random } = context
   const short = seconds <= heldWait_seconds
   const holds = await journal.write(run.claim, (task) => {
     if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
     const until = new Date(Date.parse(task.now) + seconds * 1000 * (1 + random() / 10))
-    return joined(failure, waiting(task, 'provider', until))
+    // Whoever cancels it now counts on its worker: nobody would look at a task that is put aside.
+    return joined(failure, kept(run, task, context) ?? waiting(task, 'provider', until))
   })
   if (!holds) return false
   // An interruption ends the wait; what it means is seen when the next step begins.
@@ -157,69 +316,4 @@ async function fail(
   const error: TaskError = { code, message, retryable, step_id: run.steps.at(-1)?.id ?? null }
   await journal.write(run.claim, (task) => joined(result.change, { ...failed(task, error, run), secrets: run.secrets }))
   return error
-}
-
-/**
- * Answers the tool calls of the last model call: none of the names has a tool behind it, which the model reads as the
- * result of its call (tasks 5).
- */
-function refuseTools(run: Run): Change {
-  // The step that was just answered.
-  const { tool_calls } = run.steps.at(-1)!.output as ModelCallOutput
-  const steps = tool_calls.map((call, i) => refused(run, run.steps.length + i, call))
-  run.steps.push(...steps)
-  if (steps.length > 0)
-    run.usage = { ...run.usage, steps: run.usage.steps + steps.length, tool_calls: run.usage.tool_calls + steps.length }
-  return {
-    steps,
-    usage: run.usage,
-    events: steps.flatMap(({ id, index, name, error }) => [
-      { type: 'tool.called' as const, data: { step_id: id, index, tool: name } },
-      { type: 'tool.failed' as const, data: { step_id: id, index, tool: name, error } },
-    ]),
-    logs: steps.map(({ name }) => ({
-      level: 'warn' as const,
-      message: `The model called a tool that does not exist: ${name}`,
-      context: { tool: name },
-    })),
-  }
-}
-
-function refused(run: Run, index: number, call: ModelToolCall): Step {
-  const message = `There is no tool named ${call.name}.`
-  return {
-    task_id: run.claim.task_id,
-    index,
-    id: newId('step'),
-    agent_id: run.agent_id,
-    type: 'tool_call',
-    status: 'failed',
-    attempt: 1,
-    failures: 0,
-    name: call.name,
-    input: { tool_call_id: call.id, arguments: call.arguments },
-    output: { content: message },
-    error: { code: 'tool_not_found', message, retryable: false },
-    model: null,
-    usage: null,
-  }
-}
-
-function receiptOf(steps: readonly Step[]): CancelReceipt {
-  const tools = steps.filter(({ type }) => type === 'tool_call')
-  const named = (wanted: (step: Step) => boolean) =>
-    tools.filter(wanted).map(({ id, name }) => ({ step_id: id, tool: name }))
-  return {
-    effects: named(({ status }) => status === 'completed'),
-    uncertain: named(({ status }) => status === 'started' || status === 'unknown'),
-  }
-}
-
-function partialOutput(run: Run): { content: string; data: unknown } | null {
-  const text = lastText(run.steps, run.unfinished)
-  return text === undefined ? null : { content: text, data: null }
-}
-
-function withoutTask<T extends { task: unknown }>({ task: _task, ...rest }: T): Omit<T, 'task'> {
-  return rest
 }

@@ -1,5 +1,12 @@
+import { noSpan, type Span } from '../platform/tracing.ts'
+import type { ReadMessage } from './conversation.ts'
 import type { Claim } from './journal.ts'
+import type { ModelMessage } from './models/model.ts'
 import type { LockedTask, Step, TaskUsage, TaskWork } from './task-rows.ts'
+import { noTools, type Toolset } from './tools/tool.ts'
+
+/** When its agent is stopped, or the process, a call of a tool in flight may go on for so long. */
+const toolGrace_ms: Partial<Record<InterruptReason, number>> = { agent: 30_000, shutdown: 15_000 }
 
 /**
  * Why a call in flight was aborted. Only the time limit decides by itself; all others are hints to look: what becomes
@@ -21,37 +28,57 @@ export class Run {
   readonly claim: Claim
   readonly work: TaskWork
   readonly agent_id: string
+  /** Its agent as spans name it. */
+  readonly agent: { name: string; version: number }
   readonly project_id: number
-  /** The journal as this attempt knows it; only this attempt writes it. */
-  readonly steps: Step[]
+  /** What is traced of this attempt. */
+  span: Span = noSpan
+  /** There may be steps of it already, which are read before it goes on: here or elsewhere it was begun, or it is a retry. */
+  readonly hasJournal: boolean
+  /** The journal as this attempt knows it. Others write it too where people answer: then `unseen` of the task tells. */
+  steps: Step[]
+  /** Messages that were sent to the task and that it has read. */
+  messages: readonly ReadMessage[]
+  /** What earlier tasks of its thread said. */
+  history: readonly ModelMessage[] = []
+  /** What its agent may call. */
+  toolset: Toolset = noTools
   usage: TaskUsage
+  /** Output that the next call may have at most, where its budgets say so. */
+  max_output_tokens: number | undefined
   /** Text of the message that is being written. */
   unfinished = ''
   /** That message, or the last one. */
   message_id: string | undefined
-  /** Values that must not appear in logs and errors. */
-  readonly secrets: readonly string[]
+  /** The agent's environment variables. */
+  readonly environment: Readonly<Record<string, string>>
   readonly claimed_at = performance.now()
   expired = false
   #abort = new AbortController()
+  #toolAbort = new AbortController()
+  #toolGrace: { timer: NodeJS.Timeout; at: number } | undefined
   readonly #deadline: NodeJS.Timeout | undefined
 
   constructor(options: {
     claim: Claim
     task: LockedTask
     work: TaskWork
-    steps: Step[]
+    steps?: Step[]
+    messages?: readonly ReadMessage[]
     expires_at: string | null
-    secrets: readonly string[]
+    environment: Readonly<Record<string, string>>
   }) {
-    const { claim, task, work, steps, expires_at, secrets } = options
+    const { claim, task, work, steps = [], messages = [], expires_at, environment } = options
     this.claim = claim
     this.work = work
     this.agent_id = task.agent_id
+    this.agent = { name: task.agent?.name ?? task.agent_id, version: task.agent_version }
     this.project_id = task.project_id
+    this.hasJournal = task.attempt > 0 || task.retried_from !== null
     this.steps = steps
     this.usage = task.usage
-    this.secrets = secrets
+    this.messages = messages
+    this.environment = environment
     if (expires_at !== null) {
       // By the database's clock: ours only measures how long from now.
       const left_ms = Math.max(0, Date.parse(expires_at) - Date.parse(task.now))
@@ -59,19 +86,44 @@ export class Run {
     }
   }
 
-  /** Aborts the call that is in flight, or the one that is about to begin. */
+  /**
+   * Aborts the call that is in flight, or the one that is about to begin. A stopped agent's calls of tools have a while
+   * to end: what they began has effects, and a call of a model has none.
+   */
   interrupt(reason: InterruptReason): void {
     if (reason === 'timeout') this.expired = true
-    this.#abort.abort(new Interrupted(reason))
+    const why = new Interrupted(reason)
+    this.#abort.abort(why)
+    const grace_ms = toolGrace_ms[reason]
+    if (grace_ms === undefined) this.#toolAbort.abort(why)
+    else this.#abortToolsAfter(grace_ms, why)
+  }
+
+  /** Of two interruptions the one that leaves less time counts: a process that stops waits for no agent's. */
+  #abortToolsAfter(grace_ms: number, why: Interrupted): void {
+    const at = performance.now() + grace_ms
+    if (this.#toolGrace && this.#toolGrace.at <= at) return
+    clearTimeout(this.#toolGrace?.timer)
+    this.#toolGrace = { at, timer: setTimeout(() => this.#toolAbort.abort(why), grace_ms) }
   }
 
   /**
-   * The signal for the next call. Taken before the write of its intent: an interruption that comes while that write is
-   * under way is not lost.
+   * The signals for the next calls: of a model, and of tools. Taken before the write of their intents: an interruption
+   * that comes while that write is under way is not lost.
    */
-  nextSignal(): AbortSignal {
-    if (this.#abort.signal.aborted && !this.expired) this.#abort = new AbortController()
-    return this.#abort.signal
+  nextSignals(): { model: AbortSignal; tools: AbortSignal } {
+    if (!this.expired) {
+      if (this.#abort.signal.aborted) this.#abort = new AbortController()
+      if (this.#toolAbort.signal.aborted) this.#toolAbort = new AbortController()
+      clearTimeout(this.#toolGrace?.timer)
+      this.#toolGrace = undefined
+    }
+    return { model: this.#abort.signal, tools: this.#toolAbort.signal }
+  }
+
+  /** Values that must not appear in logs and errors. */
+  get secrets(): readonly string[] {
+    return [...Object.values(this.environment), ...this.toolset.secrets]
   }
 
   get stepsMax(): number {
@@ -80,6 +132,8 @@ export class Run {
 
   end(): void {
     clearTimeout(this.#deadline)
+    clearTimeout(this.#toolGrace?.timer)
+    void this.toolset.close()
   }
 }
 

@@ -1,20 +1,37 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
+import { openProjectFeed } from '../events/project-stream-feed.ts'
 import { openBus } from '../events/streams-bus.ts'
 import { openHub } from '../events/streams-hub.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database, Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { derivedTraceId } from '../platform/traceparent.ts'
+import { noTracing, type Tracing } from '../platform/tracing.ts'
 import type { Secrets } from '../platform/secrets.ts'
 import { cancelTask } from './cancel.ts'
 import type { Engine } from './engine.ts'
 import { readEnvironment } from './environment.ts'
-import { Journal } from './journal.ts'
+import { Journal, taskStore } from './journal.ts'
 import { presenceLock } from './leases.ts'
 import type { ModelSource } from './model-call.ts'
-import { insertTask } from './new-task.ts'
-import { cancelAll, dispatchBatch, dispatchMore, relabelParked } from './parking.ts'
+import { makeCooldown } from './models/cooldown.ts'
+import { makeCreation } from './create.ts'
+import { insertTask, type NewTask } from './new-task.ts'
+import { openBudgetKeeper } from './budget-waits.ts'
+import { makeBacklogs } from './backlogs.ts'
+import { openGateKeeper } from './gate-keeper.ts'
+import { agentGate, type Gate } from './gates.ts'
+import { cancelAll, dispatchParked, relabelParked } from './parking.ts'
 import { openQueue } from './queue.ts'
+import { resolveApproval } from './resolve.ts'
+import type { Told } from './resume.ts'
+import { makePrices, type Prices } from './prices.ts'
+import type { Run } from './run.ts'
+import { sendMessage } from './messages.ts'
 import type { PublishedEvents } from './task-changes.ts'
+import { listReadMessages, listSteps } from './task-rows.ts'
+import { threadHistory } from './thread-history.ts'
+import type { ToolSource } from './tools/tool.ts'
 import { startUpkeep } from './upkeep.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { Worker } from './worker.ts'
@@ -23,6 +40,10 @@ export interface EngineOptions {
   database: Database
   log: Logger
   models: ModelSource
+  /** What they cost; without it, as the built-in list says. */
+  prices?: Prices
+  /** Without it agents have no tools. */
+  tools?: ToolSource
   secrets: Secrets
   config: {
     /** Tasks that this process runs at the same time. */
@@ -34,6 +55,7 @@ export interface EngineOptions {
     database_url?: string | undefined
     data_dir?: string
   }
+  tracing?: Tracing
   /** Chance, 0 to 1; held still by tests. */
   random?: () => number
 }
@@ -46,32 +68,37 @@ export async function startEngine({
   database,
   log,
   models,
+  prices = makePrices({ own: new Map(), elsewhere: [] }),
+  tools,
   secrets,
   config,
+  tracing = noTracing,
   random = Math.random,
 }: EngineOptions): Promise<Engine> {
   const { sql } = database
   const worker_id = newId('worker')
   const queue = openQueue({ database, log })
-  const bus = openBus({ database, log, presence: presenceLock(worker_id) })
+  const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
   const hub = openHub({ sql, bus, log })
+  const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
+  const keeper = openGateKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
+  const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
+  const backlogs = makeBacklogs({ sql, queue })
+  const onFreed = (gates: readonly Gate[]): void => keeper.free(gates)
   const publish = (published: readonly PublishedEvents[]): void => {
-    for (const { task_id, events } of published) hub.publish(task_id, events)
-  }
-  /** Dispatches what is parked although its agent may work; until nothing of it is left. */
-  const dispatchRest = (agent_id: string): void => {
-    const rest = async (): Promise<void> => {
-      for (let more = true; more;) {
-        const batch = await dispatchMore(sql, queue, agent_id)
-        if (batch.sent > 0) bus.tell('jobs')
-        more = batch.more
-      }
+    for (const { task_id, events, freed } of published) {
+      if (events.length > 0) hub.publish(task_id, events)
+      onFreed(freed)
     }
-    // Should this process die before, the upkeep of any other finds what is left.
-    rest().catch((error: unknown) => log.warn({ err: error, agent_id }, 'parked tasks remain for now'))
   }
-  const onParked = (agent_ids: readonly string[]): void => agent_ids.forEach(dispatchRest)
+  const onBudgets = ({ waits }: { waits: boolean }): void => {
+    if (waits) budgets.waits()
+    // A task that waits may have missed what was given back just before.
+    budgets.roomMade()
+  }
+  // Should this process die before, the upkeep of any other finds what is left.
+  const onParked = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentGate))
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
   const worker = new Worker({
     id: worker_id,
@@ -83,18 +110,47 @@ export async function startEngine({
     log,
     publish,
     onParked,
-    context: { journal: new Journal({ sql, queue, hub, onParked }), models, hub, tokens_per_hour, random },
-    secretsOf: (agent_id, environment) => environmentValues(secrets, log, agent_id, environment),
+    context: {
+      journal: new Journal({ store: taskStore(sql, queue), hub, onParked, onFreed, onBudgets }),
+      models,
+      prices,
+      hub,
+      tokens_per_hour,
+      random,
+      cooldown: makeCooldown({ bus }),
+      reload: (run) => reload(sql, run),
+    },
+    environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),
+    tracing,
+    prepare: (run) => prepare(run, { sql, tools }),
   })
   const upkeep = startUpkeep({
-    sql,
+    database,
     queue,
     worker,
     me: { id: worker_id, instance: instanceOf(config, worker_id), slots: config.worker_slots },
     meter,
     log,
     publish,
+    onParked,
+    keeper,
+    backlogs,
+    budgets,
     wake: () => bus.tell('jobs'),
+    interrupt: (task_id) => bus.tell('cancel', task_id),
+  })
+  /** A person has answered: watchers are told, and its task may be fetched. */
+  const afterAnswer = (tx: Sql, { published, parked }: Told): void =>
+    tx.afterCommit(() => {
+      publish(published)
+      onParked(parked)
+      bus.tell('jobs')
+    })
+  const create = makeCreation({ sql, queue, isFull: backlogs.isFull, onSent: () => bus.tell('jobs') })
+  /** Where attempts are traced the task says in which trace they can be found. */
+  const traced = (task: NewTask): NewTask => ({
+    ...task,
+    trace_id: task.trace_id ?? (tracing.isEnabled ? derivedTraceId(task.id) : null),
   })
   let isReady = false
   const ready = Promise.all([queue.ready, bus.ready, upkeep.ready]).then(() => {
@@ -106,20 +162,28 @@ export async function startEngine({
   return {
     ready,
     isReady: () => isReady,
+    worker_id,
     hub,
+    projects,
     async enqueue(tx, task) {
-      if (await insertTask(tx, queue, task)) tx.afterCommit(() => bus.tell('jobs'))
+      if (await insertTask(tx, queue, traced(task), backlogs.isFull(task.agent.project_id)))
+        tx.afterCommit(() => bus.tell('jobs'))
     },
+    create: (task) => create(traced(task)),
     async dispatchParked(tx, agent_id) {
-      const { more } = await dispatchBatch(tx, queue, agent_id)
+      await dispatchParked(tx, queue, agent_id)
       tx.afterCommit(() => {
         bus.tell('jobs')
-        if (more) dispatchRest(agent_id)
+        bus.tell('agent', agent_id)
+        onFreed([agentGate(agent_id)])
       })
     },
     async parkTasks(tx, agent_id, reason) {
-      if (reason === 'agent_stopped') await relabelParked(tx, agent_id)
-      tx.afterCommit(() => bus.tell('agent', agent_id))
+      await relabelParked(tx, agent_id, reason)
+      tx.afterCommit(() => {
+        bus.tell(reason === 'agent_stopped' ? 'stop' : 'agent', agent_id)
+        onFreed([agentGate(agent_id)])
+      })
     },
     async cancelTasks(tx, agent_id) {
       const published = await cancelAll(tx, queue, agent_id)
@@ -130,34 +194,75 @@ export async function startEngine({
       })
     },
     async cancel(tx, task_id, request) {
-      const { result, published } = await cancelTask(tx, queue, task_id, request)
+      const { result, published, interrupt } = await cancelTask(tx, queue, task_id, request)
       tx.afterCommit(() => {
         publish(published)
-        if (result.outcome === 'requested') bus.tell('cancel', task_id)
+        if (interrupt) bus.tell('cancel', task_id)
       })
       return result
     },
+    async resolveApproval(tx, approval_id, resolution) {
+      afterAnswer(tx, await resolveApproval(tx, queue, approval_id, resolution))
+    },
+    async sendMessage(tx, task_id, message) {
+      const { result, told } = await sendMessage(tx, queue, task_id, message)
+      if (told) afterAnswer(tx, told)
+      return result
+    },
+    budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
     isSilent: () => upkeep.isSilent(),
-    closeStreams: () => hub.close(),
+    closeStreams() {
+      hub.close()
+      projects.close()
+    },
     async stop() {
       await ready.catch(() => {})
       hub.close()
+      projects.close()
       await worker.stop()
       await upkeep.stop()
+      await keeper.stop()
+      await budgets.stop()
       await bus.close()
       await queue.close()
     },
   }
 }
 
-/** Read once a claim: what must not appear in logs. A task can run without, so a wrong key only leaves it out. */
-function environmentValues(secrets: Secrets, log: Logger, agent_id: string, environment: Buffer | null): string[] {
+/** Read once a claim. A task can run without, so a wrong key only leaves it out. */
+function environmentOf(
+  secrets: Secrets,
+  log: Logger,
+  agent_id: string,
+  environment: Buffer | null,
+): Record<string, string> {
   try {
-    return Object.values(readEnvironment(secrets, agent_id, environment))
+    return readEnvironment(secrets, agent_id, environment)
   } catch (error) {
     log.warn({ err: error, agent_id }, 'the environment variables of an agent cannot be read')
-    return []
+    return {}
   }
+}
+
+/** What a run needs beyond its task's row. Reads the database, waits for no network. */
+async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
+  // A journal is large where it is long: each is read by itself, not with those of all tasks of a claim.
+  if (run.hasJournal) await reload(sql, run)
+  run.history = await threadHistory(sql, run.work)
+  const names = run.work.config.tools ?? []
+  if (tools && names.length > 0)
+    run.toolset = await tools.open({
+      project_id: run.project_id,
+      agent_id: run.agent_id,
+      names,
+      environment: run.environment,
+    })
+}
+
+async function reload(sql: Sql, run: Run): Promise<void> {
+  const ids = [run.claim.task_id]
+  run.steps = (await listSteps(sql, ids)).get(run.claim.task_id) ?? []
+  run.messages = (await listReadMessages(sql, ids)).get(run.claim.task_id) ?? []
 }
 
 /**

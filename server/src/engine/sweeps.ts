@@ -1,17 +1,23 @@
 import type { Sql } from '../platform/database.ts'
-import { canceled, readReceipt } from './cancel.ts'
+import { forced } from './cancel.ts'
 import { expired } from './endings.ts'
-import { dueSoon_ms } from './new-task.ts'
-import { parkingBatch } from './parking.ts'
+import { agentGate, isParked, mayWork, noteFreed, type Gate } from './gates.ts'
 import type { Queue } from './queue.ts'
 import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { lightest } from './task-retention.ts'
 import { lockTasks } from './task-rows.ts'
 
-/** A worker confirms a cancellation within this time, or its hold is broken (tasks 7). */
+/** A worker confirms a cancellation within this time, or its hold is broken. */
 const cancelConfirm_seconds = 10
 const batch = 200
+/** No transaction that creates a task lasts so long: whatever it adds to a removed agent is there by then. */
+const lateCreation_seconds = 120
 /** Tasks of a removed agent that one statement purges. */
 const purgeBatch = 500
+/** Tasks that one statement looks at when their moment comes. */
+const dueBatch = 1000
+/** Agents that one statement lists. */
+const agentsBatch = 500
 
 /** Ends tasks whose time is over while nobody holds them: in the queue, or waiting. */
 export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
@@ -48,60 +54,95 @@ export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEve
       )
     ).values()) {
       if (task.status !== 'running' || !task.cancel) continue
-      changes.push({
-        ...canceled(task, task.cancel, await readReceipt(tx, task.id), { forced: true }),
-        job: { kind: 'end' },
-      })
+      changes.push(await forced(tx, task, task.cancel))
     }
     return applyChanges(tx, queue, changes)
   })
 }
 
-/** Agents that may work and have tasks that are due but not in the queue. */
-export async function listAgentsWithParked(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ agent_id: string }>`
-    select distinct t.agent_id from task t join agent a on a.id = t.agent_id
-    where t.job_id is null and (a.status in ('running', 'creating') or a.settles_to = 'running')
-      and (t.status = 'queued' or (t.status = 'waiting' and t.wait->>'reason' in ('agent_paused', 'agent_stopped')))
-      and (t.run_after is null or t.run_after <= now() + make_interval(secs => ${dueSoon_ms / 1000}))
-    limit ${parkingBatch}`
-  return rows.map(({ agent_id }) => agent_id)
-}
-
-/** Agents with tasks whose `run_after` comes near. */
-export async function listAgentsWithDue(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ agent_id: string }>`
-    select distinct agent_id from (
-      select agent_id from task
-      where job_id is null and status = 'queued' and run_after <= now() + make_interval(secs => ${dueSoon_ms / 1000}) order by run_after limit ${parkingBatch}
-    ) due`
-  return rows.map(({ agent_id }) => agent_id)
+/** Agents that have parked tasks and may work, of a batch after `after`; `next` is where the following one begins. */
+export async function listAgentsWithParked(
+  sql: Sql,
+  after: string,
+): Promise<{ agents: string[]; next: string | undefined }> {
+  const parked = sql.fragment`${isParked(sql)}`
+  // An agent a step, so that one with many tasks costs no more than one with few.
+  const rows = await sql.run<{ agent_id: string; works: boolean }>(sql.fragment`
+    with recursive parked as (
+      (select t.agent_id, 1 as n from task t where t.agent_id > ${after} and ${parked} order by t.agent_id limit 1)
+      union all
+      select (select t.agent_id from task t where t.agent_id > p.agent_id and ${parked} order by t.agent_id limit 1), p.n + 1
+      from parked p where p.agent_id is not null and p.n < ${agentsBatch}
+    )
+    select p.agent_id, coalesce(${mayWork(sql)}, false) as works from parked p left join agent a on a.id = p.agent_id
+    where p.agent_id is not null order by p.agent_id`)
+  const agents = rows.filter(({ works }) => works).map(({ agent_id }) => agent_id)
+  return { agents, next: rows.length === agentsBatch ? rows.at(-1)?.agent_id : undefined }
 }
 
 /**
- * Removes what is left of agents that are gone: tasks with their steps and events, logs and usage, a batch a statement.
+ * Lets tasks whose `run_after` comes near count as parked: from then on their agent and their gates alone decide. Gives
+ * the gates of their agents, noted so that a crash before their dispatch loses nothing.
+ */
+export async function markDue(sql: Sql): Promise<{ gates: Gate[]; more: boolean }> {
+  return sql.begin(async (tx) => {
+    const due = await tx<{ agent_id: string }>`
+      update task set due_at = null where id in (
+        select id from task where due_at <= now() order by due_at limit ${dueBatch} for update skip locked)
+      returning agent_id`
+    const gates = [...new Set(due.map(({ agent_id }) => agentGate(agent_id)))]
+    if (gates.length > 0) await noteFreed(tx, gates)
+    return { gates, more: due.length === dueBatch }
+  })
+}
+
+/**
+ * Removes what is left of agents that are gone: tasks with all that is theirs, threads, logs and usage, a batch a statement.
  * Without their agent nobody could see it any more.
  */
 export async function purgeRemovedAgents(sql: Sql): Promise<void> {
   const removed = await sql<{ agent_id: string }>`
-    select r.agent_id from removed_agent r where not exists (select from agent a where a.id = r.agent_id) order by r.removed_at limit 10`
+    select r.agent_id from removed_agent r
+    where (r.purged_at is null or r.purged_at < now() - make_interval(secs => ${lateCreation_seconds}))
+      and not exists (select from agent a where a.id = r.agent_id)
+    order by r.removed_at limit 10`
   for (const { agent_id } of removed) {
-    while ((await purgeTasks(sql, agent_id)) === purgeBatch) continue
+    while (await purgeTasks(sql, agent_id)) continue
+    while ((await purgeThreads(sql, agent_id)) === purgeBatch) continue
     while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
     await sql`delete from agent_usage where agent_id = ${agent_id}`
-    await sql`delete from removed_agent where agent_id = ${agent_id}`
+    // The first time it is only marked; the second time nobody can have been creating a task any more.
+    const [again] =
+      await sql`delete from removed_agent where agent_id = ${agent_id} and purged_at is not null returning agent_id`
+    if (!again) await sql`update removed_agent set purged_at = now() where agent_id = ${agent_id}`
   }
 }
 
-async function purgeTasks(sql: Sql, agent_id: string): Promise<number> {
+/** Removes a batch of an agent's tasks, and gives whether there are more. */
+async function purgeTasks(sql: Sql, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
-    const tasks = await tx<{ id: string }>`select id from task where agent_id = ${agent_id} limit ${purgeBatch}`
-    const ids = tasks.map(({ id }) => id)
+    const tasks = await tx<{ id: string; events: number }>`
+      select id, last_sequence as events from task where agent_id = ${agent_id} limit ${purgeBatch}`
+    const ids = lightest(tasks).map(({ id }) => id)
     await tx`delete from task_event where task_id = any(${ids})`
     await tx`delete from task_step where task_id = any(${ids})`
-    await tx`delete from task where id = any(${ids})`
-    return ids.length
+    const gone = await tx<{ gate: Gate }>`
+      delete from task where id = any(${ids})
+      returning case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
+    // Behind the tasks, whose locks keep everybody from adding to them.
+    await tx`delete from approval where task_id = any(${ids})`
+    await tx`delete from task_message where task_id = any(${ids})`
+    // A key is shared with other agents of the project.
+    const gates = new Set(gone.flatMap(({ gate }) => gate ?? []))
+    if (gates.size > 0) await noteFreed(tx, [...gates])
+    return tasks.length === purgeBatch || ids.length < tasks.length
   })
+}
+
+async function purgeThreads(sql: Sql, agent_id: string): Promise<number> {
+  const gone = await sql`
+    delete from thread where id in (select id from thread where agent_id = ${agent_id} limit ${purgeBatch}) returning id`
+  return gone.length
 }
 
 async function purgeLogs(sql: Sql, agent_id: string): Promise<number> {

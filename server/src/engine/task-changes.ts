@@ -5,9 +5,14 @@ import { agentLogRows, type AgentLogEntry, type AgentLogRow } from '../events/ag
 import { emitAll, type NewEvent } from '../events/outbox.ts'
 import type { TaskEvent } from '../events/streams-hub.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
+import { closeApprovals, closeSteps, insertApprovals, type NewApproval } from './approvals.queries.ts'
+import type { Hold } from './budgets.ts'
+import { gatesOf, noteFreed, type Gate } from './gates.ts'
+import { keptEvents } from './kept-events.ts'
 import type { JobAttempt, NewJob, Queue } from './queue.ts'
 import type { CancelRequest, LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
-import { addUsage, type AgentConsumption, type Consumption } from './usage.queries.ts'
+import { holdAfter, settleChanges } from './spending.ts'
+import { addUsage, type AgentConsumption, type CallUse, type Consumption } from './usage.queries.ts'
 
 /** What is to become of one locked task. What is not given stays as it is. */
 export interface TaskChange {
@@ -30,37 +35,55 @@ export interface TaskChange {
    * place, `again` replaces it by one for later, `first` makes one where there is none.
    */
   job?: { kind: 'end' | 'forget' | 'back' } | { kind: 'again' | 'first'; start_after: Date | undefined }
+  /** What it has of its agent's `max_concurrent_tasks`; without a word it keeps it for as long as its job. */
+  slot?: LockedTask['slot']
   steps?: Step[]
+  /** Messages that came meanwhile are read now, before the step of this index; nothing is unseen then. */
+  read?: { before_step: number }
+  /** One more thing that its worker has not seen. */
+  told?: true
+  /** People are asked. */
+  approvals?: NewApproval[]
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
   /** What must not appear in its logs: values of environment variables (decision D48). */
   secrets?: readonly string[]
   outbox?: { type: EventName; data: Record<string, unknown> }[]
   consumed?: Consumption
+  /** Calls that ended, for the bill. */
+  calls?: CallUse[]
+  /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
+  hold?: Hold | null
 }
 
 /** Events of one task that will have happened once the transaction has committed. */
 export interface PublishedEvents {
   task_id: string
   events: TaskEvent[]
+  /** Gates that it leaves: whoever waits there may pass. */
+  freed: Gate[]
 }
 
 /**
  * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
  * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
  */
-export async function applyChanges(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<PublishedEvents[]> {
-  if (changes.length === 0) return []
+export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskChange[]): Promise<PublishedEvents[]> {
+  if (wanted.length === 0) return []
+  const changes = await settleChanges(tx, wanted)
   const published = changes
-    .map((change) => ({ task_id: change.task.id, events: sequenced(change) }))
-    .filter(({ events }) => events.length > 0)
+    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedGates(change) }))
+    .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
   const sends = changes.map(newJob)
   await writeTasks(tx, {
     rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
     steps: changes.flatMap(({ steps = [] }) => steps),
-    events: published.flatMap(({ events }) => events),
+    events: changes.flatMap((change) => sequenced({ ...change, events: keptEvents(change) })),
     logs: logRows(changes),
   })
+  await writeApprovals(tx, changes)
+  const freed = new Set(published.flatMap(({ freed }) => freed))
+  if (freed.size > 0) await noteFreed(tx, [...freed])
   await emitAll(tx, changes.flatMap(outboxEvents))
   await queue.send(
     tx,
@@ -99,7 +122,26 @@ export function parkedAgents(changes: readonly TaskChange[]): string[] {
   return [...new Set(parked.map(({ task }) => task.agent_id))]
 }
 
-function newJob({ task, job }: TaskChange): NewJob | undefined {
+/**
+ * The gates that a change leaves: all of its own where the task ends; its key and its agent's where its job goes before it
+ * has begun; its agent's where it waits, or goes on without having got a slot yet.
+ */
+function freedGates({ task, status = task.status, job }: TaskChange): Gate[] {
+  const over = isFinished(status)
+  if (!over && (job === undefined || job.kind === 'back' || job.kind === 'first')) return []
+  const { thread_id, concurrency_key } = task
+  return gatesOf(
+    {
+      ...task,
+      thread_id: over ? thread_id : null,
+      concurrency_key: over || status === 'queued' ? concurrency_key : null,
+    },
+    task.agent !== null && task.agent.max_concurrent_tasks !== null,
+  )
+}
+
+/** The job that a change makes. */
+export function newJob({ task, job }: TaskChange): NewJob | undefined {
   if (job?.kind !== 'again' && job?.kind !== 'first') return undefined
   return {
     id: randomUUID(),
@@ -124,7 +166,8 @@ function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
   }))
 }
 
-function nextRow(change: TaskChange, sent: string | undefined) {
+/** The row of a task after a change; `sent` is the job that the change makes. */
+export function nextRow(change: TaskChange, sent: string | undefined) {
   const { task, claimed, job } = change
   const status = change.status ?? task.status
   const over = isFinished(status)
@@ -141,7 +184,10 @@ function nextRow(change: TaskChange, sent: string | undefined) {
     worker_id: claimed ? claimed.worker_id : over || job ? null : task.worker_id,
     job_id: sent ?? (over || job?.kind === 'end' || job?.kind === 'forget' ? null : task.job_id),
     job_attempt: claimed ? claimed.job_attempt : sent ? -1 : task.job_attempt,
+    slot: change.slot !== undefined ? change.slot : over || (job && job.kind !== 'back') ? null : task.slot,
+    hold: holdAfter(change),
     cancel: change.cancel ?? task.cancel,
+    unseen: change.read ? 0 : task.unseen + (change.told ? 1 : 0),
     cancel_requested: change.cancel !== undefined,
     expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
     started: claimed !== undefined,
@@ -162,13 +208,13 @@ async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Prom
   await tx`
     with changed as (
       update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
-        usage = c.usage, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
-        job_attempt = c.job_attempt, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
+        usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
+        job_attempt = c.job_attempt, slot = c.slot, backlog = t.backlog and c.job_id is null, hold = c.hold, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
         cancel_requested_at = case when c.cancel_requested then now() else t.cancel_requested_at end,
         started_at = case when c.started then coalesce(t.started_at, now()) else t.started_at end,
         finished_at = case when c.finished then now() end, updated_at = now()
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
-        attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, cancel jsonb, cancel_requested boolean,
+        unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
         expires_at timestamptz, started boolean, finished boolean, events int)
       -- The list leads to the index whatever the planner thinks of the sizes of the two.
       where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id
@@ -192,6 +238,32 @@ async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Prom
     from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)`
 }
 
+/** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */
+async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<void> {
+  const asked = changes.flatMap(({ task, approvals = [] }) =>
+    approvals.map((approval) => ({
+      ...approval,
+      project_id: task.project_id,
+      agent_id: task.agent_id,
+      task_id: task.id,
+    })),
+  )
+  if (asked.length > 0) await insertApprovals(tx, asked)
+  // One that is completed has nothing open, one that never began has asked nothing.
+  const over = changes.filter(
+    ({ task, status = task.status }) => isFinished(status) && status !== 'completed' && task.attempt > 0,
+  )
+  if (over.length > 0) {
+    const ids = over.map(({ task }) => task.id)
+    await closeApprovals(tx, ids)
+    await closeSteps(tx, ids)
+  }
+  const reads = changes.filter(({ read }) => read)
+  for (const { task, read } of reads) {
+    await tx`update task_message set before_step = ${read!.before_step} where task_id = ${task.id} and before_step is null`
+  }
+}
+
 function outboxEvents({ task, outbox = [] }: TaskChange): NewEvent[] {
   const { org_id, project_id, agent_id } = task
   return org_id === null
@@ -200,25 +272,23 @@ function outboxEvents({ task, outbox = [] }: TaskChange): NewEvent[] {
 }
 
 /** What a change cost its agent, and how many bytes it stores. */
-function consumption({
-  task,
-  consumed,
-  steps = [],
-  events = [],
-  output,
-  claimed,
-  status,
-}: TaskChange): AgentConsumption {
+function consumption(change: TaskChange): AgentConsumption {
+  const { task, consumed, steps = [], output, claimed, status, calls = [] } = change
   const over = status !== undefined && isFinished(status)
   // Beginnings are small and would cost a statement each; what is stored is counted with results.
   const counts = consumed !== undefined || over
   const stored_bytes = counts
-    ? [...steps, ...events, output ?? ''].reduce((sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0), 0)
+    ? [...steps, ...keptEvents(change), output ?? ''].reduce(
+        (sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0),
+        0,
+      )
     : 0
   return {
     agent_id: task.agent_id,
     token_subject: task.agent?.token_subject ?? null,
     active: (claimed !== undefined || counts) && task.agent?.is_fresh !== true,
     consumed: { ...consumed, stored_bytes },
+    spender: task,
+    calls,
   }
 }

@@ -1,7 +1,17 @@
-import type { StepState, StepType, TaskState, WaitReason } from '#contract/task-lifecycle.ts'
+import type { AgentState } from '#contract/agent-lifecycle.ts'
+import type {
+  ApprovalTimeout,
+  StepState,
+  StepType,
+  TaskState,
+  ToolPolicy,
+  WaitReason,
+} from '#contract/task-lifecycle.ts'
 import type { Fragment, Sql } from '../platform/database.ts'
+import type { Hold, TaskLimits } from './budgets.ts'
+import type { Money } from './spending.ts'
 
-/** Why a task waits, since when, and until when where that is known (tasks 3). */
+/** Why a task waits, since when, and until when where that is known. */
 export interface Wait {
   reason: WaitReason
   since: string
@@ -9,7 +19,7 @@ export interface Wait {
   approval_ids: string[]
 }
 
-/** What a task has consumed (tasks 3). A cost that cannot be known is null, never guessed. */
+/** What a task has consumed. A cost that cannot be known is null, never guessed. */
 export interface TaskUsage {
   input_tokens: number
   output_tokens: number
@@ -34,11 +44,11 @@ export const noUsage: TaskUsage = {
   cached_tokens: 0,
   steps: 0,
   tool_calls: 0,
-  cost_usd: null,
+  cost_usd: 0,
   by_model: {},
 }
 
-/** What ended a task badly (tasks 3). `code` is for programs, `message` for people. */
+/** What ended a task badly. `code` is for programs, `message` for people. */
 export interface TaskError {
   code: string
   message: string
@@ -52,7 +62,7 @@ export interface TaskOutput {
   data: unknown
 }
 
-/** Who asked to cancel, and how (tasks 7). */
+/** Who asked to cancel, and how. */
 export interface CancelRequest {
   reason: string | null
   mode: 'graceful' | 'force'
@@ -73,9 +83,18 @@ export interface LockedTask {
   writes: number
   crashes: number
   max_attempts: number
+  /** What others changed in it, and its worker has not read yet: messages, resolved approvals. */
+  unseen: number
+  thread_id: string | null
+  retried_from: string | null
+  concurrency_key: string | null
+  /** The credential that created it; null where a schedule did. */
+  credential_id: string | null
   worker_id: string | null
   job_id: string | null
   job_attempt: number
+  /** Whether it holds one of its agent's `max_concurrent_tasks`, or goes on as soon as it gets one. */
+  slot: 'held' | 'wanted' | null
   cancel: CancelRequest | null
   cancel_requested_at: string | null
   last_sequence: number
@@ -88,6 +107,12 @@ export interface LockedTask {
   /** Null when the agent is gone. */
   agent: LockedAgent | null
   org_id: string | null
+  /** Its own limits: those that it was given and those of its agent's configuration, the lower ones. */
+  budget: TaskLimits
+  /** What is reserved for the model call in flight, or what it waits for; null where that is nothing. */
+  hold: Hold | null
+  /** Its budgets, where this transaction has locked them. */
+  money?: Money
   /** Tokens that the agent's credential has used in the running hour (decision D90). */
   tokens_used: number
   /** The moment of the transaction, which is the `created_at` of all that it writes. */
@@ -96,9 +121,11 @@ export interface LockedTask {
 
 export interface LockedAgent {
   name: string
-  status: string
+  status: AgentState
   settles_to: string | null
   token_subject: string
+  /** How many of its tasks may run at the same time; null where that is not limited. */
+  max_concurrent_tasks: number | null
   /** Whether its `last_activity` is of this second. */
   is_fresh: boolean | null
 }
@@ -117,13 +144,16 @@ export async function lockTasksWithWork(
   tx: Sql,
   ids: readonly string[],
 ): Promise<Map<string, LockedTask & { work: TaskWork }>> {
-  const more = tx.fragment`, t.input, t.metadata, coalesce(v.config, a.config) as config,
+  const more = tx.fragment`, t.input, t.metadata, t.traceparent, coalesce(v.config, a.config) as config,
     case when v.agent_id is null then a.environment else v.environment end as environment`
   const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
   return new Map(
-    rows.map(({ input, metadata, config, environment, ...task }) => {
-      const { id, timeout_seconds } = task
-      return [id, { ...task, work: { id, input, timeout_seconds, metadata, config, environment } }]
+    rows.map(({ input, metadata, traceparent, config, environment, ...task }) => {
+      const { id, timeout_seconds, thread_id } = task
+      return [
+        id,
+        { ...task, work: { id, input, timeout_seconds, thread_id, metadata, traceparent, config, environment } },
+      ]
     }),
   )
 }
@@ -131,10 +161,11 @@ export async function lockTasksWithWork(
 function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
-      t.max_attempts, t.worker_id, t.job_id, t.job_attempt, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
+      t.max_attempts, t.unseen, t.thread_id, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
       t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, p.org_id, coalesce(u.tokens, 0) as tokens_used,
       case when a.id is not null then
         jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
+          'max_concurrent_tasks', a.max_concurrent_tasks,
           'is_fresh', a.last_activity > now() - interval '1 second')
       end as agent ${more}
     from task t
@@ -150,9 +181,12 @@ export interface TaskWork {
   id: string
   input: string | TaskInputMessage[]
   timeout_seconds: number | null
+  thread_id: string | null
   config: AgentConfig
   environment: Buffer | null
   metadata: Record<string, unknown>
+  /** W3C Trace Context of the request that created it. */
+  traceparent: string | null
 }
 
 export interface TaskInputMessage {
@@ -169,9 +203,15 @@ export interface AgentConfig {
   system_prompt?: string
   max_steps?: number
   timeout_seconds?: number
+  fallback_models?: string[]
+  tool_policies?: Record<string, ToolPolicy>
+  retry?: { max_attempts?: number; initial_delay_seconds?: number; max_delay_seconds?: number }
+  /** Seconds until an approval that nobody gave expires, and what becomes of its call then. */
+  approval_timeout_seconds?: number
+  approval_on_timeout?: ApprovalTimeout
 }
 
-/** A step of the journal (tasks 5). */
+/** A step of the journal. */
 export interface Step {
   task_id: string
   index: number
@@ -196,5 +236,24 @@ export async function listSteps(sql: Sql, task_ids: readonly string[]): Promise<
   const rows = await sql<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage
     from task_step where task_id = any(${[...task_ids]}) order by task_id, index`
+  return Map.groupBy(rows, ({ task_id }) => task_id)
+}
+
+/** One step of a journal. */
+export async function findStep(sql: Sql, task_id: string, index: number): Promise<Step | undefined> {
+  const [step] = await sql<Step>`
+    select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage
+    from task_step where task_id = ${task_id} and index = ${index}`
+  return step
+}
+
+/** Messages that tasks have read, each in the order in which they came. */
+export async function listReadMessages(
+  sql: Sql,
+  task_ids: readonly string[],
+): Promise<Map<string, { content: string; before_step: number }[]>> {
+  const rows = await sql<{ task_id: string; content: string; before_step: number }>`
+    select task_id, content, before_step from task_message
+    where task_id = any(${[...task_ids]}) and before_step is not null order by task_id, position`
   return Map.groupBy(rows, ({ task_id }) => task_id)
 }

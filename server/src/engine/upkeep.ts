@@ -1,33 +1,45 @@
 import type { Logger } from 'pino'
-import type { Sql } from '../platform/database.ts'
+import type { Database } from '../platform/database.ts'
+import { startHeartbeat, type Heartbeat } from './heartbeat.ts'
 import {
   buryWorker,
   giveBackTasks,
-  heartbeat,
   heartbeat_ms,
+  lease_seconds,
   listDeadWorkers,
   listLostTasks,
+  readWorkers,
   registerWorker,
   type WorkerIdentity,
 } from './leases.ts'
-import { dispatchMore } from './parking.ts'
+import type { BudgetKeeper } from './budget-waits.ts'
+import type { Backlogs } from './backlogs.ts'
+import type { GateKeeper } from './gate-keeper.ts'
+import { agentGate, listForgottenGates } from './gates.ts'
 import type { Queue } from './queue.ts'
-import { expireTasks, forceCancels, listAgentsWithDue, listAgentsWithParked, purgeRemovedAgents } from './sweeps.ts'
+import { expireApprovals } from './resolve.ts'
+import { expireTasks, forceCancels, listAgentsWithParked, markDue, purgeRemovedAgents } from './sweeps.ts'
 import type { PublishedEvents } from './task-changes.ts'
 import { addUsage } from './usage.queries.ts'
 import type { UsageMeter } from './usage-meter.ts'
 import type { Worker } from './worker.ts'
 
 export interface UpkeepOptions {
-  sql: Sql
+  database: Database
   queue: Queue
   worker: Worker
   me: WorkerIdentity
   meter: UsageMeter
   log: Logger
   publish: (published: readonly PublishedEvents[]) => void
+  onParked: (agent_ids: readonly string[]) => void
+  keeper: GateKeeper
+  backlogs: Backlogs
+  budgets: BudgetKeeper
   /** Jobs were put or given back into the queue. */
   wake: () => void
+  /** A task's worker, wherever it is, is asked to cancel it. */
+  interrupt: (task_id: string) => void
 }
 
 /** What a worker does beside running tasks: says that it lives, and looks after what others left behind. */
@@ -42,15 +54,27 @@ export interface Upkeep {
 }
 
 const silent_ms = 60_000
+/** A process that could not look at the workers for this long knows nothing of them. */
+const blind_ms = 3000
 const due_ms = 5000
+const backlogs_ms = 1000
+const forgotten_ms = 1000
+/** A gate freed so long ago and not dispatched is forgotten: its process is gone. */
+const forgotten_seconds = 2
+const forgottenMax = 1000
 const parked_ms = 60_000
+const budgets_ms = 2000
 const purge_ms = 60_000
 const usage_ms = 5000
 
 export function startUpkeep(options: UpkeepOptions): Upkeep {
-  const { sql, queue, worker, me, meter, log, publish, wake } = options
+  const { database, queue, worker, me, meter, log, publish, onParked, keeper, backlogs, budgets, wake, interrupt } =
+    options
+  const { sql } = database
   const chores: Chore[] = []
   let seen_at = performance.now()
+  /** Others may not have been able to say that they live while this process could not look: they are given a lease. */
+  let blind_at = -Infinity
 
   const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): Chore => {
     const chore = makeChore(name, every_ms, work, log)
@@ -58,7 +82,8 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     return chore
   }
   const beat = async (): Promise<void> => {
-    const { registered, slots } = await heartbeat(sql, me.id)
+    const { registered, slots } = await readWorkers(sql, me.id)
+    if (performance.now() - seen_at > blind_ms) blind_at = performance.now()
     seen_at = performance.now()
     worker.setSlotsOfAll(slots)
     // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
@@ -70,14 +95,29 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     })
   }
   const bury = async (starting = false): Promise<void> => {
+    if (!starting && performance.now() - blind_at < lease_seconds * 1000) return
     for (const id of await listDeadWorkers(sql, me, { starting })) {
       const given = await buryWorker(sql, queue, id)
       log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were given back')
       if (given > 0) wake()
     }
   }
-  const dispatch = (list: (sql: Sql) => Promise<string[]>) => async (): Promise<void> => {
-    for (const agent_id of await list(sql)) await dispatchMore(sql, queue, agent_id)
+  const wakeDue = async (): Promise<void> => {
+    for (let more = true; more;) {
+      const due = await markDue(sql)
+      keeper.free(due.gates)
+      more = due.more
+    }
+  }
+  /** What other processes freed and did not dispatch. */
+  const wakeForgotten = async (): Promise<void> =>
+    keeper.free(await listForgottenGates(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
+  const wakeParked = async (): Promise<void> => {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const { agents, next } = await listAgentsWithParked(sql, after)
+      keeper.free(agents.map(agentGate))
+      after = next
+    }
   }
   const sampleUsage = async (): Promise<void> => {
     const shares = meter.sample()
@@ -90,16 +130,35 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
       )
   }
 
+  let heartbeat: Heartbeat | undefined
   const ready = (async (): Promise<void> => {
     await registerWorker(sql, me)
+    heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
     await queue.ready
     await bury(true)
+    // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
+    worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
+    seen_at = performance.now()
     repeat('heartbeat', heartbeat_ms, beat)
     repeat('dead workers', heartbeat_ms, () => bury())
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
+    repeat('expired approvals', heartbeat_ms, async () => {
+      for (let more = true; more;) {
+        const told = await sql.begin((tx) => expireApprovals(tx, queue))
+        publish(told.published)
+        onParked(told.parked)
+        told.canceling.forEach(interrupt)
+        if (told.published.length > 0) wake()
+        more = told.more
+      }
+    })
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
-    repeat('due tasks', due_ms, dispatch(listAgentsWithDue))
-    repeat('parked tasks', parked_ms, dispatch(listAgentsWithParked)).now()
+    repeat('due tasks', due_ms, wakeDue).now()
+    repeat('backlogs', backlogs_ms, async () => void ((await backlogs.refill()) > 0 && wake())).now()
+    repeat('forgotten gates', forgotten_ms, wakeForgotten).now()
+    repeat('parked tasks', parked_ms, wakeParked).now()
+    // Windows that end, and calls that ended on other processes.
+    repeat('waiting for budgets', budgets_ms, async () => budgets.look())
   })()
   const purging = repeat('purge', purge_ms, () => purgeRemovedAgents(sql))
   const sampling = repeat('usage', usage_ms, sampleUsage)
@@ -112,6 +171,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
       await ready.catch(() => {})
       await Promise.all(chores.map((chore) => chore.stop()))
       await sampling.last()
+      await heartbeat?.stop()
       await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
         () => {},
       )
@@ -120,7 +180,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
 }
 
 interface Chore {
-  /** Does it now, unless it is being done. */
+  /** Does it now; once more where it is being done. */
   now(): void
   /** Does it once more, after `stop`. */
   last(): Promise<void>
@@ -138,10 +198,20 @@ function makeChore(name: string, every_ms: number, work: () => Promise<unknown>,
       log.warn({ err: error, chore: name }, 'a chore of the engine failed; it will be done again')
     }
   }
-  const now = (): void => {
-    if (!stopped) current ??= run().finally(() => (current = undefined))
+  let again = false
+  const tick = (): void => {
+    if (stopped || current) return
+    current = run().finally(() => {
+      current = undefined
+      if (again) now()
+    })
   }
-  const timer = setInterval(now, every_ms)
+  const now = (): void => {
+    // What is being done may have looked already.
+    again = current !== undefined
+    tick()
+  }
+  const timer = setInterval(tick, every_ms)
   timer.unref()
   return {
     now,

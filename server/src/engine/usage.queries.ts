@@ -1,4 +1,6 @@
+import { billionthsOf, dollarsOf } from '#contract/model-prices.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
+import type { Spender } from './budget-rows.ts'
 
 /** What was consumed for an agent (spec 2.8). */
 export interface Consumption {
@@ -17,6 +19,18 @@ export interface Consumption {
   stored_bytes?: number
 }
 
+/** A call of a model or of a tool, as it is counted by the hour. */
+export interface CallUse {
+  /** `provider/model` as the provider names it; undefined of a call of a tool. */
+  model?: string
+  tool?: string
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  /** Null where the price is not known. */
+  cost_usd: number | null
+}
+
 export interface AgentConsumption {
   agent_id: string
   /** The credential that tokens are counted for (decision D90); null counts for nobody. */
@@ -24,6 +38,9 @@ export interface AgentConsumption {
   /** Whether this is activity of the agent (decision D42). */
   active: boolean
   consumed: Consumption
+  /** Whose calls ended. */
+  spender?: Spender
+  calls?: readonly CallUse[]
 }
 
 const members = [
@@ -71,6 +88,19 @@ export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promi
         cpu_seconds_available = u.cpu_seconds_available + excluded.cpu_seconds_available,
         memory_byte_seconds_available = u.memory_byte_seconds_available + excluded.memory_byte_seconds_available,
         stored_bytes = u.stored_bytes + excluded.stored_bytes
+    ), billed as (
+      insert into usage_hour as u (org_id, project_id, agent_id, credential_id, model, tool, hour, calls, input_tokens, output_tokens,
+        cached_tokens, cost_usd, unpriced_calls)
+      select org_id, project_id, agent_id, credential_id, model, tool, date_trunc('hour', now(), 'UTC'), calls, input_tokens,
+        output_tokens, cached_tokens, cost_usd, unpriced_calls
+      from jsonb_to_recordset(${jsonb(sumByBill(all))}::jsonb) as c(org_id text, project_id bigint, agent_id text, credential_id text,
+        model text, tool text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
+        unpriced_calls bigint)
+      order by project_id, agent_id, credential_id, model, tool
+      on conflict (project_id, hour, agent_id, credential_id, model, tool) do update set calls = u.calls + excluded.calls,
+        input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+        cached_tokens = u.cached_tokens + excluded.cached_tokens, cost_usd = u.cost_usd + excluded.cost_usd,
+        unpriced_calls = u.unpriced_calls + excluded.unpriced_calls
     ), spent as (
       insert into token_usage as u (subject, hour, tokens)
       select subject, date_trunc('hour', now(), 'UTC'), tokens
@@ -89,6 +119,35 @@ function sumByAgent(all: readonly AgentConsumption[]): Row[] {
     rows.set(agent_id, row)
   }
   return [...rows.values()].filter((row) => members.some((member) => row[member] > 0))
+}
+
+interface Bill extends Omit<CallUse, 'cost_usd'> {
+  cost_usd: number
+  calls: number
+  unpriced_calls: number
+}
+
+/** Calls by who made them, and of what: one row each. */
+function sumByBill(all: readonly AgentConsumption[]): Bill[] {
+  const rows = new Map<string, Bill>()
+  for (const { spender, calls = [] } of all) {
+    for (const { model = '', tool = '', ...call } of spender && spender.org_id !== null ? calls : []) {
+      const { org_id, project_id, agent_id, credential_id } = spender!
+      const of = { org_id, project_id, agent_id, credential_id: credential_id ?? '', model, tool }
+      const key = JSON.stringify(of)
+      const sum = rows.get(key)
+      rows.set(key, {
+        ...of,
+        calls: (sum?.calls ?? 0) + 1,
+        input_tokens: (sum?.input_tokens ?? 0) + call.input_tokens,
+        output_tokens: (sum?.output_tokens ?? 0) + call.output_tokens,
+        cached_tokens: (sum?.cached_tokens ?? 0) + call.cached_tokens,
+        cost_usd: dollarsOf(billionthsOf(sum?.cost_usd ?? 0) + billionthsOf(call.cost_usd ?? 0)),
+        unpriced_calls: (sum?.unpriced_calls ?? 0) + (call.cost_usd === null ? 1 : 0),
+      })
+    }
+  }
+  return [...rows.values()]
 }
 
 function sumBySubject(all: readonly AgentConsumption[]): { subject: string; tokens: number }[] {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../events/streams-bus.ts'
+import type { Tracing } from '../platform/tracing.ts'
 import { isPassing, LeaseLost } from './journal.ts'
 import { failed } from './endings.ts'
 import { checkBreaker } from './circuit-breaker.ts'
@@ -8,6 +9,7 @@ import { claimTasks, type Claimed, type ClaimOptions } from './claim.ts'
 import { fetchMax } from './queue.ts'
 import { runTask, type RunContext } from './run-task.ts'
 import type { Run } from './run.ts'
+import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import type { TaskError } from './task-rows.ts'
 import type { UsageMeter } from './usage-meter.ts'
 
@@ -17,14 +19,16 @@ const poll_ms = 500
 const backoff_ms = { first: 100, most: 5000 }
 /** While there is a backlog, freed slots gather this long, so that one fetch fills several. */
 const gather_ms = 2
-/** At a stop: how long calls in flight may go on before they are aborted. */
+/** At a stop: how long calls of models in flight may go on before they are aborted; calls of tools have longer. */
 const grace_ms = 5000
 /** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
 const projectShare = 0.75
+/** Behind a backlog so often at most, the projects that it did not serve last come first: fetching so costs more. */
+const othersFirst_ms = 50
 /** A worker with so much of its slots in use looks for more whenever one is freed. */
 const busyShare = 0.25
 
-export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'secretsOf'> {
+export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'environmentOf'> {
   id: string
   /** Tasks that run at the same time. */
   slots: number
@@ -35,6 +39,9 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'sec
   /** Told after each claim of the events that it made. */
   publish: (published: Claimed['published']) => void
   onParked: (agent_ids: readonly string[]) => void
+  tracing: Tracing
+  /** Gets what a claimed task is run with beyond its own row: tools, its thread's past. */
+  prepare: (run: Run) => Promise<void>
 }
 
 /**
@@ -51,6 +58,9 @@ export class Worker {
   #isWoken = false
   /** The last fetch was full, so there is more. */
   #hasMore = false
+  /** Projects that the last claim took tasks of. */
+  #served: ReadonlySet<number> = new Set()
+  #othersFirst_at = -Infinity
   #loop: Promise<void> = Promise.resolve()
   #claiming: Promise<unknown> = Promise.resolve()
   /** Slots of all workers that live. */
@@ -64,6 +74,8 @@ export class Worker {
       bus.on('jobs', () => this.wake()),
       bus.onGap(() => this.wake()),
       bus.on('agent', (agent_id) => void this.#agentChanged(agent_id)),
+      // Also where it is started again at once: a restart aborts the calls in flight, and they are made again.
+      bus.on('stop', (agent_id) => this.#interruptAgent(agent_id)),
       bus.on('cancel', (task_id) => this.#runs.get(task_id)?.interrupt('cancel')),
     ]
   }
@@ -152,7 +164,7 @@ export class Worker {
   }
 
   async #claim(count: number): Promise<void> {
-    const { sql, queue, id, secretsOf, publish, onParked } = this.#options
+    const { sql, queue, id, environmentOf, publish, onParked } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
     const { runs, fetched, published, parked } = await claimTasks({
       sql,
@@ -160,12 +172,25 @@ export class Worker {
       worker_id: id,
       count,
       perProject,
-      secretsOf,
+      behind: this.#projectsBehind(),
+      environmentOf,
     })
     this.#hasMore = fetched > 0
     publish(published)
     onParked(parked)
+    if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
+  }
+
+  /**
+   * Projects whose backlog must not keep others waiting: those that tasks run of, and those that were served last. So a
+   * project that has nothing running gets the next slot that is freed, however much of others is in front of it.
+   */
+  #projectsBehind(): number[] {
+    const now = performance.now()
+    if (!this.#hasMore || now - this.#othersFirst_at < othersFirst_ms) return []
+    this.#othersFirst_at = now
+    return [...new Set([...this.#served, ...[...this.#runs.values()].map(({ project_id }) => project_id)])]
   }
 
   #begin(run: Run): void {
@@ -187,17 +212,25 @@ export class Worker {
   }
 
   async #run(run: Run): Promise<void> {
-    const { context, log, sql } = this.#options
+    const { context, log, sql, prepare, tracing } = this.#options
+    const before = run.usage
+    let error_type: string | undefined
     try {
+      run.span = beginTaskSpan(tracing, run)
+      await prepare(run)
       const error = await runTask(run, { ...context, isClosing: () => this.#closing.signal.aborted })
+      error_type = error?.code ?? (run.expired ? 'timeout' : undefined)
       if ((error || run.expired) && (await checkBreaker(sql, run.agent_id)))
         this.#options.bus.tell('agent', run.agent_id)
     } catch (error) {
+      error_type = error instanceof LeaseLost ? 'lease_lost' : 'internal_error'
       if (error instanceof LeaseLost)
         return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
       log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
       // Where the database is away the lease tells others, or the next heartbeat gives the task back.
       if (!isPassing(error)) await this.#failInternally(run)
+    } finally {
+      endTaskSpan(run.span, before, run.usage, error_type)
     }
   }
 
@@ -228,6 +261,10 @@ export class Worker {
     } catch (error) {
       this.#options.log.warn({ err: error, agent_id }, 'the state of an agent could not be read; its calls are aborted')
     }
-    for (const run of runs) run.interrupt('agent')
+    this.#interruptAgent(agent_id)
+  }
+
+  #interruptAgent(agent_id: string): void {
+    for (const run of this.#runs.values()) if (run.agent_id === agent_id) run.interrupt('agent')
   }
 }

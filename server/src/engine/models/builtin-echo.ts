@@ -33,7 +33,10 @@ export const echoModel: Model = {
 const betweenWords = /(?<=\s)(?=\S)/
 
 /** Hands a text over in pieces of whole words, letting others run in between. */
-export async function stream(text: string, { on_delta, signal }: ModelRequest): Promise<void> {
+export async function stream(
+  text: string,
+  { on_delta, signal }: { on_delta?: ModelRequest['on_delta'] | undefined; signal: AbortSignal },
+): Promise<void> {
   const words = text === '' ? [] : text.split(betweenWords)
   const size = Math.ceil(words.length / piecesMax)
   for (let at = 0; at < words.length; at += size) {

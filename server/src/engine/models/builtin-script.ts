@@ -77,6 +77,10 @@ async function playStep(step: Exclude<ScriptStep, { type: 'usage' }>, request: M
     })
     return ''
   }
+  if (step.type === 'reasoning') {
+    await stream(step.text, { on_delta: request.on_reasoning, signal })
+    return ''
+  }
   const result = messages.findLast(({ role }) => role === 'tool')?.content ?? ''
   const text = step.text.replaceAll('{{tool_result}}', () => result)
   await stream(text, request)

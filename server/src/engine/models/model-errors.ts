@@ -166,6 +166,7 @@ function isWord(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number'
 }
 
+/** Whether it may have members: an object, or an array. */
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }

@@ -1,6 +1,6 @@
 /**
  * A model as the engine sees it: one call, one answer. The loop around it, its journal and its limits are the
- * engine's; wire formats are the provider libraries' (tasks.md 8).
+ * engine's; wire formats are the provider libraries'.
  */
 export interface Model {
   /** Name of the provider that answers, for the journal: `openai`, `anthropic`, `builtin`. */
@@ -48,6 +48,8 @@ export interface ModelRequest {
   max_tokens: number | undefined
   signal: AbortSignal
   on_delta?: (text: string) => void
+  /** Gets what the model thinks before it answers, where its provider tells; it is no part of the answer. */
+  on_reasoning?: (text: string) => void
   /** Which try of this call this is, from 1. Only `builtin/script` looks at it: its errors may pass after some tries. */
   attempt?: number
 }
@@ -67,7 +69,10 @@ export interface ModelAnswer {
 export interface ModelUsage {
   input_tokens: number
   output_tokens: number
+  /** Input tokens that the provider had kept. */
   cached_tokens: number
+  /** Input tokens that it keeps from now on, where it charges for that. */
+  cache_write_tokens?: number
 }
 
 /** Bytes that crossed the network for one call, headers and bodies, measured on the socket. */

@@ -1,3 +1,4 @@
+import { isObject } from '#contract/merge-patch.ts'
 import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
 import type { LanguageModel } from './providers.ts'
 import type { WireNames } from './wire-names.ts'
@@ -61,6 +62,5 @@ function toolResult({ content, tool_call_id, tool_name }: ModelMessage, names: W
 
 /** Providers want an object; what the model once wrote instead is shown to it inside of one. */
 function callInput({ arguments: given }: ModelToolCall): Record<string, unknown> {
-  const isObject = typeof given === 'object' && given !== null && !Array.isArray(given)
-  return isObject ? (given as Record<string, unknown>) : { invalid_arguments: given }
+  return isObject(given) ? given : { invalid_arguments: given }
 }

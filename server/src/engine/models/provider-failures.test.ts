@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
 import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-model-server.ts'
+import { modelFaults } from '../../../test/fake-model-faults.ts'
 import { modelRequest } from '../../../test/model-request.ts'
 import { failsWith, makeModel, providerKey, providerKinds } from '../../../test/provider-under-test.ts'
 import type { ModelError, ModelErrorCode } from './model.ts'
@@ -251,3 +252,43 @@ it('a model with a spent quota is not asked again', async () => {
     failsWith('provider_rate_limited', false),
   )
 })
+
+for (const kind of providerKinds) {
+  describe(`what a provider of kind ${kind} may do wrong`, () => {
+    for (const { what, behave, code, retryable } of modelFaults) {
+      it(`${code} where it ${what}, and it works again after that`, async () => {
+        server.next(behave({ path: kind === 'anthropic' ? '/v1/messages' : '/v1/chat/completions' }))
+        const model = makeModel(kind, server.base_url, { start_ms: 500, idle_ms: 500 })
+        await assert.rejects(model.call(modelRequest('Hello?')), failsWith(code, retryable))
+        assert.equal((await model.call(modelRequest('Hello?'))).text, 'Hello from the fake model.')
+      })
+    }
+
+    it('never makes a part of an answer look like the whole of it, wherever it is cut', async () => {
+      const answer = { text: 'one two', tool_calls: [{ id: 'call_a', name: 'weather', arguments: { city: 'Bonn' } }] }
+      const outcomes: string[] = []
+      for (const how of ['cut', 'end_early'] as const) {
+        for (let pieces = 0; pieces < 16; pieces++) {
+          server.next({ do: how, pieces, ...answer })
+          const result = await makeModel(kind, server.base_url)
+            .call(modelRequest('Hello?'))
+            .catch((error: ModelError) => error)
+          if (result instanceof Error) assert.ok(result.retryable, result.message)
+          else assert.deepEqual([result.text, result.tool_calls], ['one two', answer.tool_calls])
+          outcomes.push(result instanceof Error ? result.code : 'whole')
+        }
+      }
+      assert.deepEqual(new Set(outcomes), new Set(['provider_unavailable', 'whole']))
+    })
+
+    it('is nothing where its answer is whole, however slowly it comes', async () => {
+      const gate = Promise.withResolvers<void>()
+      server.next({ do: 'hold', pieces: 4, text: 'one two three', until: gate.promise })
+      const heard = Promise.withResolvers<void>()
+      const call = makeModel(kind, server.base_url).call(modelRequest('Hello?', { on_delta: () => heard.resolve() }))
+      await heard.promise
+      gate.resolve()
+      assert.equal((await call).text, 'one two three')
+    })
+  })
+}

@@ -1,3 +1,4 @@
+import { cleanAnswer } from './clean-answer.ts'
 import { type Model, type ModelAnswer, ModelError, type ModelRequest, type NetworkUse } from './model.ts'
 import { cutOff, toModelError } from './model-errors.ts'
 import type { makeModelWires } from './model-wires.ts'
@@ -33,7 +34,7 @@ export function makeProviderModel(
         const model = await openLanguageModel(provider, request.model, wire.fetch)
         const { stream } = await model.doStream(toCallOptions(request, names, watch.signal))
         const answer = await readAnswer(stream, { request, names, name: provider.name, onPart: watch.started })
-        return { ...answer, network: wire.use() }
+        return cleanAnswer({ ...answer, network: wire.use() })
       } catch (error) {
         request.signal.throwIfAborted()
         throw asFailedCall(watch.failure() ?? toModelError(error, provider.name), provider, wire.use())
@@ -81,7 +82,8 @@ async function readAnswer(
     if (part.type === 'text-delta') {
       answer.text += part.delta
       request.on_delta?.(part.delta)
-    } else if (part.type === 'tool-call') {
+    } else if (part.type === 'reasoning-delta') request.on_reasoning?.(part.delta)
+    else if (part.type === 'tool-call') {
       answer.tool_calls.push({
         id: part.toolCallId,
         name: names.fromWire(part.toolName),
@@ -102,6 +104,7 @@ async function readAnswer(
       input_tokens: inputTokens.total ?? 0,
       output_tokens: outputTokens.total ?? 0,
       cached_tokens: inputTokens.cacheRead ?? 0,
+      ...(inputTokens.cacheWrite ? { cache_write_tokens: inputTokens.cacheWrite } : {}),
     },
   }
 }

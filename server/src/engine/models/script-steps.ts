@@ -1,9 +1,11 @@
+import { isObject } from '#contract/merge-patch.ts'
 import { ModelError, type ModelAnswer, type ModelErrorCode, type ModelUsage } from './model.ts'
 import { isRetryable } from './model-errors.ts'
 
 /** One thing that `builtin/script` does, as `docs/guides/test-models.md` describes it. */
 export type ScriptStep =
   | { type: 'text'; text: string }
+  | { type: 'reasoning'; text: string }
   | { type: 'delay'; delay_ms: number }
   | { type: 'error'; error: ModelError; times: number }
   | { type: 'usage'; usage: Partial<ModelUsage> }
@@ -70,16 +72,23 @@ class Reader {
 
   #readStep(step: unknown, where: string, depth: number): void {
     if (++this.#count > stepsMax) throw refused(`the script has more than ${stepsMax} steps`)
-    if (!isRecord(step)) throw refused(`${where} must be an object`)
-    const kinds = ['text', 'delay_ms', 'tool_calls', 'error', 'usage', 'end', 'repeat'].filter((kind) => kind in step)
+    if (!isObject(step)) throw refused(`${where} must be an object`)
+    const kinds = ['text', 'reasoning', 'delay_ms', 'tool_calls', 'error', 'usage', 'end', 'repeat'].filter(
+      (kind) => kind in step,
+    )
     const [kind] = kinds
     if (kind === undefined || kinds.length > 1) {
-      throw refused(`${where} must have exactly one of text, delay_ms, tool_calls, error, usage, end, repeat`)
+      throw refused(
+        `${where} must have exactly one of text, reasoning, delay_ms, tool_calls, error, usage, end, repeat`,
+      )
     }
     switch (kind) {
       case 'text':
         if (typeof step['text'] !== 'string') throw refused(`${where}: text must be a string`)
         return this.#add({ type: 'text', text: step['text'] })
+      case 'reasoning':
+        if (typeof step['reasoning'] !== 'string') throw refused(`${where}: reasoning must be a string`)
+        return this.#add({ type: 'reasoning', text: step['reasoning'] })
       case 'delay_ms':
         return this.#add({ type: 'delay', delay_ms: wholeNumber(step['delay_ms'], delay_ms_max, `${where}: delay_ms`) })
       case 'usage':
@@ -126,7 +135,7 @@ function readCalls(calls: unknown, where: string): ScriptAnswer['tool_calls'] {
   }
   return calls.map((call: unknown, index) => {
     const place = `${where}: tool_calls[${index}]`
-    if (!isRecord(call) || typeof call['name'] !== 'string' || call['name'] === '') {
+    if (!isObject(call) || typeof call['name'] !== 'string' || call['name'] === '') {
       throw refused(`${place} needs a name`)
     }
     if (call['id'] !== undefined && typeof call['id'] !== 'string') throw refused(`${place}: id must be a string`)
@@ -135,7 +144,7 @@ function readCalls(calls: unknown, where: string): ScriptAnswer['tool_calls'] {
 }
 
 function readError(error: unknown, where: string): ScriptStep {
-  if (!isRecord(error) || typeof error['code'] !== 'string' || !errorCodes.has(error['code'])) {
+  if (!isObject(error) || typeof error['code'] !== 'string' || !errorCodes.has(error['code'])) {
     throw refused(`${where}: error.code must be one of ${[...errorCodes].join(', ')}`)
   }
   // Checked against the list in the line above.
@@ -154,7 +163,7 @@ function readError(error: unknown, where: string): ScriptStep {
 }
 
 function readUsage(usage: unknown, where: string): Partial<ModelUsage> {
-  if (!isRecord(usage)) throw refused(`${where}: usage must be an object`)
+  if (!isObject(usage)) throw refused(`${where}: usage must be an object`)
   const known = ['input_tokens', 'output_tokens', 'cached_tokens'].filter((name) => usage[name] !== undefined)
   return Object.fromEntries(known.map((name) => [name, wholeNumber(usage[name], 1e9, `${where}: usage.${name}`)]))
 }
@@ -166,8 +175,4 @@ function wholeNumber(value: unknown, most: number, what: string): number {
 
 function refused(complaint: string): ModelError {
   return new ModelError('provider_refused_request', `builtin/script: ${complaint}.`, { retryable: false })
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,0 +1,134 @@
+import { budgetFacts, tightestUnit, type BudgetUnit, type Hold, type Need, type Reservation } from './budgets.ts'
+import { conversation } from './conversation.ts'
+import { failed } from './endings.ts'
+import { estimateInput } from './estimate.ts'
+import type { Decide } from './journal.ts'
+import { offered, resolvedName, type ModelSource } from './model-call.ts'
+import type { Prices } from './prices.ts'
+import type { Run } from './run.ts'
+import { nothingHeld, reserveCall } from './spending.ts'
+import type { LockedTask, Step, TaskError, TaskUsage, Wait } from './task-rows.ts'
+import type { CallUse } from './usage.queries.ts'
+
+type Change = ReturnType<Decide>
+
+/** What a waiting task needs to go on: steps and calls of tools within its own limits, and a call of a model. */
+export interface Needs {
+  steps: number
+  tool_calls: number
+  call?: Need
+}
+
+/** Whether a call of a model may begin: with what it holds, or what becomes of its task instead. */
+export type Room =
+  | { begins: true; hold: Hold | null; max_output_tokens: number | undefined }
+  | { begins: false; change: Change; error?: TaskError }
+
+/**
+ * Reserves what a call of a model may use of all budgets of its task. Seen under the locks of the task and its budgets, so
+ * however many tasks share a budget, what they use together stays within it. `ended` are calls whose results are written
+ * with this.
+ */
+export function askRoom(
+  run: Run,
+  task: LockedTask,
+  step: Step,
+  { models, prices, ended }: { models: ModelSource; prices: Prices; ended: readonly CallUse[] },
+): Room {
+  const model = resolvedName(models, step.name)
+  // The call itself tells what is wrong with the name, and costs nothing.
+  if (model === undefined) return { begins: true, hold: null, max_output_tokens: undefined }
+  const over = overLimit(task, run.usage, { steps: 1, tool_calls: 0 })
+  if (over) return { begins: false, change: waitForOwn(task, run.usage, over, { steps: 1, tool_calls: 0 }) }
+  const call: Need = {
+    input_tokens: task.money && task.money.budgets.length > 0 ? estimateFor(run, step) : 0,
+    max_output_tokens: run.work.config.max_tokens,
+    price: prices.of(model),
+  }
+  const reserved = reserveCall(task, ended, call)
+  if (reserved.outcome === 'held')
+    return { begins: true, hold: reserved.hold, max_output_tokens: reserved.max_output_tokens }
+  if (reserved.outcome === 'unpriced') return unpriced(run, task, step)
+  return { begins: false, change: waitForRoom(task, reserved, { steps: 1, tool_calls: 0, call }) }
+}
+
+/** Before calls of tools: what becomes of a task whose own limits do not allow so many; undefined where they do. */
+export function outOfCalls(task: LockedTask, usage: TaskUsage, wanted: Omit<Needs, 'call'>): Change | undefined {
+  const over = wanted.steps > 0 ? overLimit(task, usage, wanted) : undefined
+  return over && waitForOwn(task, usage, over, wanted)
+}
+
+/** The limit of a task's own that does not allow so many further steps and calls of tools. */
+export function overLimit(
+  { budget }: Pick<LockedTask, 'budget'>,
+  usage: TaskUsage,
+  { steps, tool_calls }: Omit<Needs, 'call'>,
+): 'steps' | 'tool_calls' | undefined {
+  const { max_steps, max_tool_calls } = budget
+  if (max_steps != null && usage.steps + steps > max_steps) return 'steps'
+  if (tool_calls > 0 && max_tool_calls != null && usage.tool_calls + tool_calls > max_tool_calls) return 'tool_calls'
+  return undefined
+}
+
+function estimateFor(run: Run, step: Step): number {
+  const steps = run.steps.slice(0, step.index)
+  const messages = conversation({ ...run, input: run.work.input, steps })
+  return estimateInput({ messages, system_prompt: run.work.config.system_prompt, tools: offered(run), steps })
+}
+
+/**
+ * A limit in dollars cannot be kept for a call of which nobody knows what it costs. Neither a higher limit nor the next
+ * window would change that, so the task fails instead of waiting for ever.
+ */
+function unpriced(run: Run, task: LockedTask, { id, name }: Step): Room {
+  const error: TaskError = {
+    code: 'price_unknown',
+    message: `The price of ${name} is not known, so a budget in dollars cannot be kept. Give it by CADRE_MODEL_PRICES, or limit tokens.`,
+    retryable: false,
+    step_id: run.steps.some((step) => step.id === id) ? id : null,
+  }
+  return { begins: false, change: failed(task, error, run), error }
+}
+
+function waitForRoom(task: LockedTask, refused: Extract<Reservation, { outcome: 'refused' }>, needs: Needs): Change {
+  const { by, passing, resets_at } = refused
+  const change = waitForBudget(task, passing ? null : resets_at, needs)
+  // Other calls hold what is left: that is no news.
+  return passing ? change : told(change, budgetFacts(by, tightestUnit(by, needs.call!)))
+}
+
+function waitForOwn(task: LockedTask, usage: TaskUsage, unit: 'steps' | 'tool_calls', needs: Needs): Change {
+  const limit = (unit === 'steps' ? task.budget.max_steps : task.budget.max_tool_calls) ?? 0
+  const of = { budget_id: null, scope: 'task' as const, subject: task.id, resets_at: null }
+  return told(waitForBudget(task, null, needs), { ...of, unit, limit, spent: usage[unit] })
+}
+
+/** Puts a task aside until its budgets have room: it is found by what it holds, which is nothing but what it needs. */
+function waitForBudget(task: LockedTask, until: string | null, needs: Needs): Change {
+  const wait: Wait = { reason: 'budget', since: task.now, until, approval_ids: [] }
+  return {
+    status: 'waiting',
+    wait,
+    job: { kind: 'end' },
+    hold: { ...nothingHeld, budget_ids: [], needs },
+    events: [{ type: 'task.waiting', data: { wait } }],
+  }
+}
+
+function told(
+  change: Change,
+  facts: { scope: string; subject: string; unit: BudgetUnit; limit: number } & Record<string, unknown>,
+): Change {
+  const whose = facts.scope === 'task' ? "the task's own budget" : `the budget of ${facts.subject}`
+  return {
+    ...change,
+    events: [{ type: 'budget.reached', data: facts }, ...(change.events ?? [])],
+    logs: [
+      {
+        level: 'warn',
+        message: `Waiting for room in ${whose}: its limit of ${facts.limit} ${facts.unit} is reached`,
+        context: facts,
+      },
+    ],
+  }
+}

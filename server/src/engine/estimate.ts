@@ -1,0 +1,48 @@
+import type { ModelMessage, ModelTool } from './models/model.ts'
+import type { Step } from './task-rows.ts'
+
+/** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
+const tokenBytes = 3
+/** What a message costs beside its text. */
+const messageTokens = 4
+
+/** All that goes to a model with its next call. */
+export interface NextCall {
+  messages: readonly ModelMessage[]
+  system_prompt: string | undefined
+  tools: readonly ModelTool[]
+  steps: readonly Step[]
+}
+
+/**
+ * How much input a call will have, in tokens, before anybody has counted it: what the provider counted for the last call
+ * of the task and its answer, and a token for three bytes of all that came since; without such a call of the whole.
+ */
+export function estimateInput({ messages, system_prompt = '', tools, steps }: NextCall): number {
+  const last = steps.findLast(
+    ({ type, status, usage }) => type === 'model_call' && status === 'completed' && usage !== null,
+  )
+  const counted = last && countedIn(last)
+  if (!counted) return tokensOf(system_prompt) + tokensOf(JSON.stringify(tools)) + sum(messages)
+  // Before the call there were so many, and then its answer.
+  return counted.tokens + sum(messages.slice(counted.messages + 1))
+}
+
+/** What is known of a finished call; undefined where its provider counted nothing. */
+function countedIn({ usage, input }: Step): { tokens: number; messages: number } | undefined {
+  const { input_tokens, output_tokens } = usage as { input_tokens: number; output_tokens: number }
+  const { messages } = input as { messages: number }
+  return input_tokens > 0 ? { tokens: input_tokens + output_tokens, messages } : undefined
+}
+
+function sum(messages: readonly ModelMessage[]): number {
+  return messages.reduce(
+    (tokens, { content, tool_calls }) =>
+      tokens + messageTokens + tokensOf(content) + (tool_calls ? tokensOf(JSON.stringify(tool_calls)) : 0),
+    0,
+  )
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / tokenBytes)
+}

@@ -1,0 +1,86 @@
+import { Worker } from 'node:worker_threads'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { HeartbeatMessage } from './heartbeat-thread.ts'
+import { heartbeat_ms } from './leases.ts'
+
+/** A main thread that has not answered for this long counts as hung, and its worker as dead soon after. */
+export const hung_ms = 60_000
+/** A thread that ends is started again after this long: sooner than a worker counts as dead. */
+const restart_ms = 500
+/** It holds one connection and one timer. */
+const threadHeap_mb = 32
+
+/** What the thread is started with; nothing in it belongs to the main thread alone. */
+export interface HeartbeatThreadData {
+  settings: Omit<pg.ClientConfig, 'types'>
+  worker_id: string
+  beat_ms: number
+  hung_ms: number
+  /** One number that the main thread raises as long as it answers. */
+  answers: SharedArrayBuffer
+}
+
+export interface HeartbeatOptions {
+  settings: pg.ClientConfig
+  worker_id: string
+  log: Logger
+  hung_ms?: number
+}
+
+export interface Heartbeat {
+  stop(): Promise<void>
+}
+
+/**
+ * Says every second that a worker lives, from a thread of its own: a busy event loop does not look like a
+ * crash. The thread ends with the process, comes back after a loss of the database by itself, and is started again
+ * should it end.
+ */
+export function startHeartbeat({ settings, worker_id, log, hung_ms: hung = hung_ms }: HeartbeatOptions): Heartbeat {
+  const { types: _types, ...rest } = settings
+  const answers = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+  const data: HeartbeatThreadData = {
+    settings: { ...rest, application_name: 'cadre heartbeat' },
+    worker_id,
+    beat_ms: heartbeat_ms,
+    hung_ms: hung,
+    answers,
+  }
+  const counter = new Int32Array(answers)
+  const answering = setInterval(() => void Atomics.add(counter, 0, 1), heartbeat_ms)
+  answering.unref()
+  let stopped = false
+  let thread: Worker | undefined
+  let restarting: NodeJS.Timeout | undefined
+
+  const start = (): void => {
+    thread = new Worker(new URL('./heartbeat-thread.ts', import.meta.url), {
+      name: 'heartbeat',
+      workerData: data,
+      // What this process was started with may not be meant for a thread: a test runner, an inspector.
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: threadHeap_mb },
+    })
+    thread.unref()
+    thread.on('message', (message: HeartbeatMessage) => {
+      if (message.kind === 'lost') log.warn({ reason: message.reason }, 'the heartbeat lost its connection')
+      else if (message.kind === 'hung') log.error('the main thread did not answer; the heartbeat fell silent')
+    })
+    thread.on('error', (error) => log.error({ err: error }, 'the thread of the heartbeat failed'))
+    thread.on('exit', () => {
+      if (stopped) return
+      restarting = setTimeout(start, restart_ms)
+      restarting.unref()
+    })
+  }
+  start()
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(answering)
+      clearTimeout(restarting)
+      await thread?.terminate()
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { cleanText, cleanValue } from '../clean-text.ts'
+import { type ModelAnswer, ModelError, type ModelToolCall, type ModelUsage } from './model.ts'
+
+/** Characters of a name that a provider gives: of its model, of a tool. */
+const nameMax = 200
+/** Characters of the identifier of a call. Providers refuse long ones when the conversation comes back. */
+const idMax = 64
+/** Calls of one answer. */
+const callsMax = 128
+/** Tokens of one call, as far as anybody is believed. */
+const tokensMax = 1_000_000_000
+
+/**
+ * An answer as it may be kept: texts that PostgreSQL stores, names of a bounded length, counts that are counts, and
+ * every call with an identifier of its own, which some servers forget or repeat. Throws `provider_bad_answer` for more
+ * calls than any answer has reason to ask for.
+ */
+export function cleanAnswer(answer: ModelAnswer): ModelAnswer {
+  if (answer.tool_calls.length > callsMax) {
+    throw new ModelError('provider_bad_answer', `The answer asks for more than ${callsMax} calls of tools.`, {
+      retryable: false,
+      network: answer.network,
+    })
+  }
+  return {
+    ...answer,
+    text: cleanText(answer.text),
+    model: cleanName(answer.model),
+    tool_calls: cleanCalls(answer.tool_calls),
+    usage: cleanUsage(answer.usage),
+  }
+}
+
+function cleanCalls(calls: readonly ModelToolCall[]): ModelToolCall[] {
+  const ids = new Set<string>()
+  return calls.map(({ id: given, name, arguments: args }, index) => {
+    const plain = given.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, idMax - 4) || `call_${index + 1}`
+    let id = plain
+    for (let number = 2; ids.has(id); number++) id = `${plain}_${number}`
+    ids.add(id)
+    return { id, name: cleanName(name), arguments: cleanValue(args) }
+  })
+}
+
+function cleanUsage(usage: ModelUsage): ModelUsage {
+  return {
+    input_tokens: cleanCount(usage.input_tokens),
+    output_tokens: cleanCount(usage.output_tokens),
+    cached_tokens: cleanCount(usage.cached_tokens),
+  }
+}
+
+/** A count that is none is 0: it is never guessed. */
+function cleanCount(count: unknown): number {
+  if (typeof count !== 'number' || !(count > 0)) return 0
+  return Math.min(Math.round(count), tokensMax)
+}
+
+function cleanName(name: unknown): string {
+  return typeof name === 'string' ? cleanText(name.slice(0, nameMax)) : ''
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { SignalKind, SignalListener } from '../../events/streams-bus.ts'
+import { makeCooldown } from './cooldown.ts'
+
+/** Two processes on one database, as far as signals go. */
+function twoBuses() {
+  const ends = [new Set<SignalListener>(), new Set<SignalListener>()] as const
+  const sent: string[] = []
+  const bus = (here: 0 | 1) => ({
+    tell: (_kind: SignalKind, id = '') => {
+      sent.push(id)
+      for (const listener of ends[here]) listener(id, 'here')
+      for (const listener of ends[here === 0 ? 1 : 0]) listener(id, 'elsewhere')
+    },
+    on: (_kind: SignalKind, listener: SignalListener) => {
+      ends[here].add(listener)
+      return () => void ends[here].delete(listener)
+    },
+  })
+  return { first: bus(0), second: bus(1), sent }
+}
+
+describe('a provider that asks for patience', () => {
+  let now = 1_000_000_000_000
+  const at = () => now
+
+  it('is left alone until then by every call, and asked again after that', () => {
+    const cooldown = makeCooldown({ now: at })
+    assert.equal(cooldown.until('openai/gpt-4o'), undefined)
+    cooldown.note('openai/gpt-4o', 7)
+    assert.equal(cooldown.until('openai/gpt-4o'), now + 7000)
+    assert.equal(cooldown.until('openai/gpt-4o-mini'), undefined, 'another model has limits of its own')
+    now += 7000
+    assert.equal(cooldown.until('openai/gpt-4o'), undefined)
+  })
+
+  it('is believed where it asks for more, not where it asks for less, and for an hour at most', () => {
+    const cooldown = makeCooldown({ now: at })
+    cooldown.note('a/b', 60)
+    cooldown.note('a/b', 5)
+    assert.equal(cooldown.until('a/b'), now + 60_000)
+    cooldown.note('a/b', 90)
+    assert.equal(cooldown.until('a/b'), now + 90_000)
+    for (const seconds of [1e300, Infinity]) {
+      cooldown.note('a/b', seconds)
+      assert.equal(cooldown.until('a/b'), now + 3_600_000)
+    }
+    for (const seconds of [0, -5, NaN]) cooldown.note('a/c', seconds)
+    assert.equal(cooldown.until('a/c'), undefined)
+  })
+
+  it('is left alone by the other processes too, whatever its models are called', () => {
+    const { first, second, sent } = twoBuses()
+    const [one, other] = [makeCooldown({ bus: first, now: at }), makeCooldown({ bus: second, now: at })]
+    for (const name of ['openai/gpt-4o', 'local/modèle "ü"@7', 'x/\ud800']) {
+      one.note(name, 30)
+      assert.equal(other.until(name.toWellFormed()), now + 30_000, name)
+    }
+    assert.ok(sent.every((id) => /^[\x21-\x7e]+$/.test(id)))
+    one.note('openai/gpt-4o', 10)
+    assert.equal(sent.length, 3, 'what is no news is not told')
+  })
+
+  it('is not confused by signals that say nothing, or too much', () => {
+    const { first, second } = twoBuses()
+    const cooldown = makeCooldown({ bus: first, now: at })
+    for (const id of ['', '@', 'a/b@', 'a/b@soon', `%zz@${now + 5000}`, `a/b@-${now}`, 'a/b@1'])
+      second.tell('cooldown', id)
+    assert.equal(cooldown.until('a/b'), undefined)
+    second.tell('cooldown', 'a/b@999999999999999')
+    assert.equal(cooldown.until('a/b'), now + 3_600_000)
+  })
+
+  it('takes a bounded place in memory', () => {
+    const cooldown = makeCooldown({ now: at })
+    for (let i = 0; i <= 1000; i++) cooldown.note(`a/${i}`, 60)
+    assert.deepEqual([cooldown.until('a/0'), cooldown.until('a/1000')], [undefined, now + 60_000])
+  })
+
+  it('is no matter of the test models', () => {
+    const cooldown = makeCooldown({ now: at })
+    cooldown.note('builtin/script', 60)
+    assert.equal(cooldown.until('builtin/script'), undefined)
+  })
+})

@@ -1,0 +1,30 @@
+/**
+ * Names of what spans tell: those of OpenTelemetry's conventions for generative AI where there is one, ours below
+ * `cadre.` for the rest. All of it is names and figures. What people, models and tools write is never among it: traces go
+ * to systems with other readers and other retention than tasks.
+ */
+export const attribute = {
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  agent_id: 'gen_ai.agent.id',
+  agent_name: 'gen_ai.agent.name',
+  agent_version: 'gen_ai.agent.version',
+  conversation_id: 'gen_ai.conversation.id',
+  request_model: 'gen_ai.request.model',
+  request_max_tokens: 'gen_ai.request.max_tokens',
+  request_temperature: 'gen_ai.request.temperature',
+  response_model: 'gen_ai.response.model',
+  finish_reasons: 'gen_ai.response.finish_reasons',
+  input_tokens: 'gen_ai.usage.input_tokens',
+  output_tokens: 'gen_ai.usage.output_tokens',
+  cached_tokens: 'gen_ai.usage.cache_read.input_tokens',
+  tool_name: 'gen_ai.tool.name',
+  tool_call_id: 'gen_ai.tool.call.id',
+  project_id: 'cadre.project.id',
+  task_id: 'cadre.task.id',
+  task_attempt: 'cadre.task.attempt',
+  step_id: 'cadre.step.id',
+  step_index: 'cadre.step.index',
+  step_attempt: 'cadre.step.attempt',
+  tool_safety: 'cadre.tool.safety',
+} as const

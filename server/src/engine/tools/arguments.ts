@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { isObject } from '#contract/merge-patch.ts'
+import { runBounded, TookTooLong } from './bounded-run.ts'
+import { isPlainSchema } from './plain-schema.ts'
+import { schemaExcess } from './schema-bounds.ts'
+import type { Tool } from './tool.ts'
+
+/** Characters of a call's arguments as JSON. */
+const argumentsMax = 1_000_000
+/** Compiled schemas that are kept; the one that was not used for longest goes first. */
+const compiledMax = 500
+/** How long others' schemas may keep this process from everything else. */
+const compile_ms = 500
+const check_ms = 100
+
+/** Either a function that checks arguments, or why there is none. */
+type Compiled = { validate: ValidateFunction; isPlain: boolean } | { fault: string }
+
+const options: Options = {
+  strict: false,
+  // The first fault ends it: an array of a million wrong items makes no million complaints.
+  allErrors: false,
+  // A few bytes of definitions that name each other would otherwise grow to gigabytes of code.
+  inlineRefs: false,
+  ownProperties: true,
+  // No schema of one project is ever found by another's $ref.
+  addUsedSchema: false,
+  logger: false,
+  code: { regExp: Object.assign(tolerantRegExp, { code: 'tolerantRegExp' }) },
+}
+const makers = {
+  draft07: () => addFormats.default(new Ajv(options)),
+  draft2020: () => addFormats.default(new Ajv2020(options)),
+}
+/** One a draft. Whichever was ended in the middle of its work is made anew: what it holds is half of something. */
+const compilers: { [Draft in keyof typeof makers]?: ReturnType<(typeof makers)[Draft]> } = {}
+
+const compiled = new Map<string, Compiled>()
+
+/**
+ * Why arguments cannot be checked against a schema, as words that complete "parameters …"; undefined where they can. For
+ * the moment when a tool is registered or found: 2020-12, and draft-07 where `$schema` says so.
+ */
+export function schemaFault(schema: unknown): string | undefined {
+  const result = compile(schema)
+  return 'fault' in result ? result.fault : undefined
+}
+
+/**
+ * Checks a call's arguments against the schema of its tool: a sentence that tells the model what is wrong, undefined
+ * where nothing is. Schemas and patterns come from users and servers, so every check that might take long ends after
+ * 100 ms, wherever it is, and then counts as a fault.
+ */
+export function checkArguments(
+  { name, parameters }: Pick<Tool, 'name' | 'parameters'>,
+  args: unknown,
+): string | undefined {
+  if (!isObject(args)) return `The arguments of ${name} must be a JSON object.`
+  if (JSON.stringify(args).length > argumentsMax)
+    return `The arguments of ${name} must have at most ${argumentsMax} characters as JSON.`
+  const schema = compile(parameters)
+  if ('fault' in schema) return `The arguments of ${name} cannot be checked: its parameters ${schema.fault}.`
+  const { validate, isPlain } = schema
+  try {
+    // The bound itself costs more than most checks.
+    if (isPlain ? validate(args) : runBounded(() => validate(args), check_ms)) return undefined
+  } catch (error) {
+    // A schema that refers to itself for ever ends as a RangeError of the stack.
+    if (!(error instanceof TookTooLong) && !(error instanceof RangeError)) throw error
+    return `The arguments of ${name} could not be checked in time. Use simpler or shorter ones.`
+  }
+  return `The arguments of ${name} are not valid: ${describe(validate.errors?.[0])}.`
+}
+
+function compile(schema: unknown): Compiled {
+  const excess = schemaExcess(schema)
+  if (excess !== undefined) return { fault: excess }
+  const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64')
+  const known = compiled.get(key)
+  const result = known ?? compileNew(schema as Record<string, unknown>)
+  compiled.delete(key)
+  compiled.set(key, result)
+  if (compiled.size > compiledMax) compiled.delete(compiled.keys().next().value!)
+  return result
+}
+
+function compileNew(schema: Record<string, unknown>): Compiled {
+  const { $schema, ...members } = schema
+  // With a name of ours a reference to the whole schema (`#`) is found.
+  const named = { ...members, $id: 'urn:cadre:parameters' }
+  const draft = /draft-0[67]/.test(String($schema)) ? 'draft07' : 'draft2020'
+  try {
+    return { validate: runBounded(() => compileWhole(draft, named), compile_ms), isPlain: isPlainSchema(schema) }
+  } catch (error) {
+    if (error instanceof TookTooLong || error instanceof RangeError) return { fault: 'are too complex' }
+    return { fault: `are not a JSON Schema that can be used: ${firstLine(error)}` }
+  }
+}
+
+function compileWhole(draft: keyof typeof makers, schema: object): ValidateFunction {
+  const ajv = compilers[draft] ?? makers[draft]()
+  delete compilers[draft]
+  try {
+    return ajv.compile(schema)
+  } finally {
+    // Not reached where it is ended. The schema would be kept for ever by the object that it was.
+    ajv.removeSchema(schema)
+    compilers[draft] = ajv
+  }
+}
+
+/** With the flag that JSON Schema asks for, or without it: many schemas have escapes that only the older rules allow. */
+function tolerantRegExp(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags)
+  } catch {
+    return new RegExp(pattern, flags.replace('u', ''))
+  }
+}
+
+function describe(error: ErrorObject | undefined): string {
+  if (!error) return 'they break the schema'
+  const { keyword, instancePath, message = 'is not valid', params } = error
+  const path = instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
+  const where = path === '' ? 'they' : path.slice(0, 200)
+  if (keyword === 'additionalProperties' || keyword === 'unevaluatedProperties') {
+    const extra = String(params.additionalProperty ?? params.unevaluatedProperty)
+    return `${where} must not have the member ${extra.slice(0, 100)}`
+  }
+  if (keyword === 'enum') return `${where} must be one of ${JSON.stringify(params.allowedValues).slice(0, 500)}`
+  return `${where} ${message.slice(0, 500)}`
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return (text.split('\n', 1)[0] ?? '').slice(0, 200).toWellFormed()
+}

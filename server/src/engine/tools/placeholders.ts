@@ -1,0 +1,49 @@
+import { ToolError } from './tool.ts'
+
+/** `${credentials.NAME}` or `${env.NAME}`: what stands for a secret in a tool's headers and URL. */
+const placeholder = /\$\{([^}]*)\}/g
+const known = /^(credentials|env)\.([A-Za-z_][A-Za-z0-9_]{0,127})$/
+
+/** Values by name. */
+export interface PlaceholderValues {
+  credentials: ReadonlyMap<string, string>
+  /** The agent's environment variables; undefined where there is no agent. */
+  environment: Readonly<Record<string, string>> | undefined
+}
+
+/** Puts values in; each goes through `encode`. Throws `ToolError` where there is none of a name. */
+export function fillPlaceholders(
+  template: string,
+  { credentials, environment }: PlaceholderValues,
+  encode: (value: string) => string = (value) => value,
+): string {
+  return template.replaceAll(placeholder, (whole, inside: string) => {
+    const [, source, name = ''] = known.exec(inside) ?? []
+    const missing = (what: string) => new ToolError('placeholder_unknown', `${whole} stands for nothing: ${what}.`)
+    if (source === undefined)
+      throw missing('only credentials and environment variables can be named, as ${credentials.NAME} and ${env.NAME}')
+    if (source === 'env' && environment === undefined) throw missing('no agent is involved here')
+    const value =
+      source === 'credentials'
+        ? credentials.get(name)
+        : Object.hasOwn(environment ?? {}, name)
+          ? environment?.[name]
+          : undefined
+    if (value === undefined)
+      throw missing(
+        source === 'credentials' ? 'the project has no such credential' : 'the agent has no such environment variable',
+      )
+    return encode(value)
+  })
+}
+
+/** Placeholders of a text that can never stand for anything. */
+export function malformedPlaceholders(template: string): string[] {
+  return [...template.matchAll(placeholder)].filter(([, inside = '']) => !known.test(inside)).map(([whole]) => whole)
+}
+
+/** Names of the credentials that a value's texts name, at any depth. */
+export function namedCredentials(value: unknown): string[] {
+  const names = [...JSON.stringify(value ?? null).matchAll(/\$\{credentials\.([A-Za-z_][A-Za-z0-9_]{0,127})\}/g)]
+  return [...new Set(names.map(([, name = '']) => name))]
+}

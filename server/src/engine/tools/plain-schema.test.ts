@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { isPlainSchema } from './plain-schema.ts'
+
+describe('a plain schema', () => {
+  it('has nothing but words that look at each part of a value once', () => {
+    const city = { type: 'string', maxLength: 64, description: 'A city.', enum: ['Berlin', 'Bonn'] }
+    const cities = { type: 'array', items: city, maxItems: 5 }
+    assert.ok(isPlainSchema({ type: 'object', properties: { city, cities }, required: ['city'] }))
+    assert.ok(isPlainSchema({ type: 'object', properties: {}, additionalProperties: false }))
+  })
+
+  it('is none where a word, wherever it is, may take long', () => {
+    const words = {
+      ...{
+        pattern: '^(a+)+$',
+        format: 'email',
+        uniqueItems: true,
+        $ref: '#',
+        patternProperties: {},
+        propertyNames: {},
+      },
+      ...{ anyOf: [{}], oneOf: [{}], allOf: [{}], not: {}, if: {}, contains: {}, dependentSchemas: {}, const: {} },
+      ...{ enum: [{ a: 1 }], additionalProperties: { type: 'string' }, items: [{}], multipleOf: 0.1, unknown: 1 },
+    }
+    for (const [word, value] of Object.entries(words)) {
+      assert.ok(!isPlainSchema({ [word]: value }), word)
+      assert.ok(!isPlainSchema({ properties: { list: { items: { [word]: value } } } }), `${word} inside`)
+    }
+    assert.ok(!isPlainSchema(true))
+  })
+})

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { makeRedaction } from './redaction.ts'
+import { ToolError, toolOutputMax } from './tool.ts'
+
+const secret = 'canary "s3cret"\n/+é'
+const { text, answer, error } = makeRedaction([secret, 'other-canary'])
+
+describe('a secret in what a tool says', () => {
+  for (const [form, written] of [
+    ['as it is', secret],
+    ['in a URL', encodeURIComponent(secret)],
+    ['in a form', new URLSearchParams({ a: secret }).toString()],
+    ['in JSON', JSON.stringify({ a: secret })],
+    ['in JSON in JSON', JSON.stringify({ a: JSON.stringify({ b: secret }) })],
+    ['in JSON of ASCII alone', JSON.stringify(secret).replace('é', '\\u00e9').replace('/', '\\/')],
+    ['in base64', Buffer.from(secret).toString('base64')],
+    ['in base64url', Buffer.from(secret).toString('base64url')],
+    ['in Basic authentication', `Basic ${Buffer.from(`user:${secret}`).toString('base64')}`],
+    ['after two bytes in base64', Buffer.from(`ab${secret}cd`).toString('base64')],
+    ['twice', `${secret}${secret}`],
+  ] as const)
+    it(`is not told: ${form}`, () => {
+      const told = text(`before ${written} after`)
+      assert.match(told, /^before .*\[redacted\].* after$/s)
+      assert.equal(told.includes('canary'), false, told)
+      for (const part of Buffer.from(told.replaceAll('[redacted]', ' '))
+        .toString()
+        .split(/[\s:]+/))
+        assert.equal(Buffer.from(part, 'base64').toString().includes('canar'), false, told)
+    })
+
+  it('is not told in messages of errors, whatever made them', () => {
+    const failed = error(
+      new ToolError('x', `no ${secret}`, { uncertain: true, network: { bytes_in: 1, bytes_out: 2 } }),
+    )
+    assert.equal(failed.message, 'no [redacted]')
+    assert.deepEqual([failed.code, failed.uncertain, failed.network], ['x', true, { bytes_in: 1, bytes_out: 2 }])
+    assert.equal(answer({ content: '', error: { code: 'y', message: secret } }).error?.message, '[redacted]')
+  })
+
+  it('that holds another one goes as a whole', () => {
+    const both = makeRedaction(['abcd', 'xx-abcd-yy'])
+    assert.equal(both.text('xx-abcd-yy abcd'), '[redacted] [redacted]')
+  })
+
+  it('shorter than four characters is an ordinary word', () => {
+    assert.equal(makeRedaction(['abc', '']).text('abc and more'), 'abc and more')
+  })
+
+  it('leaves no part at the place where a text is cut', () => {
+    for (let at = toolOutputMax - 200; at < toolOutputMax + 50; at += 3) {
+      const { content } = answer({ content: `${'x'.repeat(at)}${'other-canary '.repeat(30)}` })
+      assert.ok(content.length <= toolOutputMax)
+      assert.equal(content.includes('oth'), false, String(at))
+      assert.match(content, /\n\[cut: \d+ characters in all\]$/)
+    }
+  })
+
+  it('is nowhere in any text made with it', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 4, unit: 'grapheme' }), fc.string(), fc.string(), (value, before, after) => {
+        fc.pre(!'[redacted]'.includes(value))
+        const redaction = makeRedaction([value])
+        for (const form of [value, encodeURIComponent(value.toWellFormed()), JSON.stringify(value).slice(1, -1)])
+          assert.equal(redaction.text(`${before}${form}${after}`).includes('[redacted]'), true)
+      }),
+    )
+  })
+})
+
+it('a text that is not too long stays as it is', () => {
+  const content = 'x'.repeat(toolOutputMax)
+  assert.equal(answer({ content }).content, content)
+  assert.equal(answer({ content: `${content}y` }).content.length <= toolOutputMax, true)
+})
+
+it('text that the database could not keep is made such that it can', () => {
+  assert.equal(answer({ content: 'a\u0000b\ud800c' }).content, 'a\uFFFDb\uFFFDc')
+})

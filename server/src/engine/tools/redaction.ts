@@ -1,0 +1,89 @@
+import { cleanText } from '../clean-text.ts'
+import { toolOutputMax, type ToolAnswer, ToolError } from './tool.ts'
+
+/** Shorter values are ordinary words; replacing them would garble every text. */
+const secretLengthMin = 4
+/** Base64 of less is found by chance. */
+const base64LengthMin = 8
+const replacement = '[redacted]'
+const cutNote = (characters: number): string => `\n[cut: ${characters} characters in all]`
+
+/** Replaces secrets in texts, in every form in which they were put out. */
+export interface Redaction {
+  text(text: string): string
+  /** Replaces first and cuts then, so that no part of a secret is left at the end. */
+  answer(answer: ToolAnswer): ToolAnswer
+  error(error: ToolError): ToolError
+}
+
+/** Made once a toolset: the forms of all values, the longest first, so that none hides in another. */
+export function makeRedaction(secrets: readonly string[]): Redaction {
+  const forms = [...new Set(secrets.flatMap(formsOf))].toSorted((a, b) => b.length - a.length)
+  const longest = forms[0]?.length ?? 0
+  const text = (given: string): string => forms.reduce((clean, form) => clean.replaceAll(form, replacement), given)
+  return {
+    text,
+    answer: (answer) => ({
+      ...answer,
+      content: cutRedacted(answer.content, text, longest),
+      ...(answer.error === undefined
+        ? {}
+        : { error: { code: answer.error.code, message: cutRedacted(answer.error.message, text, longest) } }),
+    }),
+    error: ({ code, message, uncertain, network, cause }) =>
+      new ToolError(code, cutRedacted(message, text, longest), { uncertain, network, cause }),
+  }
+}
+
+/**
+ * The beginning of a text without secrets. Only as much is looked through as can be kept; of what was cut off, a secret
+ * may have begun before: so many characters at the end go with it.
+ */
+function cutRedacted(given: string, text: (text: string) => string, longest: number): string {
+  const max = toolOutputMax - 60
+  const looked = given.slice(0, toolOutputMax + longest)
+  if (looked.length === given.length) {
+    const whole = cleanText(text(given))
+    return whole.length <= toolOutputMax ? whole : cleanText(whole.slice(0, max)) + cutNote(given.length)
+  }
+  const redacted = text(looked)
+  return cleanText(redacted.slice(0, Math.max(0, Math.min(max, redacted.length - longest)))) + cutNote(given.length)
+}
+
+/** A value as it is, and as it is written in URLs, in JSON, and in base64 wherever it begins in there. */
+function formsOf(secret: string): string[] {
+  if (secret.length < secretLengthMin) return []
+  const value = secret.toWellFormed()
+  const encoded = encodeURIComponent(value)
+  return [
+    secret,
+    encoded,
+    encoded.replaceAll('%20', '+'),
+    new URLSearchParams([['', value]]).toString().slice(1),
+    ...jsonForms(secret),
+    ...(Buffer.byteLength(value) < base64LengthMin ? [] : base64Forms(Buffer.from(value))),
+  ]
+}
+
+/** Within JSON and within JSON in JSON; some write everything beyond ASCII, and slashes, with backslashes. */
+function jsonForms(secret: string): string[] {
+  const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
+  const once = escaped(secret)
+  const ascii = once.replaceAll(/[^\u0020-\u007e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const forms = [once, ascii, once.replaceAll('/', '\\/'), ascii.replaceAll('/', '\\/')]
+  return [...forms, ...forms.map(escaped)]
+}
+
+/**
+ * Three bytes are four characters, so what a value becomes depends on how many bytes stand before it (`user:` in Basic
+ * authentication). Characters that it shares with its neighbours are left out.
+ */
+function base64Forms(value: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const whole = Buffer.concat([Buffer.alloc(before), value])
+    const standard = whole.toString('base64').replace(/=+$/, '')
+    const shared = whole.length % 3 === 0 ? 0 : 1
+    const own = standard.slice(Math.ceil((before * 8) / 6), standard.length - shared)
+    return [own, own.replaceAll('+', '-').replaceAll('/', '_')]
+  })
+}

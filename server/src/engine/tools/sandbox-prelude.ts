@@ -1,0 +1,43 @@
+/**
+ * Runs inside of a sandbox before the program, and keeps what it needs of the language from being changed by it. It is
+ * given a function that keeps a line of the console, the environment as JSON, and how long texts may be; it gives the
+ * functions that turn a value and an error into text.
+ */
+export const prelude = `(function (keep, env, textMax) {
+  'use strict'
+  const { stringify, parse } = JSON
+  const { freeze, defineProperty } = Object
+  const { isArray } = Array
+  const text = String
+  const ErrorType = Error
+  const apply = Reflect.apply
+  const { slice } = String.prototype
+  const cut = (string) => apply(slice, string, [0, textMax])
+  const plain = (key, value) =>
+    typeof value === 'bigint' || typeof value === 'symbol' || typeof value === 'function' ? text(value) : value
+  const explain = (error) => {
+    try {
+      if (!(error instanceof ErrorType)) return 'Thrown: ' + show(error)
+      const at = /run\\.js:\\d+/.exec(error.stack)
+      return cut(text(error.name) + ': ' + text(error.message) + (at ? ' (' + at[0] + ')' : ''))
+    } catch { return 'Error' }
+  }
+  const show = (value) => {
+    if (typeof value === 'string') return cut(value)
+    if (value instanceof ErrorType) return explain(value)
+    try { return cut(stringify(value, plain) ?? text(value)) } catch (error) {
+      if (error && error.message === 'interrupted') throw error
+      return cut('[' + typeof value + ' that is no JSON: ' + text(error && error.message) + ']')
+    }
+  }
+  const line = (...values) => {
+    let whole = ''
+    for (let i = 0; i < values.length && whole.length < textMax; i++) whole += (i === 0 ? '' : ' ') + show(values[i])
+    keep(cut(whole))
+  }
+  const console = {}
+  for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace']) console[name] = line
+  defineProperty(globalThis, 'console', { value: console, writable: true, configurable: true })
+  defineProperty(globalThis, 'env', { value: freeze(parse(env)), writable: true, configurable: true })
+  return [show, explain]
+})`

@@ -1,0 +1,112 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import {
+  newQuickJSWASMModuleFromVariant,
+  newVariant,
+  type QuickJSContext,
+  type QuickJSHandle,
+  RELEASE_SYNC,
+} from 'quickjs-emscripten'
+import { sandboxTextMax, type SandboxJob, type SandboxResult } from './sandbox-job.ts'
+import { prelude } from './sandbox-prelude.ts'
+
+/**
+ * The thread of one program: an interpreter in WebAssembly, which reaches nothing but its own memory. It ends by itself
+ * when its time is over; a thread that does not is ended from outside (`sandbox.ts`).
+ */
+
+/** Of the language, but not of its types without a browser's. */
+declare const WebAssembly: { Memory: new (size: { initial: number; maximum: number }) => { buffer: ArrayBuffer } }
+
+/** Pages of 64 KiB: what the interpreter starts with, and what no program can make it exceed. */
+const memory_pages = { initial: 256, maximum: 1280 }
+/** Of that, what programs may use: an error of theirs before the interpreter itself has nothing left. */
+const memory_bytes = 64 * 1024 * 1024
+/** Of the interpreter's own stack. More would overflow the thread's, which no program could catch. */
+const stack_bytes = 256 * 1024
+/** Jobs (continuations of promises) between two looks at the clock. */
+const jobsAtOnce = 1000
+
+async function run({ code, env, timeout_ms }: SandboxJob): Promise<SandboxResult> {
+  const wasmMemory = new WebAssembly.Memory(memory_pages)
+  const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(RELEASE_SYNC, { wasmMemory }))
+  const runtime = quickjs.newRuntime()
+  runtime.setMemoryLimit(memory_bytes)
+  runtime.setMaxStackSize(stack_bytes)
+  const context = runtime.newContext()
+  const logs = new Lines()
+  const [show, explain] = prepare(context, env, logs)
+  const deadline = performance.now() + timeout_ms
+  const isLate = (): boolean => performance.now() > deadline
+  runtime.setInterruptHandler(isLate)
+
+  const textOf = (how: QuickJSHandle, value: QuickJSHandle): string => {
+    const result = context.callFunction(how, context.undefined, value)
+    return result.error ? noMemory : context.getString(result.value).slice(0, sandboxTextMax)
+  }
+  const fail = (error: QuickJSHandle): SandboxResult => {
+    // Without memory for an error the interpreter throws null. Its memory never shrinks, so it shows that.
+    const isFull = wasmMemory.buffer.byteLength > memory_bytes && context.sameValue(error, context.null)
+    const text = isFull ? noMemory : textOf(explain, error)
+    return ended(text === noMemory || text.startsWith('InternalError: out of memory') ? 'memory' : undefined, text)
+  }
+  const ended = (limit: SandboxResult['limit'], text: string): SandboxResult =>
+    isLate()
+      ? { outcome: 'error', limit: 'time', text: 'The time is over.', logs: logs.text }
+      : { outcome: 'error', ...(limit === undefined ? {} : { limit }), text, logs: logs.text }
+  try {
+    const started = context.evalCode(asProgram(context, code), 'run.js')
+    if (started.error) return fail(started.error)
+    // What was begun is brought to its end, also where the value does not wait for it.
+    while (runtime.hasPendingJob() && !isLate()) {
+      const jobs = runtime.executePendingJobs(jobsAtOnce)
+      if (jobs.error) return fail(jobs.error)
+    }
+    const state = context.getPromiseState(started.value)
+    if (state.type === 'pending')
+      return ended(undefined, 'The result is a promise that nothing settles: there are no timers.')
+    if (state.type === 'rejected') return fail(state.error)
+    const text = textOf(show, state.value)
+    if (isLate() || text === noMemory) return ended('memory', text)
+    return { outcome: 'value', text, logs: logs.text }
+  } catch (error) {
+    // The thread's own stack: what the program nested (brackets, calls of the interpreter itself) goes too deep.
+    if (error instanceof RangeError) return ended('crash', 'The program is nested too deeply.')
+    throw error
+  }
+}
+
+const noMemory = 'InternalError: out of memory'
+
+/** The program as it stands, or as the body of a function where it has `return` or `await` at its top. */
+function asProgram(context: QuickJSContext, code: string): string {
+  const body = `(async () => {${code}\n})()`
+  if (compiles(context, code)) return code
+  return compiles(context, body) ? body : code
+}
+
+function compiles(context: QuickJSContext, code: string): boolean {
+  const result = context.evalCode(code, 'run.js', { compileOnly: true })
+  result.dispose()
+  return !result.error
+}
+
+/** Gives the program its console and environment; returns how values and errors become text. */
+function prepare(context: QuickJSContext, env: SandboxJob['env'], logs: Lines): [QuickJSHandle, QuickJSHandle] {
+  const keep = context.newFunction('keep', (text) => logs.add(context.getString(text)))
+  const give = context.unwrapResult(context.evalCode(prelude, 'prelude.js'))
+  const [json, max] = [context.newString(JSON.stringify(env)), context.newNumber(sandboxTextMax)]
+  const pair = context.unwrapResult(context.callFunction(give, context.undefined, keep, json, max))
+  return [context.getProp(pair, 0), context.getProp(pair, 1)]
+}
+
+/** Lines of the console up to their bound. */
+class Lines {
+  text = ''
+  add(line: string): void {
+    const left = sandboxTextMax - this.text.length
+    if (left > 0) this.text += `${line}\n`.slice(0, left)
+  }
+}
+
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
+parentPort?.postMessage(await run(workerData as SandboxJob))

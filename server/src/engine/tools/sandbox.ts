@@ -1,0 +1,102 @@
+import { Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import type { SandboxJob, SandboxResult } from './sandbox-job.ts'
+
+/** Programs that run at the same time in this process; others wait for their turn. */
+const atOnce = 2
+/** A thread has so long to start, and to notice that the time of its program is over. */
+const grace_ms = 5000
+/** Of the thread's own heap. The interpreter's memory is bounded beside it, by `sandbox-worker.ts`. */
+const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+
+/** Runs programs that nobody vouches for. */
+export interface Sandboxes {
+  /**
+   * Runs a program in a thread and an interpreter of its own, with bounds of time and memory. Whatever it does, there is
+   * a result; only an abort of `signal` throws, its reason, and ends the thread.
+   */
+  run(job: SandboxJob, signal: AbortSignal): Promise<SandboxResult>
+}
+
+/** Made once a process, so that programs of all tasks together stay within their bounds. */
+export function makeSandboxes(log: Logger): Sandboxes {
+  let free = atOnce
+  const waiting: (() => void)[] = []
+  const turn = async (signal: AbortSignal): Promise<void> => {
+    signal.throwIfAborted()
+    if (free > 0) {
+      free -= 1
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const go = (): void => {
+        signal.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = (): void => {
+        waiting.splice(waiting.indexOf(go), 1)
+        reject(signal.reason as Error)
+      }
+      waiting.push(go)
+      signal.addEventListener('abort', leave, { once: true })
+    })
+  }
+  const giveBack = (): void => {
+    const next = waiting.shift()
+    if (next) next()
+    else free += 1
+  }
+  return {
+    async run(job, signal) {
+      await turn(signal)
+      try {
+        return await inThread(job, signal, log)
+      } finally {
+        giveBack()
+      }
+    },
+  }
+}
+
+async function inThread(job: SandboxJob, signal: AbortSignal, log: Logger): Promise<SandboxResult> {
+  signal.throwIfAborted()
+  const worker = new Worker(new URL('./sandbox-worker.ts', import.meta.url), {
+    workerData: job,
+    resourceLimits,
+    // Nothing of this process is in there, should a program ever leave its interpreter.
+    env: {},
+    stdin: false,
+    stdout: true,
+    stderr: true,
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<SandboxResult>()
+  const onAbort = (): void => reject(signal.reason as Error)
+  const late = (): void => resolve({ outcome: 'error', limit: 'time', text: 'The time is over.', logs: '' })
+  const timer = setTimeout(late, job.timeout_ms + grace_ms)
+  signal.addEventListener('abort', onAbort, { once: true })
+  worker.once('message', (result: SandboxResult) => resolve(result))
+  worker.once('error', (error) => {
+    log.warn({ err: error }, 'a sandbox crashed')
+    resolve(crashed(error))
+  })
+  worker.once('exit', () => resolve(crashed(undefined)))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+    await worker.terminate()
+  }
+}
+
+/** A program that took its interpreter along: usually by nesting deeper than a stack, or by its memory. */
+function crashed(error: unknown): SandboxResult {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const isMemory = code === 'ERR_WORKER_OUT_OF_MEMORY'
+  return {
+    outcome: 'error',
+    limit: isMemory ? 'memory' : 'crash',
+    text: isMemory ? 'The program used more memory than it may.' : 'The program ended its interpreter.',
+    logs: '',
+  }
+}

@@ -1,0 +1,39 @@
+import { bounds } from '#contract/limits.ts'
+import { isObject } from '#contract/merge-patch.ts'
+
+/** Bounds of a schema of arguments; its bytes are `bounds.tool_parameters_bytes`. */
+const depthMax = 32
+const nodesMax = 5000
+const patternMax = 512
+
+/** What in a schema is not to be compiled, as a sentence; undefined where all of it may be. */
+export function schemaExcess(schema: unknown): string | undefined {
+  if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema of type "object"'
+  const bytes = Buffer.byteLength(JSON.stringify(schema))
+  if (bytes > bounds.tool_parameters_bytes) return `must have at most ${bounds.tool_parameters_bytes} bytes as JSON`
+  let nodes = 0
+  const open: { value: unknown; depth: number }[] = [{ value: schema, depth: 0 }]
+  let next
+  while ((next = open.pop())) {
+    const { value, depth } = next
+    if (typeof value !== 'object' || value === null) continue
+    if (depth > depthMax) return `must not be nested deeper than ${depthMax} levels`
+    if (++nodes > nodesMax) return `must not have more than ${nodesMax} parts`
+    const fault = Array.isArray(value) ? undefined : keywordFault(value as Record<string, unknown>)
+    if (fault !== undefined) return fault
+    for (const member of Object.values(value)) open.push({ value: member, depth: depth + 1 })
+  }
+  return undefined
+}
+
+function keywordFault(schema: Record<string, unknown>): string | undefined {
+  for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
+    const ref = schema[keyword]
+    if (typeof ref === 'string' && !ref.startsWith('#'))
+      return `must not refer to other documents (${ref.slice(0, 80)})`
+  }
+  const { pattern } = schema
+  if (typeof pattern === 'string' && pattern.length > patternMax)
+    return `must not have a pattern longer than ${patternMax} characters`
+  return undefined
+}

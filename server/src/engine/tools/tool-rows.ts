@@ -1,0 +1,62 @@
+import type { ToolSafety } from '#contract/task-lifecycle.ts'
+import type { ToolKind } from '#contract/tools.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
+
+/** One tool of a server or a document, as it was found when the row was registered. */
+export interface PinnedTool {
+  /** Without the row's name: `create_issue`. Unique in its row. */
+  name: string
+  description: string
+  /** JSON Schema of the arguments, an object. */
+  parameters: Record<string, unknown>
+  safety: ToolSafety
+  /** Tells whether the definition is still the one that was pinned. */
+  fingerprint: string
+  /** What the kind needs to make the call, and nobody else looks at. */
+  facts?: Record<string, unknown>
+}
+
+/** A tool of a project as the engine reads it. */
+export interface ToolRow {
+  id: string
+  project_id: number
+  name: string
+  description: string
+  kind: ToolKind
+  safety: ToolSafety | null
+  parameters: Record<string, unknown> | null
+  /** The member named like the kind, as given, without a `document`. */
+  definition: Record<string, unknown>
+  pinned: PinnedTool[] | null
+  status: 'active' | 'drifted'
+  /** What a server says now that differs from what was pinned. */
+  drift: Record<string, unknown> | null
+}
+
+/**
+ * The rows of these names, of a project. Names that have no row are left out, and so are documents: they may be large,
+ * and what they say is pinned.
+ */
+export async function listToolRows(sql: Sql, project_id: number, names: readonly string[]): Promise<ToolRow[]> {
+  if (names.length === 0) return []
+  return sql<ToolRow>`
+    select id, project_id, name, description, kind, safety, parameters, definition - 'document' as definition, pinned, status, drift
+    from tool where project_id = ${project_id} and name = any(${[...names]})`
+}
+
+/**
+ * Says that a server's definitions are no longer those that were pinned: `drift` is shown to people, who approve it by
+ * updating the tool. Does nothing where the row was changed since it was read, and so pinned anew, or where the same drift
+ * is known. Gives whether it did something.
+ */
+export async function markDrifted(
+  sql: Sql,
+  { id, pinned }: Pick<ToolRow, 'id' | 'pinned'>,
+  drift: Record<string, unknown>,
+): Promise<boolean> {
+  const marked = await sql`
+    update tool set status = 'drifted', drift = ${jsonb(drift)}
+    where id = ${id} and pinned = ${jsonb(pinned)}::jsonb and drift is distinct from ${jsonb(drift)}::jsonb
+    returning id`
+  return marked.length > 0
+}

@@ -1,0 +1,107 @@
+import type { ToolSafety } from '#contract/task-lifecycle.ts'
+
+/**
+ * A tool as the engine sees it: something a model may call by name. Everything it does wrong is a result that the model
+ * reads; it never ends a task.
+ */
+export interface Tool {
+  /** As models know it: `http_request`, `weather`, `github/create_issue`. */
+  name: string
+  description: string
+  /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
+  parameters: Record<string, unknown>
+  /** Where it depends on the arguments (a GET is safe, a POST is not), a function of them. */
+  safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
+  /**
+   * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed; anything else that is thrown
+   * is a mistake of ours, and is told to the model without its words. An abort of `signal` is thrown as its reason.
+   */
+  call(args: Record<string, unknown>, context: ToolCallContext): Promise<ToolAnswer>
+}
+
+/** Which call of which task, and when to give up. */
+export interface ToolCallContext {
+  task_id: string
+  agent_id: string
+  project_id: number
+  step_id: string
+  /** `task_id:index`, the same in every repetition: goes out as `Idempotency-Key`, or in `_meta`. */
+  idempotency_key: string
+  /** W3C Trace Context for requests that go out; undefined where the task has none. */
+  traceparent: string | undefined
+  signal: AbortSignal
+}
+
+export interface ToolAnswer {
+  /** The text that the model reads, redacted and cut to `toolOutputMax` by the toolset. */
+  content: string
+  /** The tool itself says that it failed (an HTTP status, `isError` of MCP): kept as a failed step. */
+  error?: { code: string; message: string }
+  /** Bytes that crossed the network. */
+  network?: { bytes_in: number; bytes_out: number }
+}
+
+/** Characters of a result that reach the model and the journal; what is longer is cut, with a note. */
+export const toolOutputMax = 100_000
+
+/**
+ * The call failed. `uncertain` where it may have taken effect all the same: the request was sent and no answer came. The
+ * receipt of a cancellation counts such calls as uncertain.
+ */
+export class ToolError extends Error {
+  readonly code: string
+  readonly uncertain: boolean
+  /** Bytes that crossed the network all the same. */
+  readonly network: ToolAnswer['network']
+  constructor(
+    code: string,
+    message: string,
+    options: { uncertain?: boolean; network?: ToolAnswer['network']; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.name = 'ToolError'
+    this.code = code
+    this.uncertain = options.uncertain ?? false
+    this.network = options.network
+  }
+}
+
+/** Names of tools that the engine itself answers, because they make the task wait. */
+export const engineTools = ['wait', 'request_input'] as const
+
+/** What an agent may call. */
+export interface Toolset {
+  tools: ReadonlyMap<string, Tool>
+  /** Names in `config.tools` with nothing behind them, with the reason: left out, with a `warn` entry (decision D40). */
+  missing: readonly { name: string; reason: string }[]
+  /** Values that must not appear in results, logs and events: credentials and environment variables. */
+  secrets: readonly string[]
+  /** Ends connections to servers. Never throws. */
+  close(): Promise<void>
+}
+
+/** Whose tools are asked for. */
+export interface ToolScope {
+  project_id: number
+  agent_id: string
+  /** `config.tools`. */
+  names: readonly string[]
+  /** The agent's environment variables: `${env.NAME}`, and `env` of `run_javascript`. */
+  environment: Readonly<Record<string, string>>
+}
+
+/**
+ * Where tools come from. Opening reads the database and connects nowhere; servers are connected by the first call. Made
+ * once a process by `engine/tools/tools.ts`.
+ */
+export interface ToolSource {
+  open(scope: ToolScope): Promise<Toolset>
+}
+
+/** What an agent without tools may call. */
+export const noTools: Toolset = { tools: new Map(), missing: [], secrets: [], close: async () => {} }
+
+/** How one call of a tool may be repeated after a crash. */
+export function safetyOf({ safety }: Tool, args: Record<string, unknown>): ToolSafety {
+  return typeof safety === 'function' ? safety(args) : safety
+}

@@ -1,0 +1,126 @@
+import type { Logger } from 'pino'
+import { builtinTools } from '#contract/tools.ts'
+import type { Sql } from '../../platform/database.ts'
+import type { Egress } from '../../platform/safe-fetch.ts'
+import type { Secrets } from '../../platform/secrets.ts'
+import { schemaFault } from './arguments.ts'
+import { builtins } from './builtins.ts'
+import { readCredentials } from './credentials.ts'
+import { httpTool } from './http-tool.ts'
+import { mcpTools } from './mcp.ts'
+import { openapiTools } from './openapi.ts'
+import type { OpenedTools, Opening } from './opened.ts'
+import { fillPlaceholders, namedCredentials } from './placeholders.ts'
+import { makeRedaction, type Redaction } from './redaction.ts'
+import type { Sandboxes } from './sandbox.ts'
+import { ToolError, type Tool, type ToolScope, type Toolset, type ToolSource } from './tool.ts'
+import { listToolRows, type ToolRow } from './tool-rows.ts'
+
+export interface ToolsOptions {
+  sql: Sql
+  secrets: Secrets
+  egress: Egress
+  log: Logger
+  sandboxes: Sandboxes
+  /** The clock of `current_time`. */
+  now?: () => Date
+}
+
+/**
+ * Where agents' tools come from: the service's own and the project's, by the names in `config.tools`. The name
+ * of an OpenAPI document or an MCP server stands for all of its tools, `name/tool` for one. What tools answer comes
+ * without the secrets that they were called with, cut to `toolOutputMax`.
+ */
+export function makeTools(options: ToolsOptions): ToolSource {
+  return { open: (scope) => openTools(options, scope) }
+}
+
+async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Toolset> {
+  const { sql, secrets, egress, log, sandboxes, now = () => new Date() } = options
+  const { project_id, environment } = scope
+  const names = [...new Set(scope.names)]
+  const isBuiltin = (name: string): boolean => (builtinTools as readonly string[]).includes(name)
+  const ofProject = names.filter((name) => !isBuiltin(name))
+  const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
+  const named = rows.flatMap(({ definition }) => namedCredentials(definition))
+  const credentials = await readCredentials(sql, secrets, log, project_id, named)
+  const values = [...credentials.values(), ...Object.values(environment)]
+  const redaction = makeRedaction(values)
+  const fill: Opening['fill'] = (template, encode) => fillPlaceholders(template, { credentials, environment }, encode)
+
+  const own = builtins({ egress, sandboxes, now }, environment)
+  const opened = new Map(rows.map((row) => [row.name, openRow(row, { sql, egress, log, fill })]))
+  const choice = new Choice(redaction)
+  for (const name of names) {
+    const tool = own.get(name)
+    if (tool) choice.add(tool)
+    else choice.addFrom(name, opened.get(rowName(name)))
+  }
+  return {
+    tools: choice.tools,
+    missing: choice.missing,
+    secrets: values,
+    async close() {
+      await Promise.all([...opened.values()].map(async (row) => row.close?.()))
+    },
+  }
+}
+
+/** The row that a name in `config.tools` belongs to: `github` of `github/create_issue`. */
+function rowName(name: string): string {
+  return name.split('/', 1)[0] ?? name
+}
+
+function openRow(row: ToolRow, opening: Opening): OpenedTools {
+  if (row.kind === 'openapi') return openapiTools(row, opening)
+  if (row.kind === 'mcp') return mcpTools(row, opening)
+  return { tools: [httpTool(row, opening)], missing: [] }
+}
+
+/** The tools that an agent's names stand for, each once, and why others are left out. */
+class Choice {
+  readonly tools = new Map<string, Tool>()
+  readonly missing: { name: string; reason: string }[] = []
+  readonly #redaction: Redaction
+  constructor(redaction: Redaction) {
+    this.#redaction = redaction
+  }
+
+  add(tool: Tool): void {
+    if (this.tools.has(tool.name)) return
+    const fault = schemaFault(tool.parameters)
+    if (fault === undefined) this.tools.set(tool.name, redacted(tool, this.#redaction))
+    else this.#leaveOut(tool.name, `its parameters ${fault}`)
+  }
+
+  /** `name` is the name of a row, or of one of its tools. */
+  addFrom(name: string, row: OpenedTools | undefined): void {
+    if (!row) return this.#leaveOut(name, 'the project has no such tool')
+    const wanted = (of: string): boolean => of === name || rowName(of) === name
+    const tools = row.tools.filter((tool) => wanted(tool.name))
+    // What is said of the whole row is said of each of its tools.
+    const missing = row.missing.filter((left) => wanted(left.name) || left.name === rowName(name))
+    tools.forEach((tool) => this.add(tool))
+    missing.forEach((left) => this.#leaveOut(left.name === rowName(name) ? name : left.name, left.reason))
+    if (tools.length + missing.length === 0) this.#leaveOut(name, 'there is no such tool behind it')
+  }
+
+  #leaveOut(name: string, reason: string): void {
+    if (!this.missing.some((left) => left.name === name)) this.missing.push({ name, reason })
+  }
+}
+
+/** A tool whose answers and errors come without secrets, and whose mistakes are errors of a tool. */
+function redacted(tool: Tool, redaction: Redaction): Tool {
+  return {
+    ...tool,
+    description: redaction.text(tool.description),
+    async call(args, context) {
+      try {
+        return redaction.answer(await tool.call(args, context))
+      } catch (error) {
+        throw error instanceof ToolError ? redaction.error(error) : error
+      }
+    },
+  }
+}
