@@ -8,24 +8,35 @@ import { registerCors } from './http/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { familyOf } from './http/errors.ts'
 import type { HttpContext } from './http/http-context.ts'
+import { countOpenStreams } from './http/open-streams.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/probes.ts'
 import { newRequestId } from './platform/ids.ts'
+import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { Settler } from './resources/agents/settler.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
+import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
+import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
+import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
 import { metricRoutes } from './resources/metrics/metrics.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
+import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
+import { usageRoutes } from './resources/usage/usage.routes.ts'
 import { userRoutes } from './resources/users/users.routes.ts'
+import { taskActionRoutes } from './resources/tasks/task-actions.routes.ts'
+import { projectStreamRoutes } from './resources/tasks/project-stream.routes.ts'
 import { taskRoutes } from './resources/tasks/tasks.routes.ts'
+import { threadRoutes } from './resources/threads/threads.routes.ts'
+import { toolRoutes } from './resources/tools/tools.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
-/** Bounds of connections: a slow or idle client is closed, never waited for (reliability, lesson 7). */
+/** Bounds of connections: a slow or idle client is closed, never waited for. */
 const headersTimeout_ms = 10_000
 const requestTimeout_ms = 15_000
 const connectionsCheckingInterval_ms = 2000
@@ -78,9 +89,19 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     utilityRoutes(api, http, context)
     projectRoutes(api, http, context)
     agentRoutes(api, http, context, settler)
+    agentVersionRoutes(api, http, context, settler)
     taskRoutes(api, http, context)
+    threadRoutes(api, http)
+    projectStreamRoutes(api, http, context)
+    taskActionRoutes(api, http, context)
+    approvalRoutes(api, http, context)
+    scheduleRoutes(api, http, context)
+    toolRoutes(api, http, context)
+    credentialRoutes(api, http, context)
     logRoutes(api, http)
     metricRoutes(api, http)
+    budgetRoutes(api, http, context.engine)
+    usageRoutes(api, http)
     apiKeyRoutes(api, http)
     userRoutes(api, http, context)
     sessionRoutes(api, http, context)
@@ -91,13 +112,14 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
 }
 
 function httpContext(context: Context, app: FastifyInstance): HttpContext {
+  const rates = { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale }
   return {
     sql: context.sql,
     secrets: context.secrets,
     public_origin: () => new URL(context.public_url()).origin,
     authentication: {
       sql: context.auth_sql,
-      rates: { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale },
+      rates,
       tokens_per_hour: context.config.tokens_per_hour,
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {
@@ -105,11 +127,12 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
         return valid && value !== null ? value : undefined
       },
     },
+    open_streams: countOpenStreams({ sql: context.auth_sql, worker_id: context.engine.worker_id, rates }),
     onInternalError: context.onInternalError,
   }
 }
 
-/** What every answer carries, whatever became of its request (decisions D4, D5; reliability 6, headers). */
+/** What every answer carries, whatever became of its request (decisions D4, D5). */
 function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
   app.decorateRequest('started_at', 0)
   app.decorateRequest('content_type', undefined)

@@ -1,6 +1,8 @@
 import type { Context } from './context.ts'
 import { sweepIdempotency } from './http/idempotency.ts'
+import { sweepOpenStreams } from './http/open-streams.ts'
 import type { Sql } from './platform/database.ts'
+import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepRecords } from './retention.ts'
 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
 const partitionsAhead_days = 45
@@ -13,8 +15,11 @@ export interface Maintenance {
   stop(): Promise<void>
 }
 
-/** Something to be done every ten minutes; gives how many rows went, and is called again while that is a full batch. */
-export type Sweep = (sql: Sql, context: Context) => Promise<number>
+/**
+ * Something to be done every ten minutes. Gives how many rows went, and is called again while that is a full batch; or
+ * gives whether there is more to do now.
+ */
+export type Sweep = (sql: Sql, context: Context) => Promise<number | boolean>
 
 /** Runs every sweep soon after the start, then every ten minutes. A sweep that fails is logged and tried again later. */
 export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
@@ -23,19 +28,23 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
   const sweeps: Sweep[] = [
     makePartitions,
     dropOldLogs,
+    dropOldMonths,
     sweepWindows,
     sweepLogins,
     sweepKeys,
     foldKeyUsage,
     sweepUsage,
+    sweepRecords,
     sweepIdempotency,
+    sweepOpenStreams,
     ...more,
+    makeSweepTasks(),
   ]
 
   const pass = async (): Promise<void> => {
     for (const sweep of sweeps) {
       try {
-        while (!stopped && (await sweep(context.sql, context)) >= batch) continue
+        while (!stopped && isMore(await sweep(context.sql, context))) continue
       } catch (error) {
         if (!stopped) context.log.warn({ err: error, sweep: sweep.name }, 'a sweep failed; it will be tried again')
       }
@@ -53,18 +62,12 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
   }
 }
 
-async function makePartitions(sql: Sql): Promise<number> {
-  await sql`select ensure_partitions(${partitionsAhead_days})`
-  return 0
+function isMore(given: number | boolean): boolean {
+  return typeof given === 'number' ? given >= batch : given
 }
 
-/** Drops the days of the agents' logs that have outlived their retention (decision D48). */
-async function dropOldLogs(sql: Sql, { config }: Context): Promise<number> {
-  const old = await sql<{ name: string }>`
-    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent = 'agent_log'::regclass
-      and c.relname < 'agent_log_' || to_char(now() - make_interval(days => ${config.log_retention_days} + 1), 'YYYYMMDD')`
-  for (const { name } of old) if (/^agent_log_\d{8}$/.test(name)) await sql.script(`drop table ${name}`)
+async function makePartitions(sql: Sql): Promise<number> {
+  await sql`select ensure_partitions(${partitionsAhead_days})`
   return 0
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -133,6 +134,16 @@ describe('a service that stops', () => {
     await assert.rejects(send('GET', '/livez'))
     assert.equal((await test.send('GET', '/api/v1/projects')).body.projects.length, 1)
     await test.stop()
+  })
+
+  it('does not wait for connections that were opened in advance and never used', async () => {
+    const test = await startTestService()
+    const { hostname, port } = new URL(test.url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    await test.send('GET', '/livez')
+    const ended = once(socket.resume(), 'close')
+    await Promise.all([test.stop(), ended])
   })
 
   it('fails its readiness first', async () => {

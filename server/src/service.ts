@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
@@ -7,14 +7,19 @@ import { publicUrl, type Config } from './config.ts'
 import type { Context } from './context.ts'
 import { startEngine } from './engine/start.ts'
 import { makeModels } from './engine/models/models.ts'
+import { makePrices, providersElsewhere } from './engine/prices.ts'
+import { makeSandboxes } from './engine/tools/sandbox.ts'
+import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { startMaintenance } from './maintenance.ts'
 import { openDatabase, type Sql } from './platform/database.ts'
 import { migrate } from './platform/migrate.ts'
 import { makeEgress } from './platform/safe-fetch.ts'
+import { makeTracing } from './platform/tracing.ts'
 import { makeSecrets, type Secrets } from './platform/secrets.ts'
 import { startSettler } from './resources/agents/settler.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
+import { startScheduler } from './resources/schedules/scheduler.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { version } from './version.ts'
 
@@ -23,6 +28,8 @@ const authConnectionsMax = 6
 
 /** How often a server that closes looks for connections that have become idle. */
 const idleConnections_ms = 50
+/** How long a connection that was opened in advance may still bring its first request while the server closes. */
+const unusedConnections_ms = 250
 
 /** What a service is made from. */
 export interface ServiceOptions {
@@ -92,7 +99,20 @@ export async function startService({
     providers: config.providers,
     default_model: config.default_model,
   })
-  const engine = await startEngine({ database, log, models, secrets, config })
+  const tools = makeTools({ sql, secrets, egress, log, sandboxes: makeSandboxes(log) })
+  const prices = makePrices({
+    own: config.model_prices,
+    elsewhere: providersElsewhere({ openai: config.openai_base_url, anthropic: config.anthropic_base_url }),
+  })
+  const tracing = await makeTracing({
+    endpoint: config.otlp_endpoint,
+    headers: config.otlp_headers,
+    service_name: config.otel_service_name,
+    ratio: config.otel_sample_ratio,
+    version,
+    log,
+  })
+  const engine = await startEngine({ database, log, models, prices, tools, secrets, config, tracing })
   const context: Context = {
     config,
     log,
@@ -109,8 +129,10 @@ export async function startService({
   }
   context.onInternalError = reportInternalErrors(context)
   const settler = startSettler(context)
+  const scheduler = startScheduler(context)
   const maintenance = startMaintenance(context, [sweepOAuth])
   const app = await buildApp(context, settler)
+  const unused = collectUnusedConnections(app)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port
   // Whoever is told that the service is ready may give an agent a task.
@@ -124,24 +146,41 @@ export async function startService({
     async stop() {
       context.stopping = stopping = true
       engine.closeStreams()
-      await closeServer(app)
-      await Promise.all([settler.stop(), maintenance.stop()])
+      await closeServer(app, unused)
+      await Promise.all([settler.stop(), scheduler.stop(), maintenance.stop()])
       await engine.stop()
+      await tracing.stop()
       await Promise.all([database.close(), authentication.close()])
     },
   }
 }
 
 /**
- * Closes the server when the requests in flight are answered. A connection that was busy when it began is idle
- * afterwards, and would keep the server open until its client goes away.
+ * Connections on which nothing was asked yet. Browsers and HTTP clients open them in advance, and Node does not count
+ * them as idle.
  */
-async function closeServer(app: FastifyInstance): Promise<void> {
+function collectUnusedConnections({ server }: FastifyInstance): Set<Socket> {
+  const unused = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.on('request', ({ socket }) => unused.delete(socket))
+  return unused
+}
+
+/**
+ * Closes the server when the requests in flight are answered. A connection that was busy when it began is idle
+ * afterwards, and would keep the server open until its client goes away; so would one that was opened in advance.
+ */
+async function closeServer(app: FastifyInstance, unused: ReadonlySet<Socket>): Promise<void> {
   const timer = setInterval(() => app.server.closeIdleConnections(), idleConnections_ms)
+  const last = setTimeout(() => unused.forEach((socket) => socket.destroy()), unusedConnections_ms)
   try {
     await app.close()
   } finally {
     clearInterval(timer)
+    clearTimeout(last)
   }
 }
 

@@ -3,18 +3,17 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { setTimeout as delay } from 'node:timers/promises'
 import { insertTestAgent, newTestTask } from '../../test/agents.ts'
 import { openEngine } from '../../test/engine-process.ts'
+import { readStream, type Frame } from '../../test/event-stream.ts'
 import { eventually, makeTestDatabase } from '../../test/harness.ts'
-import { outputBytesMax } from '../engine/model-call.ts'
+import { outputBytesMax } from '../engine/model-call-result.ts'
 import type { Model, ModelRequest } from '../engine/models/model.ts'
 import type { NewTask } from '../engine/new-task.ts'
 import type { Sql } from '../platform/database.ts'
 import { awaitTask, streamTask, waitingBytesMax } from './streams.ts'
 import type { Hub } from './streams-hub.ts'
-
-type Frame = { id: string | undefined; type: string; data: any }
 
 describe('a stream of a task', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
@@ -143,6 +142,82 @@ describe('a stream of a task', () => {
     assert.equal(frames[message]!.data.data.text, 'written before, written while away, ')
     assert.equal(frames[message + 1]!.data.data.text, 'and the rest')
     assert.deepEqual(kept(frames)[0], last + 1)
+  })
+
+  it('tells on every process what is written while it is written', async () => {
+    const steps = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+    const parts = ['One, ', 'zwei 🦩, ', 'x'.repeat(20_000), '🦩'.repeat(5_000) + ', the end.']
+    const id = await create('across', async ({ on_delta }) => {
+      for (const [i, part] of parts.entries()) {
+        on_delta?.(part)
+        await steps[i]!.promise
+      }
+      return parts.join('')
+    })
+    // Each part is there before the next one is written.
+    const early = read(addressOf('watching', id), () => {})
+    const seen: Frame[] = []
+    const stepwise = read(addressOf('watching', id), (frame) => {
+      seen.push(frame)
+      const at = parts.findIndex((_, i) => textOf(seen) === parts.slice(0, i + 1).join(''))
+      if (at >= 0 && seen.some(({ type }) => type === 'step.started')) steps[at]!.resolve()
+    })
+    const late = steps[1]!.promise.then(() => read(addressOf('watching', id)))
+    for (const frames of await Promise.all([early, stepwise, late, read(addressOf('running', id))])) {
+      assert.equal(textOf(frames), parts.join(''))
+      assert.deepEqual(kept(frames), sequences(frames))
+      const whole = frames.findIndex(({ type }) => type === 'message.completed')
+      assert.ok(frames.findLastIndex(({ type }) => type === 'message.delta') < whole, 'no text after its end')
+    }
+  })
+
+  it('has no hole where text is lost between processes', async () => {
+    const release = Promise.withResolvers<void>()
+    const words = Array.from({ length: 60 }, (_, i) => `word ${i} `)
+    const id = await create('lossy', async ({ on_delta }) => {
+      for (const word of words) {
+        on_delta?.(word)
+        await delay(20)
+      }
+      await release.promise
+      return words.join('')
+    })
+    // What is meant for the watching process is lost for a while, with its connection.
+    const seen: Frame[] = []
+    const reading = read(addressOf('watching', id), (frame) => {
+      seen.push(frame)
+      if (textOf(seen).includes('word 59')) release.resolve()
+    })
+    for (let time = 0; time < 3; time++) {
+      await delay(200)
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like 'listen%'`
+    }
+    const frames = await reading
+    assert.equal(textOf(frames), words.join(''))
+    assert.deepEqual(kept(frames), sequences(frames))
+  })
+
+  it('tells what a model thinks, on every process', async () => {
+    const release = Promise.withResolvers<void>()
+    const told = { running: '', watching: '' }
+    const id = await create('thinking', async ({ on_reasoning }) => {
+      for (const thought of ['First, ', 'second.']) {
+        on_reasoning?.(thought)
+        await delay(100)
+      }
+      await release.promise
+      return 'Done.'
+    })
+    await Promise.all(
+      (['running', 'watching'] as const).map((where) =>
+        read(addressOf(where, id), ({ type, id: frame_id, data }) => {
+          if (type !== 'reasoning.delta') return
+          assert.equal(frame_id, undefined)
+          told[where] += data.data.text
+          if (told.running.endsWith('second.') && told.watching.endsWith('second.')) release.resolve()
+        }),
+      ),
+    )
   })
 
   it('cuts off a reader that does not read, and tells it the rest when it comes back', async () => {
@@ -330,21 +405,12 @@ async function serve(hub: Hub, sql: Sql): Promise<Served> {
 }
 
 /** Reads a stream to its end, or until it is aborted. */
-async function read(url: string, told: (frame: Frame) => void = () => {}, signal?: AbortSignal): Promise<Frame[]> {
-  const frames: Frame[] = []
-  const parser = createParser({
-    onEvent: ({ id, event, data }: EventSourceMessage) => {
-      const frame = { id, type: event ?? '', data: JSON.parse(data) }
-      frames.push(frame)
-      told(frame)
-    },
-  })
-  try {
-    const response = await fetch(url, { signal: signal ?? null })
-    const decoder = new TextDecoder()
-    for await (const chunk of response.body!) parser.feed(decoder.decode(chunk, { stream: true }))
-  } catch (error) {
-    if (!signal?.aborted) throw error
-  }
-  return frames
+function read(url: string, told?: (frame: Frame) => void, signal?: AbortSignal): Promise<Frame[]> {
+  return readStream(url, { ...(told ? { told } : {}), signal })
+}
+
+/** The text that a reader has at the end, frame by frame. */
+function textOf(frames: Frame[]): string {
+  const parts = frames.filter(({ type }) => type === 'message.snapshot' || type === 'message.delta')
+  return parts.reduce((so_far, { type, data }) => (type === 'message.snapshot' ? '' : so_far) + data.data.text, '')
 }

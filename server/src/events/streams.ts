@@ -36,9 +36,9 @@ export interface TaskSnapshot {
 }
 
 /**
- * Streams a task to one reader (tasks 6): first `task.snapshot`, then every kept event after `after`, then what happens;
+ * Streams a task to one reader: first `task.snapshot`, then every kept event after `after`, then what happens;
  * closes after the terminal event. Kept events come exactly once and in order, whichever process runs the task. Deltas
- * come only while the task runs in this process, carry no id, and begin with a `message.snapshot`.
+ * carry no id. Whoever has read any of a message's text has all of it by `message.completed`.
  *
  * Takes over `response` and resolves when the stream has ended, however it ended; holds no connection of the database
  * while it waits.
@@ -63,6 +63,8 @@ class TaskStream {
   #last: number
   /** Nothing is missing before what happens next, so it can be written as it comes. */
   #live = false
+  /** The message whose text the reader is being told, and how much of it it has. */
+  #message: { id: string; told: number } | undefined
   #wake = Promise.withResolvers<void>()
 
   constructor(response: ServerResponse, options: TaskStreamOptions) {
@@ -74,7 +76,9 @@ class TaskStream {
       seen: () => this.#last,
       events: (events) => this.#happened(events),
       look: () => this.#catchUp(),
-      delta: (message_id, text) => void (this.#live && this.#frame('message.delta', { message_id, text })),
+      delta: (message_id, text) => this.#delta(message_id, text),
+      message: (message_id, text) => void (this.#live && this.#snapshot(message_id, text)),
+      reasoning: (message_id, text) => void (this.#live && this.#frame('reasoning.delta', { message_id, text })),
       close: () => this.#end(),
     })
     response.on('close', () => this.#end())
@@ -93,6 +97,7 @@ class TaskStream {
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     })
+    if (this.#response.req.method === 'HEAD') return this.#end()
     this.#write(`retry: ${retry_ms}\n\n`)
     const comments = setInterval(() => this.#write(':\n\n'), comment_ms)
     try {
@@ -135,8 +140,32 @@ class TaskStream {
       if (events.length < replayEvents) break
     }
     const message = hub.currentMessage(task_id)
-    if (message) this.#frame('message.snapshot', message)
+    if (message) this.#snapshot(message.message_id, message.text)
     this.#live = true
+  }
+
+  #snapshot(message_id: string, text: string): void {
+    this.#message = { id: message_id, told: text.length }
+    this.#frame('message.snapshot', { message_id, text })
+  }
+
+  #delta(message_id: string, text: string): void {
+    if (!this.#live) return
+    const told = this.#message?.id === message_id ? this.#message.told : 0
+    this.#message = { id: message_id, told: told + text.length }
+    this.#frame('message.delta', { message_id, text })
+  }
+
+  /** Before a message's end its reader is told what it has not been told of it: a delta may be under way still. */
+  #complete({ type, data }: TaskEvent): void {
+    const { message_id, content } = data
+    if ((type !== 'message.completed' && type !== 'message.discarded') || typeof message_id !== 'string') return
+    this.#options.hub.ended(this.#options.task_id, message_id)
+    const { id, told = 0 } = this.#message ?? {}
+    if (id !== message_id) return
+    this.#message = undefined
+    if (typeof content === 'string' && content.length > told)
+      this.#frame('message.delta', { message_id, text: content.slice(told) })
   }
 
   #happened(events: readonly TaskEvent[]): void {
@@ -156,6 +185,7 @@ class TaskStream {
 
   #event(event: TaskEvent): void {
     if (this.#closed.signal.aborted) return
+    this.#complete(event)
     this.#last = event.sequence
     this.#write(`id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
     if (isTerminalEvent(event.type)) this.#end()
@@ -189,19 +219,37 @@ class TaskStream {
     this.#closed.abort()
     this.#wake.resolve()
     this.#unwatch()
+    if (this.#response.destroyed) return
     this.#response.end()
+    // A reader that does not read would never have the end, and hold its connection.
+    const last = setTimeout(() => this.#response.destroy(), drain_ms).unref()
+    this.#response.once('close', () => clearTimeout(last))
   }
 }
 
-/** Kept events of a task after a sequence, in order. */
+/**
+ * Kept events of a task after a sequence, in order. What they say in the words of a step, of a message or of the task's
+ * output is stored there alone, and put in here: none of them changes any more.
+ */
 export async function listTaskEvents(
   sql: Sql,
   task_id: string,
   { after, limit }: { after: number; limit: number },
 ): Promise<TaskEvent[]> {
   return sql<TaskEvent>`
-    select sequence, task_id, type, created_at, data from task_event
-    where task_id = ${task_id} and sequence > ${after} order by sequence limit ${limit}`
+    select e.sequence, e.task_id, e.type, e.created_at, case
+        when e.data ? 'told_by_step' then
+          e.data - 'told_by_step' || case s.type
+            when 'model_call' then jsonb_build_object('content', s.output->'text', 'tool_calls', s.output->'tool_calls')
+            else jsonb_build_object('content', s.output->'content') end
+        when e.data ? 'told_by_message' then e.data - 'told_by_message' || jsonb_build_object('content', m.content)
+        when e.data ? 'output_of_task' then e.data - 'output_of_task' || jsonb_build_object('output', t.output)
+        else e.data end as data
+    from task_event e
+    left join task_step s on s.task_id = e.task_id and s.index = (e.data->>'told_by_step')::int
+    left join task_message m on m.task_id = e.task_id and m.id = e.data->>'message_id' and e.data ? 'told_by_message'
+    left join task t on t.id = e.task_id and e.data ? 'output_of_task'
+    where e.task_id = ${task_id} and e.sequence > ${after} order by e.sequence limit ${limit}`
 }
 
 /**

@@ -24,6 +24,11 @@ export interface Loading {
   /** Correlates answer, log, audit and events. */
   request_id: string
   request: FastifyRequest
+  /**
+   * Counts this request among the streams and waits that its credential has open, until it is answered. Throws 429 where
+   * there are too many.
+   */
+  occupy(): Promise<void>
   /** Adds a header to the answer. */
   header(name: string, value: string): void
 }
@@ -103,6 +108,7 @@ async function serve<O extends Operation, Loaded>(
     sql: context.sql,
     request_id: request.id,
     request,
+    occupy: () => context.open_streams.take((principal as Principal).subject, reply.raw),
     header: (name, value) => void reply.header(name, value),
   }
   const steps = async (sql: Sql): Promise<{ answer: Answer; handling: Handling<O, Loaded> }> => {
@@ -244,7 +250,15 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
   if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
   // On creation null means absent; on update it clears, which the operation's schema says itself (decision D17).
-  return operation.method === 'POST' ? mergePatch({}, body) : body
+  return operation.method === 'POST' ? withoutNulls(operation, body) : body
+}
+
+/** Without members that are null, but for what is inside of a member marked `x-verbatim`: there null is a value. */
+function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
+  const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
+  const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
+  const kept = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
+  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(kept) }
 }
 
 function parseJson(bytes: Buffer): unknown {

@@ -28,7 +28,7 @@ const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ')
 
-/** Headers of every page (reliability 6: clickjacking, referrer leak). */
+/** Headers of every page against clickjacking and leaks of the referrer. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': contentSecurityPolicy,

@@ -28,12 +28,24 @@ function isHttpUrl(text: string): boolean {
 
 const compiled = new WeakMap<object, ValidateFunction>()
 
+/** Of a value that may have one of several forms: what is wrong inside of the form that it has, not that it has no other. */
+function meant(errors: readonly ErrorObject[]): ErrorObject[] {
+  return errors.filter(
+    ({ keyword, schemaPath, instancePath }) =>
+      !(
+        (keyword === 'type' || keyword === 'anyOf') &&
+        schemaPath.includes('/anyOf') &&
+        errors.some((other) => other.instancePath.startsWith(`${instancePath}/`))
+      ),
+  )
+}
+
 /** Checks `value` against a schema of the contract; fills in defaults. Returns every fault, none when it is valid. */
 export function check(schema: object, value: unknown): Issue[] {
   let validate = compiled.get(schema)
   if (!validate) compiled.set(schema, (validate = ajv.compile(schema)))
   if (validate(value)) return []
-  const issues = (validate.errors ?? []).map(toIssue)
+  const issues = meant(validate.errors ?? []).map(toIssue)
   // One complaint a field is enough: an empty text breaks its least length and its pattern alike.
   return issues.filter((issue, i) => issues.findIndex(({ field }) => field === issue.field) === i)
 }
@@ -89,7 +101,7 @@ function toIssue(error: ErrorObject): Issue {
     case 'x-future':
       return issue('out_of_range', 'must be in the future')
     case 'enum':
-      return issue('invalid_choice', `must be one of ${(error.params.allowedValues as unknown[]).join(', ')}`)
+      return issue('invalid_choice', `must be one of ${choices(error.params.allowedValues as unknown[])}`)
     case 'propertyNames': {
       const key = String(error.params.propertyName)
       return {
@@ -102,6 +114,14 @@ function toIssue(error: ErrorObject): Issue {
     default:
       return issue('invalid_format', describeFormat(error))
   }
+}
+
+/** Null is how a member is removed, not one of the values that it may have. */
+function choices(allowed: unknown[]): string {
+  return allowed
+    .filter((value) => value !== null)
+    .map(String)
+    .join(', ')
 }
 
 function describeFormat(error: ErrorObject): string {

@@ -2,10 +2,10 @@ import Type from 'typebox'
 import { AgentConfigInput, MetadataInput } from '#contract/agents.ts'
 import { isObject, mergePatch } from '#contract/merge-patch.ts'
 import { Problem } from '#contract/problems.ts'
+import { projectId } from '#contract/project-id.ts'
 import { environmentLabel, readEnvironment } from '../../engine/environment.ts'
 import { check } from '../../http/validation.ts'
 import type { Secrets } from '../../platform/secrets.ts'
-import { projectId } from '../projects/projects.queries.ts'
 import type { AgentContent, AgentRow } from './agents.queries.ts'
 
 /** The body of a creation or an update, as the contract allows it. */
@@ -84,22 +84,22 @@ export function readableEnvironment(
 
 /** An agent as family A answers it; with its prompt and environment variables everywhere but in lists (decision D41). */
 export function agentView(row: AgentRow, environment?: Record<string, string>) {
-  const { system_prompt, ...listed } = row.config
-  const detailed = {
-    ...listed,
-    ...(system_prompt === undefined ? {} : { system_prompt }),
-    ...(environment && Object.keys(environment).length > 0 ? { environment_variables: environment } : {}),
-  }
+  const { system_prompt: _prompt, ...listed } = row.config
   return {
     id: row.id,
     name: row.name,
     description: row.description,
     project_id: projectId(row.project_id),
     status: row.status,
-    config: environment ? detailed : listed,
+    config: environment ? withEnvironment(row.config, environment) : listed,
     metadata: { ...row.metadata, created_by: row.created_by, version: `1.0.${row.version}` },
     created_at: row.created_at,
     updated_at: row.updated_at,
     last_activity: row.last_activity,
   }
+}
+
+/** A configuration with its environment variables, as the two are given and answered. */
+export function withEnvironment(config: Record<string, unknown>, environment: Record<string, string>) {
+  return Object.keys(environment).length > 0 ? { ...config, environment_variables: environment } : config
 }

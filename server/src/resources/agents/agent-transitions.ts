@@ -1,10 +1,10 @@
 import { agentActions, allowedActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
+import { eventAgent } from '#contract/events.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit } from '../../events/outbox.ts'
 import type { Sql } from '../../platform/database.ts'
-import { projectId } from '../projects/projects.queries.ts'
 import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
 /** Who makes a transition, for its log entry and its events. */
@@ -115,11 +115,6 @@ export async function logMove(
       },
     },
   ])
-}
-
-/** An agent as events carry it (decision D93). */
-export function eventAgent(row: AgentRow) {
-  return { id: row.id, name: row.name, project_id: projectId(row.project_id), status: row.status }
 }
 
 export function scope(row: AgentKey, actor: Pick<Actor, 'org_id'>) {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/agents.ts'
 import { agentActions, settlesTo, type AgentAction } from '#contract/agent-lifecycle.ts'
+import { eventAgent } from '#contract/events.ts'
 import { invalid, notFound, Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { emit } from '../../events/outbox.ts'
@@ -13,7 +14,7 @@ import type { Sql } from '../../platform/database.ts'
 import { findAgentStats } from '../tasks/stats.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { agentView, applyBody, emptyContent, readableEnvironment } from './agent-content.ts'
-import { eventAgent, logMove, scope, transition, type Actor } from './agent-transitions.ts'
+import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import {
   deleteAgent,
   insertAgent,
@@ -195,6 +196,7 @@ export async function loadAgent({ sql, params, principal }: Loading): Promise<Ag
   return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
 }
 
-function actorOf({ principal, request_id }: Loading): Actor {
+/** Who asks, for what a transition leaves behind. */
+export function actorOf({ principal, request_id }: Loading): Actor {
   return { user_id: principal.user_id, org_id: principal.org_id, subject: principal.subject, request_id }
 }

@@ -1,11 +1,11 @@
+import { eventAgent, type ErrorOccurred } from '#contract/events.ts'
+import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit } from '../../events/outbox.ts'
 import { readableEnvironment } from './agent-content.ts'
-import { eventAgent, scope, settle } from './agent-transitions.ts'
+import { scope, settle } from './agent-transitions.ts'
 import { failToSettle, listUnsettled, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
-import type { ErrorOccurred } from '#contract/events.ts'
-import { Problem } from '#contract/problems.ts'
 
 /** Agents looked after in one pass. */
 const batch = 100

@@ -17,11 +17,6 @@ export function projectNumber(text: string): number | undefined {
   return digits !== undefined && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** The string form of a project's number, for family A. */
-export function projectId(id: number): string {
-  return `proj_${id}`
-}
-
 /** The project of the caller's organization that a path names; another organization's does not exist (D74). */
 export async function requireProject(sql: Sql, project_id: string, principal: Principal): Promise<ProjectRow> {
   const id = projectNumber(project_id)

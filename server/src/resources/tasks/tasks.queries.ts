@@ -1,48 +1,12 @@
-import type { TaskState } from '#contract/task-lifecycle.ts'
-import { notFound } from '#contract/problems.ts'
-import type { Step, TaskError, TaskInputMessage, TaskOutput, TaskUsage, Wait } from '../../engine/task-rows.ts'
-import type { TaskEvent } from '../../events/streams-hub.ts'
+import { bounds } from '#contract/limits.ts'
+import { agentAcceptsTasks, type TaskState } from '#contract/task-lifecycle.ts'
+import { projectId } from '#contract/project-id.ts'
+import { notFound, Problem } from '#contract/problems.ts'
+import { taskColumns, type TaskRow } from '../../engine/kept-task.ts'
+import type { Step } from '../../engine/task-rows.ts'
+import { listTaskEvents } from '../../events/streams.ts'
 import type { Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
-import { projectId } from '../projects/projects.queries.ts'
-
-/** A task as it is kept. */
-export interface TaskRow {
-  id: string
-  project_id: number
-  agent_id: string
-  agent_version: number
-  thread_id: string | null
-  retried_from: string | null
-  schedule_id: string | null
-  status: TaskState
-  wait: Wait | null
-  input: string | TaskInputMessage[]
-  output: TaskOutput | null
-  error: TaskError | null
-  priority: number
-  concurrency_key: string | null
-  run_after: string | null
-  queue_ttl_seconds: number | null
-  timeout_seconds: number | null
-  max_attempts: number
-  budget: Record<string, unknown>
-  usage: TaskUsage
-  metadata: Record<string, unknown>
-  created_by: string
-  trace_id: string | null
-  created_at: string
-  started_at: string | null
-  finished_at: string | null
-  updated_at: string
-  cancel_requested_at: string | null
-  last_sequence: number
-}
-
-const columns = (sql: Sql) => sql.fragment`
-  id, project_id, agent_id, agent_version, thread_id, retried_from, schedule_id, status, wait, input, output, error, priority,
-  concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, trace_id,
-  created_at, started_at, finished_at, updated_at, cancel_requested_at, last_sequence`
 
 /** A task as it is answered. */
 export function taskView(row: TaskRow) {
@@ -59,7 +23,7 @@ export interface TaskKey {
 export async function findTask(sql: Sql, { id, project_id }: TaskKey): Promise<TaskRow | undefined> {
   if (!isId('task', id)) return undefined
   const [row] = await sql.run<TaskRow>(sql.fragment`
-    select ${columns(sql)} from task t where id = ${id} and project_id = ${project_id}
+    select ${taskColumns(sql)} from task t where id = ${id} and project_id = ${project_id}
       and not exists (select from removed_agent r where r.agent_id = t.agent_id)`)
   return row
 }
@@ -71,11 +35,19 @@ export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
   return row
 }
 
+/** A task that this transaction has made; throws `gone` where its agent was deleted meanwhile: nobody knows its id yet. */
+export async function requireMade(tx: Sql, key: TaskKey, gone: Problem): Promise<TaskRow> {
+  const row = await findTask(tx, key)
+  if (!row) throw gone
+  return row
+}
+
 /** What lists of tasks select by; every member is validated. */
 export interface TaskFilter {
   project_id: number
   agent_id?: string | undefined
   status?: TaskState | undefined
+  thread_id?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
   sort: 'created_at' | '-created_at'
@@ -92,13 +64,14 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   ]
   if (filter.agent_id) conditions.push(fragment`agent_id = ${filter.agent_id}`)
   if (filter.status) conditions.push(fragment`status = ${filter.status}`)
+  if (filter.thread_id) conditions.push(fragment`thread_id = ${filter.thread_id}`)
   if (filter.created_after) conditions.push(fragment`created_at >= ${filter.created_after}::timestamptz`)
   if (filter.created_before) conditions.push(fragment`created_at < ${filter.created_before}::timestamptz`)
   const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
   const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`
   const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from task t where ${where}`)
   const tasks = await sql.run<TaskRow>(fragment`
-    select ${columns(sql)} from task t where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
+    select ${taskColumns(sql)} from task t where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
   return { tasks, total: count?.total ?? 0 }
 }
 
@@ -116,9 +89,7 @@ export async function listTaskSteps(sql: Sql, task_id: string, { limit, offset }
 /** Events of a task after a sequence. They are dense, so the last sequence is how many there are. */
 export async function listEventPage(sql: Sql, task_id: string, { limit, offset }: { limit: number; offset: number }) {
   const [task] = await sql<{ total: number }>`select last_sequence as total from task where id = ${task_id}`
-  const events = await sql<TaskEvent>`
-    select sequence, task_id, type, created_at, data from task_event
-    where task_id = ${task_id} and sequence > ${offset} order by sequence limit ${limit}`
+  const events = await listTaskEvents(sql, task_id, { after: offset, limit })
   return { events, total: task?.total ?? 0 }
 }
 
@@ -127,4 +98,57 @@ export async function isQueueFull(sql: Sql, agent_id: string, queuedMax: number)
   const [last] = await sql`
     select 1 from task where agent_id = ${agent_id} and status = 'queued' offset ${queuedMax - 1} limit 1`
   return last !== undefined
+}
+
+/** Steps in a task's journal. */
+export async function countSteps(sql: Sql, task_id: string): Promise<number> {
+  const [count] = await sql<{ steps: number }>`select count(*) as steps from task_step where task_id = ${task_id}`
+  return count?.steps ?? 0
+}
+
+/** Messages that were sent to a task and that it has not read yet. */
+export async function countUnread(sql: Sql, task_id: string): Promise<number> {
+  const [count] = await sql<{ unread: number }>`
+    select count(*) as unread from task_message where task_id = ${task_id} and before_step is null`
+  return count?.unread ?? 0
+}
+
+/**
+ * Whether a task waits for something that has not come: one that is on its way to a worker does not. So whoever asks for
+ * its next rest right after an answer is not told of the one before.
+ */
+export async function rests(sql: Sql, id: string): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from task where id = ${id} and status = 'waiting' and (job_id is null or wait->>'until' is not null)`
+  return row !== undefined
+}
+
+const queueRetry_seconds = 10
+
+/** 429 `queue_full`: later there may be room. */
+export function queueFull(limit: number, message?: string): Problem {
+  return new Problem(
+    'queue_full',
+    { limit, retry_after: queueRetry_seconds },
+    {
+      message,
+      members: { retry_after: queueRetry_seconds },
+      headers: { 'retry-after': String(queueRetry_seconds) },
+    },
+  )
+}
+
+/** Throws 409 `agent_not_running` or 429 `queue_full` where an agent's state or its queue takes no further task. */
+export async function requireRoom(
+  sql: Sql,
+  agent: { id: string; status: string; settles_to: string | null },
+): Promise<void> {
+  if (!agentAcceptsTasks(agent)) {
+    throw new Problem('agent_not_running', {
+      resource_type: 'agent',
+      resource_id: agent.id,
+      current_status: agent.status,
+    })
+  }
+  if (await isQueueFull(sql, agent.id, bounds.queued_tasks)) throw queueFull(bounds.queued_tasks)
 }

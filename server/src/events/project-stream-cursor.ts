@@ -1,0 +1,74 @@
+/**
+ * Which transactions a reader has been told of: all before `xmax` but those in `xip`, which were under way. It is a
+ * snapshot of PostgreSQL, and so tells exactly what is new, in whatever order transactions began and ended.
+ */
+export interface Snapshot {
+  xmax: number
+  xip: readonly number[]
+  /** Unix seconds by the database's clock. */
+  at: number
+}
+
+/** An event's place within what was told together: by task, then sequence. */
+export interface Place {
+  task_id: string
+  sequence: number
+}
+
+/** Where a reader of a project's stream stands: behind a snapshot, or within what was told from it to the next one. */
+export interface Cursor {
+  behind: Snapshot
+  within?: { next: Snapshot; place: Place }
+}
+
+/** More transactions under way than any server of ours has connections: not a cursor that we gave. */
+const underWayMax = 1000
+
+/** PostgreSQL's own text of a snapshot: `xmin:xmax:xip,xip`. */
+export function readSnapshot(text: string, at: number): Snapshot {
+  const [, xmax = '', xip = ''] = text.split(':')
+  return { xmax: Number(xmax), xip: xip === '' ? [] : xip.split(',').map(Number), at: Math.floor(at) }
+}
+
+/** A cursor as the `id` of a frame: `at.xmax.xip-xip`, and within a batch `~` the next one `~` task and sequence. */
+export function writeCursor({ behind, within }: Cursor): string {
+  if (!within) return writeSnapshot(behind)
+  const { next, place } = within
+  return `${writeSnapshot(behind)}~${writeSnapshot(next)}~${place.task_id}.${place.sequence}`
+}
+
+/** The cursor of a `Last-Event-ID`; undefined for everything that we did not give. */
+export function readCursor(text: string): Cursor | undefined {
+  const [first = '', second, place, ...more] = text.split('~')
+  const behind = snapshotOf(first)
+  if (!behind || more.length > 0) return undefined
+  if (second === undefined) return { behind }
+  const next = snapshotOf(second)
+  const [, task_id, sequence] = /^(task_[0-9a-z]{26})\.(\d{1,9})$/.exec(place ?? '') ?? []
+  if (!next || task_id === undefined || next.xmax < behind.xmax) return undefined
+  return { behind, within: { next, place: { task_id, sequence: Number(sequence) } } }
+}
+
+/** Whether a transaction's events are told of in a snapshot. */
+export function includes({ xmax, xip }: Snapshot, xid: number): boolean {
+  return xid < xmax && !xip.includes(xid)
+}
+
+/** Whether an event comes after a cursor. */
+export function isNew({ behind, within }: Cursor, event: Place & { xid: number }): boolean {
+  if (includes(behind, event.xid)) return false
+  if (!within || !includes(within.next, event.xid)) return true
+  const { task_id, sequence } = within.place
+  return event.task_id > task_id || (event.task_id === task_id && event.sequence > sequence)
+}
+
+function writeSnapshot({ at, xmax, xip }: Snapshot): string {
+  return `${at}.${xmax}.${xip.join('-')}`
+}
+
+function snapshotOf(text: string): Snapshot | undefined {
+  const [, at, xmax, list] = /^(\d{1,12})\.(\d{1,15})\.((?:\d{1,15}(?:-\d{1,15})*)?)$/.exec(text) ?? []
+  if (list === undefined) return undefined
+  const xip = list === '' ? [] : list.split('-').map(Number)
+  return xip.length > underWayMax ? undefined : { at: Number(at), xmax: Number(xmax), xip }
+}

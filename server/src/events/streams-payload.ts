@@ -1,0 +1,65 @@
+/** What processes send each other in one NOTIFY: ids by kind of signal, and notes. */
+export interface Payload {
+  /** The name of the bus that sent it. */
+  origin: string
+  signals?: Partial<Record<string, string[]>>
+  notes?: unknown[]
+}
+
+/** PostgreSQL refuses 8000 bytes and more. */
+const payloadBytesMax = 7600
+/** What a payload has beside its ids or notes. */
+const frameBytes = 120
+
+/** What a process of ours sent; undefined for anything else, which anybody on the same database may send. */
+export function readPayload(text: string | undefined): Payload | undefined {
+  try {
+    const payload = JSON.parse(text ?? '') as Partial<Payload> | null
+    const { origin, signals = {}, notes = [] } = payload ?? {}
+    if (typeof origin !== 'string' || !Array.isArray(notes)) return undefined
+    return Object.values(signals).every((ids) => Array.isArray(ids)) ? { origin, signals, notes } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Cuts signals into payloads that PostgreSQL accepts. Ids are ASCII, so characters are bytes. */
+export function packSignals(origin: string, signals: Record<string, readonly string[]>): string[] {
+  const texts: string[] = []
+  let current: Record<string, string[]> = {}
+  let size = frameBytes
+  for (const [kind, ids] of Object.entries(signals)) {
+    for (const id of ids) {
+      if (size + id.length + 3 > payloadBytesMax) {
+        texts.push(JSON.stringify({ origin, signals: current }))
+        current = {}
+        size = frameBytes
+      }
+      const list = (current[kind] ??= [])
+      list.push(id)
+      size += id.length + 3 + (list.length === 1 ? kind.length + 6 : 0)
+    }
+  }
+  if (Object.keys(current).length > 0) texts.push(JSON.stringify({ origin, signals: current }))
+  return texts
+}
+
+/** Puts notes, each JSON already, into as few payloads as they fit into, in their order. */
+export function packNotes(origin: string, notes: readonly string[]): string[] {
+  const texts: string[] = []
+  let current: string[] = []
+  let size = frameBytes
+  const pack = (): void => {
+    if (current.length > 0) texts.push(`{"origin":${JSON.stringify(origin)},"notes":[${current.join(',')}]}`)
+    current = []
+    size = frameBytes
+  }
+  for (const note of notes) {
+    const bytes = Buffer.byteLength(note) + 1
+    if (size + bytes > payloadBytesMax) pack()
+    current.push(note)
+    size += bytes
+  }
+  pack()
+  return texts
+}

@@ -1,0 +1,246 @@
+import type { Bus } from './streams-bus.ts'
+
+/** A message that is being written, as far as it has come. */
+export interface LiveMessage {
+  message_id: string
+  text: string
+}
+
+/** What relays tell each other; ids are of the task and the message. */
+type Note =
+  /** I watch these tasks, of which I have so much text; `again` where I cannot go on from what you sent. */
+  | { want: { task_id: string; message_id: string | null; have: number; again?: true }[] }
+  /** Text of a message from a position on, counted in UTF-16 units. */
+  | { text: [task_id: string, message_id: string, at: number, text: string] }
+  /** What a model thinks; nobody asks for what was lost of it. */
+  | { reasoning: [task_id: string, message_id: string, text: string] }
+
+/** What a process that watches a task elsewhere is sent. */
+interface Interest {
+  until: number
+  message_id: string | null
+  /** How much of the message it was sent, and how much of that when it last said what it has. */
+  sent: number
+  known: number
+}
+
+/** Text is gathered this long before it is sent on. */
+const gather_ms = 50
+/** Whoever watches says so every two seconds (see the hub); a process that no longer does is forgotten. */
+const interest_ms = 7000
+/** Text lost on the way is asked for again at most so often, task by task. */
+const again_ms = 250
+/** A note fits into a NOTIFY: PostgreSQL refuses 8000 bytes. */
+const noteBytesMax = 7000
+/** Reasoning that waits to be sent; beyond that it is left out. */
+const reasoningMax = 20_000
+/** Ended messages remembered for each task, so that what comes late is known as such. */
+const endedMax = 50
+
+export interface RelayOptions {
+  bus: Bus
+  /** The message that a task of this process is writing. */
+  messageOf: (task_id: string) => LiveMessage | undefined
+  /** Text was added to a message that another process writes; `whole` where it replaces what was told of it. */
+  received: (task_id: string, message_id: string, text: string, whole: boolean) => void
+  reasoned: (task_id: string, message_id: string, text: string) => void
+}
+
+/** A task watched here that runs elsewhere. */
+interface Watched {
+  worker_id: string
+  copy: LiveMessage | undefined
+  ended: Set<string>
+  asked_at: number
+}
+
+/**
+ * Carries the text that models write to processes where somebody watches, and to no others: whoever watches a task
+ * tells the process that runs it, again and again; that one sends what it has beyond what it sent before. Text carries
+ * its position, so what is lost or comes twice shows: every process has a beginning of the message, never a part with
+ * a hole. Nothing is sent while there is one process, or nobody watches.
+ */
+export class Relay {
+  readonly #options: RelayOptions
+  /** By task, then worker. */
+  readonly #interests = new Map<string, Map<string, Interest>>()
+  readonly #watched = new Map<string, Watched>()
+  readonly #unsent = new Set<string>()
+  readonly #reasoning = new Map<string, LiveMessage>()
+  #timer: NodeJS.Timeout | undefined
+  readonly #leave: () => void
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    this.#leave = options.bus.onNote((note, from) => {
+      try {
+        this.#receive(note, from)
+      } catch {
+        // Processes of ours send nothing else; anybody else on the same database does no harm.
+      }
+    })
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#leave()
+  }
+
+  /** Tasks watched here and the workers that run them, elsewhere. To be said every two seconds. */
+  watch(tasks: readonly { task_id: string; worker_id: string }[]): void {
+    for (const { task_id, worker_id } of tasks) {
+      const watched = this.#watched.get(task_id)
+      if (watched?.worker_id === worker_id) continue
+      this.#watched.set(task_id, { worker_id, copy: undefined, ended: watched?.ended ?? new Set(), asked_at: 0 })
+    }
+    for (const [worker_id, theirs] of Map.groupBy(tasks, (task) => task.worker_id))
+      for (let at = 0; at < theirs.length; at += 50)
+        this.#send(worker_id, { want: theirs.slice(at, at + 50).map(({ task_id }) => this.#wish(task_id)) })
+  }
+
+  /** Nobody watches the task here any more, or it runs here. */
+  forget(task_id: string): void {
+    this.#watched.delete(task_id)
+  }
+
+  /** The message of a task that runs elsewhere, as far as it has come. */
+  messageOf(task_id: string): LiveMessage | undefined {
+    return this.#watched.get(task_id)?.copy
+  }
+
+  /** A message is whole or void: what still comes of it is late. */
+  ended(task_id: string, message_id: string): void {
+    const watched = this.#watched.get(task_id)
+    if (!watched) return
+    if (watched.copy?.message_id === message_id) watched.copy = undefined
+    watched.ended.add(message_id)
+    for (const first of watched.ended) if (watched.ended.size > endedMax) watched.ended.delete(first)
+  }
+
+  /** The text of a task of this process has grown. */
+  grew(task_id: string): void {
+    if (this.#interests.has(task_id)) this.#sendSoon(task_id)
+  }
+
+  /** The message of a task of this process ends now: what was not sent of it is sent. */
+  ends(task_id: string): void {
+    if (this.#unsent.delete(task_id)) this.#sendText(task_id)
+  }
+
+  reason(task_id: string, message_id: string, text: string): void {
+    if (!this.#interests.has(task_id)) return
+    const before = this.#reasoning.get(task_id)
+    const so_far = before?.message_id === message_id ? before.text : ''
+    if (so_far.length < reasoningMax) this.#reasoning.set(task_id, { message_id, text: so_far + text })
+    this.#sendSoon(task_id)
+  }
+
+  #sendSoon(task_id: string): void {
+    this.#unsent.add(task_id)
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      for (const id of this.#unsent) this.#sendText(id)
+      this.#unsent.clear()
+    }, gather_ms)
+    this.#timer.unref()
+  }
+
+  /** Sends each process that watches what it was not sent yet. */
+  #sendText(task_id: string): void {
+    const message = this.#options.messageOf(task_id)
+    const reasoning = this.#reasoning.get(task_id)
+    this.#reasoning.delete(task_id)
+    const interests = this.#interests.get(task_id)
+    for (const [worker_id, interest] of interests ?? []) {
+      if (interest.until < performance.now()) {
+        interests!.delete(worker_id)
+        continue
+      }
+      for (const { text } of pieces(reasoning?.text ?? '', 0))
+        this.#send(worker_id, { reasoning: [task_id, reasoning!.message_id, text] })
+      if (!message) continue
+      if (interest.message_id !== message.message_id)
+        Object.assign(interest, { message_id: message.message_id, sent: 0, known: 0 })
+      for (const { at, text } of pieces(message.text, interest.sent))
+        this.#send(worker_id, { text: [task_id, message.message_id, at, text] })
+      interest.sent = message.text.length
+    }
+    if (interests?.size === 0) this.#interests.delete(task_id)
+  }
+
+  #send(worker_id: string, note: Note): void {
+    this.#options.bus.send(worker_id, note)
+  }
+
+  #wish(task_id: string): { task_id: string; message_id: string | null; have: number } {
+    const copy = this.#watched.get(task_id)?.copy
+    return { task_id, message_id: copy?.message_id ?? null, have: copy?.text.length ?? 0 }
+  }
+
+  #receive(sent: unknown, from: string): void {
+    const note = sent as Partial<Record<'want' | 'text' | 'reasoning', unknown>> | null
+    if (Array.isArray(note?.want)) for (const wish of note.want) this.#wanted(wish as Wish, from)
+    if (Array.isArray(note?.text)) this.#received(note.text as Text, from)
+    if (Array.isArray(note?.reasoning)) {
+      const [task_id, message_id, text] = note.reasoning as [string, string, string]
+      if (this.#watched.get(task_id)?.worker_id === from) this.#options.reasoned(task_id, message_id, text)
+    }
+  }
+
+  /** Another process watches a task of this one. */
+  #wanted({ task_id, message_id, have, again }: Wish, from: string): void {
+    const all = this.#interests.get(task_id) ?? new Map<string, Interest>()
+    const interest = all.get(from) ?? { until: 0, message_id, sent: have, known: have }
+    // What it did not have by the last time it told so, it was sent two seconds ago: it is lost.
+    const lost = message_id === interest.message_id ? have < interest.known : interest.known > 0
+    if (again || lost) Object.assign(interest, { message_id, sent: have })
+    interest.known = interest.sent
+    interest.until = performance.now() + interest_ms
+    this.#interests.set(task_id, all.set(from, interest))
+    this.#sendSoon(task_id)
+  }
+
+  #received([task_id, message_id, at, text]: Text, from: string): void {
+    const watched = this.#watched.get(task_id)
+    if (watched?.worker_id !== from || watched.ended.has(message_id)) return
+    const { copy } = watched
+    const have = copy?.message_id === message_id ? copy.text.length : 0
+    if (at > have) return this.#askAgain(task_id, watched)
+    const more = text.slice(have - at)
+    if (copy?.message_id !== message_id) {
+      watched.copy = { message_id, text }
+      this.#options.received(task_id, message_id, text, true)
+    } else if (more !== '') {
+      copy.text += more
+      this.#options.received(task_id, message_id, more, false)
+    }
+  }
+
+  #askAgain(task_id: string, watched: Watched): void {
+    if (performance.now() - watched.asked_at < again_ms) return
+    watched.asked_at = performance.now()
+    this.#send(watched.worker_id, { want: [{ ...this.#wish(task_id), again: true }] })
+  }
+}
+
+type Wish = Extract<Note, { want: unknown }>['want'][number]
+type Text = Extract<Note, { text: unknown }>['text']
+
+/** Cuts text from a position on into pieces that fit a note each, between characters. */
+function pieces(text: string, from: number): { at: number; text: string }[] {
+  const found: { at: number; text: string }[] = []
+  for (let at = from; at < text.length;) {
+    let end = Math.min(text.length, at + noteBytesMax)
+    // In JSON a character takes up to six bytes.
+    while (Buffer.byteLength(JSON.stringify(text.slice(at, end))) > noteBytesMax) end = at + Math.ceil((end - at) / 2)
+    if (end < text.length && isLowSurrogate(text, end)) end -= 1
+    found.push({ at, text: text.slice(at, end) })
+    at = end
+  }
+  return found
+}
+
+function isLowSurrogate(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at)
+  return unit >= 0xdc00 && unit <= 0xdfff
+}

@@ -1,0 +1,96 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/approvals.ts'
+import { invalid, type Issue } from '#contract/problems.ts'
+import type { ApprovalKind } from '#contract/task-lifecycle.ts'
+import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { listApprovals, requireApproval } from './approvals.queries.ts'
+
+/** Questions to people about calls of tools, and their answers. */
+export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
+  handle(app, http, operations.listApprovals, {
+    load: loadProject,
+    run: async ({ sql, loaded, query: { limit = 20, offset = 0, ...filter } }) => {
+      const { approvals, total } = await listApprovals(sql, { ...filter, project_id: loaded.id, limit, offset })
+      return { approvals, pagination: offsetPagination(total, limit, offset, approvals.length) }
+    },
+  })
+
+  handle(app, http, operations.getApproval, {
+    load: loadApproval,
+    run: async ({ loaded }) => loaded.approval,
+  })
+
+  handle(app, http, operations.resolveApproval, {
+    load: loadApproval,
+    run: async ({ sql, loaded: { approval, project_id }, body, principal, request_id }) => {
+      const { decision, arguments: edited, result, reason = null } = body
+      requireFitting(approval.kind, body)
+      return sql.begin(async (tx) => {
+        await engine.resolveApproval(tx, approval.id, {
+          decision,
+          arguments: edited,
+          result,
+          reason,
+          user_id: principal.user_id,
+        })
+        await recordAudit(tx, {
+          org_id: principal.org_id,
+          actor: principal.user_id,
+          action: 'approval.resolved',
+          target: approval.id,
+          request_id,
+          detail: {
+            decision,
+            kind: approval.kind,
+            task_id: approval.task_id,
+            tool: approval.tool,
+            is_edited: edited !== undefined,
+            has_result: result !== undefined,
+          },
+        })
+        return requireApproval(tx, { id: approval.id, project_id })
+      })
+    },
+  })
+}
+
+/** Which members an answer may have depends on what was asked: an edited call is not the result of one. */
+function requireFitting(
+  kind: ApprovalKind,
+  body: { decision: 'approve' | 'reject'; arguments?: unknown; result?: string },
+): void {
+  const issues: Issue[] = []
+  if (body.arguments !== undefined && (kind !== 'tool_call' || body.decision !== 'approve')) {
+    issues.push({
+      field: 'arguments',
+      message: 'is only for approving an approval of kind tool_call',
+      code: 'invalid_format',
+    })
+  }
+  if (body.result !== undefined && (kind !== 'recovery' || body.decision !== 'approve')) {
+    issues.push({
+      field: 'result',
+      message: 'is only for approving an approval of kind recovery',
+      code: 'invalid_format',
+    })
+  }
+  const [first, ...others] = issues
+  if (first) throw invalid(first, ...others)
+}
+
+function loadProject({ sql, params, principal }: Loading) {
+  return requireProject(sql, params.project_id!, principal)
+}
+
+async function loadApproval(loading: Loading) {
+  const { id: project_id } = await loadProject(loading)
+  return {
+    project_id,
+    approval: await requireApproval(loading.sql, { id: loading.params.approval_id!, project_id }),
+  }
+}

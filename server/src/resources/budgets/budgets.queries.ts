@@ -1,0 +1,178 @@
+import type { BudgetPeriod, BudgetScope } from '#contract/budget-window.ts'
+import { dollarsOf } from '#contract/model-prices.ts'
+import { notFound, Problem } from '#contract/problems.ts'
+import { isNearlySpent, stateOf, type BudgetCounters, type TaskLimits } from '../../engine/budgets.ts'
+import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { isId, newId } from '../../platform/ids.ts'
+
+/** A budget as it is kept, with the moment in which it was read. */
+export interface BudgetRow extends BudgetCounters {
+  created_by: string
+  created_at: string
+  updated_at: string
+  now: string
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  id, scope, subject, period, max_cost_usd, max_tokens, spent_cost_usd, spent_tokens, held_cost_usd, held_tokens, window_start,
+  warned, created_by, created_at, updated_at, now() as now`
+
+/** A budget as it is answered: in the window that runs. */
+export function budgetView(row: BudgetRow) {
+  const { id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at, updated_at } = row
+  const state = stateOf(row, row.now)
+  return {
+    id,
+    scope,
+    subject,
+    max_cost_usd,
+    max_tokens,
+    period,
+    spent: { cost_usd: dollarsOf(state.spent_cost), tokens: state.spent_tokens },
+    reserved: { cost_usd: dollarsOf(state.held_cost), tokens: state.held_tokens },
+    resets_at: state.resets_at,
+    created_by,
+    created_at,
+    updated_at,
+  }
+}
+
+/** Where a budget is seen from: a project, and the organization that it belongs to. */
+export interface BudgetPlace {
+  project_id: number
+  org_id: string
+}
+
+/** What is seen from a project: its own budgets, and those that go beyond any project. */
+function seenFrom({ fragment }: Sql, { project_id, org_id }: BudgetPlace) {
+  return fragment`org_id = ${org_id} and (project_id = ${project_id} or scope in ('organization', 'api_key'))`
+}
+
+/** A budget that is seen from a project; 404 where it is none. */
+export async function requireBudget(sql: Sql, id: string, place: BudgetPlace): Promise<BudgetRow> {
+  const [row] = isId('budget', id)
+    ? await sql.run<BudgetRow>(
+        sql.fragment`select ${columns(sql)} from budget where id = ${id} and ${seenFrom(sql, place)}`,
+      )
+    : []
+  if (!row) throw budgetNotFound(id)
+  return row
+}
+
+function budgetNotFound(id: string): Problem {
+  return notFound('budget_not_found', 'budget', id.slice(0, 100))
+}
+
+export interface BudgetFilter extends BudgetPlace {
+  scope?: BudgetScope | undefined
+  subject?: string | undefined
+  limit: number
+  offset: number
+}
+
+/** A page of the budgets that are seen from a project, the newest first, and how many there are. */
+export async function listBudgets(
+  sql: Sql,
+  { scope, subject, limit, offset, ...place }: BudgetFilter,
+): Promise<{ budgets: BudgetRow[]; total: number }> {
+  const where = sql.fragment`
+    ${seenFrom(sql, place)} and (${scope ?? null}::text is null or scope = ${scope ?? null})
+    and (${subject ?? null}::text is null or subject = ${subject ?? null})`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from budget where ${where}`)
+  const budgets = await sql.run<BudgetRow>(sql.fragment`
+    select ${columns(sql)} from budget where ${where} order by id desc limit ${limit} offset ${offset}`)
+  return { budgets, total: count?.total ?? 0 }
+}
+
+export interface NewBudget extends BudgetPlace {
+  scope: BudgetScope
+  subject: string
+  period: BudgetPeriod
+  max_cost_usd: number | null
+  max_tokens: number | null
+  created_by: string
+}
+
+/** Sets a budget, nothing of it spent. A subject has one a period: another is `resource_conflict`. */
+export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetRow> {
+  const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, created_by } = budget
+  return onePerPeriod({ subject, period }, async () => {
+    const [row] = await sql.run<BudgetRow>(sql.fragment`
+      insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, period, window_start, created_by)
+      values (${newId('budget')}, ${org_id}, ${project_id}, ${scope}, ${subject}, ${scope === 'agent' ? subject : null},
+        ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${period}, now(), ${created_by})
+      returning ${columns(sql)}`)
+    return row!
+  })
+}
+
+/**
+ * Changes a budget. Another period begins with nothing spent; a raised limit is warned of anew. What is held stays: the
+ * calls are under way. 404 where it is gone.
+ */
+export async function updateBudget(
+  tx: Sql,
+  id: string,
+  next: Pick<NewBudget, 'period' | 'max_cost_usd' | 'max_tokens'>,
+): Promise<BudgetRow> {
+  const [before] = await tx.run<BudgetRow>(tx.fragment`select ${columns(tx)} from budget where id = ${id} for update`)
+  if (!before) throw budgetNotFound(id)
+  const anew = before.period !== next.period
+  const state = stateOf({ ...before, ...next, ...(anew ? { spent_tokens: 0, spent_cost_usd: 0 } : {}) }, before.now)
+  const { period, max_cost_usd, max_tokens } = next
+  return onePerPeriod({ subject: before.subject, period }, async () => {
+    const [row] = await tx.run<BudgetRow>(tx.fragment`
+      update budget set period = ${period}, max_cost_usd = ${max_cost_usd}, max_tokens = ${max_tokens},
+        spent_tokens = ${state.spent_tokens}, spent_cost_usd = ${dollarsOf(state.spent_cost)}, window_start = ${state.window_start},
+        warned = ${isNearlySpent(state) && state.warned}, updated_at = greatest(now(), updated_at + interval '1 millisecond')
+      where id = ${id} returning ${columns(tx)}`)
+    return row!
+  })
+}
+
+/** Takes a budget away; 404 where it is gone. Holds of calls that are under way name it, and nothing more. */
+export async function deleteBudget(sql: Sql, id: string): Promise<void> {
+  const gone = await sql`delete from budget where id = ${id} returning id`
+  if (gone.length === 0) throw budgetNotFound(id)
+}
+
+/** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that there are. */
+export async function changeTaskBudget(sql: Sql, id: string, limits: TaskLimits): Promise<TaskLimits> {
+  const { max_cost_usd, max_tokens, max_steps, max_tool_calls } = limits
+  const [row] = await sql<{ budget: TaskLimits }>`
+    update task set budget = jsonb_strip_nulls(budget || ${jsonb({ max_cost_usd, max_tokens, max_steps, max_tool_calls })}::jsonb),
+      updated_at = now()
+    where id = ${id} and finished_at is null returning budget`
+  if (row) return row.budget
+  const [task] = await sql<{ status: string }>`select status from task where id = ${id}`
+  throw new Problem('task_already_finished', {
+    resource_type: 'task',
+    resource_id: id,
+    current_status: task?.status ?? 'canceled',
+  })
+}
+
+/** Whose a key is; undefined where it is none of the organization's, or revoked. */
+export async function findKeyOwner(sql: Sql, id: string, org_id: string): Promise<string | undefined> {
+  const [row] = await sql<{
+    user_id: string
+  }>`select user_id from api_key where id = ${id} and org_id = ${org_id} and revoked_at is null`
+  return row?.user_id
+}
+
+async function onePerPeriod<T>({ subject, period }: { subject: string; period: string }, statement: () => Promise<T>) {
+  try {
+    return await statement()
+  } catch (error) {
+    if (brokenConstraint(error) === 'budget_subject') {
+      throw new Problem(
+        'resource_conflict',
+        { resource_type: 'budget', resource_id: subject, conflicting_field: 'period', conflicting_value: period },
+        { message: `There is a budget a ${period === 'total' ? 'life' : period} for ${subject} already.` },
+      )
+    }
+    // The agent was deleted in this moment.
+    if (brokenConstraint(error) === 'budget_agent_id_fkey') throw notFound('agent_not_found', 'agent', subject)
+    throw error
+  }
+}

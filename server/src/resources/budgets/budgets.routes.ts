@@ -1,0 +1,156 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/budgets.ts'
+import { invalid, notFound, Problem } from '#contract/problems.ts'
+import { isAdministrator } from '#contract/scopes.ts'
+import type { BodyOf } from '#contract/operation.ts'
+import { projectId } from '#contract/project-id.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import type { Principal } from '../../http/principal.ts'
+import type { Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+import { requireAgent } from '../agents/agents.queries.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { requireTask } from '../tasks/tasks.queries.ts'
+import {
+  budgetView,
+  changeTaskBudget,
+  deleteBudget,
+  findKeyOwner,
+  insertBudget,
+  listBudgets,
+  requireBudget,
+  updateBudget,
+  type BudgetPlace,
+  type BudgetRow,
+} from './budgets.queries.ts'
+
+/** What budgets need of the engine. */
+export interface BudgetWaiters {
+  /** Tasks that wait for a budget may have room now: to be looked at after the commit. */
+  budgetsChanged(tx: Sql): void
+}
+
+/** Budgets. */
+export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: BudgetWaiters): void {
+  handle(app, http, operations.createBudget, {
+    load: loadPlace,
+    run: async ({ sql, loaded: place, body, principal }) => {
+      const { scope, period = 'month' } = body
+      const limits = limitsOf(body)
+      const subject = await subjectOf(sql, place, body, principal)
+      await requireMaySet(sql, { scope, subject }, principal)
+      return budgetView(
+        await insertBudget(sql, { ...place, ...limits, scope, subject, period, created_by: principal.user_id }),
+      )
+    },
+  })
+
+  handle(app, http, operations.listBudgets, {
+    load: loadPlace,
+    run: async ({ sql, loaded: place, query: { limit = 20, offset = 0, ...filter } }) => {
+      const { budgets, total } = await listBudgets(sql, { ...filter, ...place, limit, offset })
+      return { budgets: budgets.map(budgetView), pagination: offsetPagination(total, limit, offset, budgets.length) }
+    },
+  })
+
+  handle(app, http, operations.getBudget, {
+    load: loadBudget,
+    run: async ({ loaded }) => budgetView(loaded),
+  })
+
+  handle(app, http, operations.updateBudget, {
+    load: loadBudget,
+    run: async ({ sql, loaded, body, principal }) => {
+      await requireMaySet(sql, loaded, principal)
+      const { max_cost_usd = loaded.max_cost_usd, max_tokens = loaded.max_tokens, period = loaded.period } = body
+      const limits = limitsOf({ max_cost_usd, max_tokens })
+      return sql.begin(async (tx) => {
+        engine.budgetsChanged(tx)
+        return budgetView(await updateBudget(tx, loaded.id, { ...limits, period }))
+      })
+    },
+  })
+
+  handle(app, http, operations.deleteBudget, {
+    load: loadBudget,
+    run: async ({ sql, loaded, principal }) => {
+      await requireMaySet(sql, loaded, principal)
+      await sql.begin(async (tx) => {
+        engine.budgetsChanged(tx)
+        await deleteBudget(tx, loaded.id)
+      })
+      return { message: 'Budget deleted', budget_id: loaded.id }
+    },
+  })
+
+  handle(app, http, operations.updateTaskBudget, {
+    load: async ({ sql, params, principal }) => {
+      const project = await requireProject(sql, params.project_id!, principal)
+      return requireTask(sql, { id: params.task_id!, project_id: project.id })
+    },
+    run: async ({ sql, loaded: { id }, body }) => {
+      const budget = await sql.begin(async (tx) => {
+        engine.budgetsChanged(tx)
+        return changeTaskBudget(tx, id, body)
+      })
+      return { message: 'Budget changed', task_id: id, budget }
+    },
+  })
+}
+
+async function loadPlace({ sql, params, principal }: Loading): Promise<BudgetPlace> {
+  const { id } = await requireProject(sql, params.project_id!, principal)
+  return { project_id: id, org_id: principal.org_id }
+}
+
+async function loadBudget(loading: Loading): Promise<BudgetRow> {
+  return requireBudget(loading.sql, loading.params.budget_id!, await loadPlace(loading))
+}
+
+/** At least one limit: a budget without any would limit nothing. */
+function limitsOf({ max_cost_usd = null, max_tokens = null }: Partial<Pick<BudgetRow, 'max_cost_usd' | 'max_tokens'>>) {
+  if (max_cost_usd === null && max_tokens === null) {
+    throw invalid({ field: 'max_cost_usd', message: 'max_cost_usd or max_tokens is required', code: 'required' })
+  }
+  return { max_cost_usd, max_tokens }
+}
+
+/** What a new budget limits: an agent of the project, a key of the organization, or what is the current one anyway. */
+async function subjectOf(
+  sql: Sql,
+  { project_id, org_id }: BudgetPlace,
+  { scope, subject }: BodyOf<typeof operations.createBudget>,
+  principal: Principal,
+): Promise<string> {
+  if (scope === 'project' || scope === 'organization') {
+    const own = scope === 'project' ? projectId(project_id) : org_id
+    if (subject === undefined || subject === own) return own
+    throw invalid({ field: 'subject', message: `can only be ${own}`, code: 'invalid_choice', provided: subject })
+  }
+  if (subject === undefined) throw invalid({ field: 'subject', message: 'subject is required', code: 'required' })
+  if (scope === 'agent') return (await requireAgent(sql, { id: subject, project_id })).id
+  const owner = isId('key', subject) ? await findKeyOwner(sql, subject, org_id) : undefined
+  // Keys of others are not known to those who may not manage them (decision D59): which of them there are is not told.
+  if (owner !== principal.user_id && !isAdministrator(principal.role)) throw forAdministrators()
+  if (owner === undefined) throw notFound('api_key_not_found', 'api_key', subject)
+  return subject
+}
+
+/** Budgets of the organization, and of keys of others, are set by its administrators. */
+async function requireMaySet(
+  sql: Sql,
+  { scope, subject }: Pick<BudgetRow, 'scope' | 'subject'>,
+  principal: Principal,
+): Promise<void> {
+  if (isAdministrator(principal.role) || scope === 'agent' || scope === 'project') return
+  if (scope === 'api_key' && (await findKeyOwner(sql, subject, principal.org_id)) === principal.user_id) return
+  throw forAdministrators()
+}
+
+function forAdministrators(): Problem {
+  return new Problem('insufficient_permissions', undefined, {
+    message: 'Only administrators of the organization set this budget.',
+  })
+}

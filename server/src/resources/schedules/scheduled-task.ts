@@ -1,0 +1,35 @@
+import type { Context } from '../../context.ts'
+import type { NewTask } from '../../engine/new-task.ts'
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { noteTask, type ScheduleRow } from './schedules.queries.ts'
+
+/**
+ * Creates the task of a locked schedule in the caller's transaction, in the name of the schedule's owner unless somebody
+ * else asked for it; returns its identifier. The agent is locked, and known to accept tasks.
+ */
+export async function createScheduledTask(
+  { engine }: Pick<Context, 'engine'>,
+  tx: Sql,
+  schedule: ScheduleRow,
+  agent: NewTask['agent'],
+  by: { user_id: string; request_id: string | null } = { user_id: schedule.created_by, request_id: null },
+): Promise<string> {
+  const { id: schedule_id, thread_id, input, priority, timeout_seconds, budget, metadata } = schedule
+  const id = newId('task')
+  await engine.enqueue(tx, {
+    id,
+    agent,
+    schedule_id,
+    thread_id,
+    input,
+    priority,
+    timeout_seconds,
+    budget,
+    metadata,
+    created_by: by.user_id,
+    request_id: by.request_id,
+  })
+  await noteTask(tx, schedule_id, id)
+  return id
+}

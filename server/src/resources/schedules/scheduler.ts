@@ -1,0 +1,148 @@
+import { bounds } from '#contract/limits.ts'
+import { Problem } from '#contract/problems.ts'
+import { agentAcceptsTasks } from '#contract/task-lifecycle.ts'
+import type { Context } from '../../context.ts'
+import type { NewTask } from '../../engine/new-task.ts'
+import { writeAgentLog } from '../../events/agent-log.ts'
+import type { Sql } from '../../platform/database.ts'
+import { isQueueFull } from '../tasks/tasks.queries.ts'
+import { CronFault } from './cron.ts'
+import { decide, type Decision, type Situation } from './due.ts'
+import { createScheduledTask } from './scheduled-task.ts'
+import {
+  advanceSchedule,
+  hasOpenTask,
+  listDueSchedules,
+  lockAgentOf,
+  lockDueSchedule,
+  noteFault,
+  type ScheduleRow,
+} from './schedules.queries.ts'
+
+/** How often due schedules are looked for: a task begins at most so much later than it is due. */
+const look_ms = 1000
+/** Schedules that one look finds. */
+const batch = 200
+/** Due schedules that one process acts for at the same time: midnight comes for many at once. */
+const lanes = 4
+
+type Parts = Pick<Context, 'sql' | 'log' | 'engine'>
+
+/** Gives agents their scheduled tasks. */
+export interface Scheduler {
+  /** Resolves when what has begun is done, and stops. */
+  stop(): Promise<void>
+}
+
+/**
+ * Every process looks for due schedules. Whoever locks one moves it on to its next due time and creates its task in the
+ * same transaction, so each due time brings one task, however many processes look and whichever of them dies.
+ */
+export function startScheduler(parts: Parts): Scheduler {
+  let current: Promise<void> | undefined
+  let stopped = false
+  const look = async (): Promise<void> => {
+    try {
+      while (!stopped && (await runDue(parts)) === batch) continue
+    } catch (error) {
+      if (!stopped) parts.log.warn({ err: error }, 'due schedules could not be read; they will be looked for again')
+    }
+  }
+  const timer = setInterval(() => {
+    if (parts.engine.isReady()) current ??= look().finally(() => (current = undefined))
+  }, look_ms)
+  timer.unref()
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await current
+    },
+  }
+}
+
+/**
+ * Acts for the schedules that are due now; returns how many it found. One that fails is logged, stays due and is tried
+ * again with the next look; it does not keep the others from their tasks.
+ */
+export async function runDue(parts: Parts): Promise<number> {
+  const due = await listDueSchedules(parts.sql, batch)
+  const open = due.values()
+  const lane = async (): Promise<void> => {
+    for (const found of open) {
+      try {
+        await parts.sql.begin((tx) => act(parts, tx, found))
+      } catch (error) {
+        parts.log.warn({ err: error, schedule_id: found.id }, 'a schedule is due and failed; it will be tried again')
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  return due.length
+}
+
+async function act(parts: Parts, tx: Sql, found: { id: string; agent_id: string }): Promise<void> {
+  const agent = await lockAgentOf(tx, found.agent_id)
+  const schedule = agent && (await lockDueSchedule(tx, found.id))
+  if (!schedule) return
+  const decision = decideSafely(schedule, await situationOf(tx, schedule, agent), new Date(schedule.now))
+  if (!decision) return
+  await advanceSchedule(tx, schedule.id, decision.next)
+  const fault = decision.fault ?? (await create(parts, tx, schedule, agent))
+  if (fault) await skip(tx, schedule, decision, fault)
+}
+
+async function situationOf(tx: Sql, { id }: ScheduleRow, agent: NewTask['agent']): Promise<Situation> {
+  return {
+    agent_status: agent.status,
+    agent_accepts_tasks: agentAcceptsTasks(agent),
+    has_open_task: await hasOpenTask(tx, id),
+    queue_is_full: await isQueueFull(tx, agent.id, bounds.queued_tasks),
+  }
+}
+
+/** A pattern that is no longer understood, because its time zone is gone, pauses its schedule instead of failing for ever. */
+function decideSafely(schedule: ScheduleRow & { now: string }, situation: Situation, now: Date): Decision | undefined {
+  try {
+    return decide(schedule, situation, now)
+  } catch (error) {
+    if (!(error instanceof CronFault)) throw error
+    const message = `It was paused: ${error.field} ${error.message}.`
+    return { due: schedule.next_run_at ?? schedule.now, next: null, fault: { code: 'refused', message } }
+  }
+}
+
+/** Creates the task; what the engine refuses is undone by itself and becomes the reason why there is none. */
+async function create(
+  parts: Parts,
+  tx: Sql,
+  schedule: ScheduleRow,
+  agent: NewTask['agent'],
+): Promise<Decision['fault']> {
+  try {
+    await tx.begin((inner) => createScheduledTask(parts, inner, schedule, agent))
+    return null
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error
+    return { code: 'refused', message: error.message }
+  }
+}
+
+/** Told to whoever reads the agent's log or the schedule: no due time is lost in silence. */
+async function skip(
+  tx: Sql,
+  schedule: ScheduleRow & { now: string },
+  { due }: Decision,
+  { code, message }: NonNullable<Decision['fault']>,
+): Promise<void> {
+  const { id, agent_id, name, now } = schedule
+  await noteFault(tx, id, { code, message, at: now })
+  await writeAgentLog(tx, [
+    {
+      agent_id,
+      level: 'warn',
+      message: `Schedule ${name} created no task: ${message}`,
+      context: { schedule_id: id, code, due },
+    },
+  ])
+}

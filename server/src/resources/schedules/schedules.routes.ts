@@ -1,0 +1,219 @@
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { MetadataInput, TaskBudget } from '#contract/agents.ts'
+import { mergePatch } from '#contract/merge-patch.ts'
+import { invalid, notFound, Problem, summarize } from '#contract/problems.ts'
+import * as operations from '#contract/schedules.ts'
+import type { Context } from '../../context.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import { check } from '../../http/validation.ts'
+import type { Sql } from '../../platform/database.ts'
+import { isId, newId } from '../../platform/ids.ts'
+import { requireAgent } from '../agents/agents.queries.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { requireMade, requireRoom, taskView } from '../tasks/tasks.queries.ts'
+import { cleanCron, CronFault } from './cron.ts'
+import { firstDue } from './due.ts'
+import { createScheduledTask } from './scheduled-task.ts'
+import {
+  deleteSchedule,
+  insertSchedule,
+  isThreadOf,
+  listSchedules,
+  lockAgentOf,
+  moveSchedule,
+  requireSchedule,
+  scheduleView,
+  updateSchedule,
+  type ScheduleContent,
+  type ScheduleKey,
+  type ScheduleRow,
+} from './schedules.queries.ts'
+
+/** Schedules. */
+export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  handle(app, http, operations.listSchedules, {
+    load: loadProject,
+    run: async ({ sql, loaded, query: { agent_id, status, limit = 20, offset = 0 } }) => {
+      const { schedules, total } = await listSchedules(sql, { project_id: loaded.id, agent_id, status, limit, offset })
+      return {
+        schedules: schedules.map(scheduleView),
+        pagination: offsetPagination(total, limit, offset, schedules.length),
+      }
+    },
+  })
+
+  handle(app, http, operations.createSchedule, {
+    load: loadProject,
+    run: async ({ sql, loaded, body, principal }) => {
+      const { id: agent_id, project_id } = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
+      const content: ScheduleContent = {
+        name: body.name.normalize('NFC'),
+        cron: cleanCron(body.cron),
+        time_zone: body.time_zone ?? 'UTC',
+        input: body.input,
+        thread_id: body.thread_id ?? null,
+        priority: body.priority ?? 5,
+        timeout_seconds: body.timeout_seconds ?? null,
+        budget: body.budget ?? {},
+        metadata: body.metadata ?? {},
+        overlap: body.overlap ?? 'skip',
+        catch_up: body.catch_up ?? 'once',
+      }
+      await requireThread(sql, content.thread_id, agent_id)
+      const next_run_at = requireDue(content, await databaseNow(sql))
+      const id = newId('sched')
+      return scheduleView(
+        await insertSchedule(sql, {
+          ...content,
+          id,
+          project_id,
+          agent_id,
+          next_run_at,
+          created_by: principal.user_id,
+        }),
+      )
+    },
+  })
+
+  handle(app, http, operations.getSchedule, {
+    load: loadSchedule,
+    run: async ({ loaded }) => scheduleView(loaded),
+  })
+
+  handle(app, http, operations.updateSchedule, {
+    load: loadSchedule,
+    run: ({ sql, loaded, body }) =>
+      sql.begin(async (tx) => {
+        const before = await requireSchedule(tx, loaded, { lock: true })
+        const content = changed(before, body)
+        if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
+        return scheduleView(await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content)))
+      }),
+  })
+
+  handle(app, http, operations.deleteSchedule, {
+    load: loadSchedule,
+    run: async ({ sql, loaded }) => {
+      // Of two that delete it one finds nothing any more.
+      if (!(await deleteSchedule(sql, loaded))) await requireSchedule(sql, loaded)
+      return { message: 'Schedule deleted', schedule_id: loaded.id }
+    },
+  })
+
+  handle(app, http, operations.pauseSchedule, {
+    load: loadSchedule,
+    run: ({ sql, loaded }) => sql.begin((tx) => pause(tx, loaded)),
+  })
+  handle(app, http, operations.resumeSchedule, {
+    load: loadSchedule,
+    run: ({ sql, loaded }) => sql.begin((tx) => resume(tx, loaded)),
+  })
+
+  handle(app, http, operations.triggerSchedule, {
+    load: loadSchedule,
+    run: ({ sql, loaded, principal, request_id }) =>
+      sql.begin(async (tx) => {
+        const by = { user_id: principal.user_id, request_id }
+        const id = await trigger(context, tx, loaded, by)
+        const gone = notFound('schedule_not_found', 'schedule', loaded.id)
+        return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
+      }),
+  })
+}
+
+async function pause(tx: Sql, key: ScheduleKey) {
+  const before = await requireSchedule(tx, key, { lock: true })
+  const row = before.status === 'paused' ? before : await moveSchedule(tx, before, null)
+  return result('Schedule paused', row)
+}
+
+/** Due again from now on: what passed while it was paused was not missed. */
+async function resume(tx: Sql, key: ScheduleKey) {
+  const before = await requireSchedule(tx, key, { lock: true })
+  const row =
+    before.status === 'active' ? before : await moveSchedule(tx, before, requireDue(before, await databaseNow(tx)))
+  return result('Schedule resumed', row)
+}
+
+function result(message: string, { id, status, next_run_at }: ScheduleRow) {
+  return { message, schedule_id: id, status, next_run_at }
+}
+
+async function trigger(
+  context: Context,
+  tx: Sql,
+  loaded: ScheduleRow,
+  by: { user_id: string; request_id: string },
+): Promise<string> {
+  const agent = await lockAgentOf(tx, loaded.agent_id)
+  const schedule = await requireSchedule(tx, loaded, { lock: true })
+  if (!agent) throw notFound('schedule_not_found', 'schedule', loaded.id)
+  await requireRoom(tx, agent)
+  return createScheduledTask(context, tx, schedule, agent, by)
+}
+
+type Change = { [Key in keyof ScheduleContent]?: ScheduleContent[Key] | undefined }
+
+const merged = Type.Object({ budget: TaskBudget, metadata: MetadataInput })
+
+/** A schedule with what a body changes; what is merged must keep its bounds as a whole. */
+function changed(before: ScheduleRow, body: Change): ScheduleContent {
+  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Change
+  const content = {
+    ...before,
+    ...given,
+    name: (body.name ?? before.name).normalize('NFC'),
+    cron: cleanCron(body.cron ?? before.cron),
+    budget: mergePatch(before.budget, body.budget ?? {}) as Record<string, unknown>,
+    metadata: mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>,
+  }
+  const issues = check(merged, content)
+  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
+  return content
+}
+
+async function nextAfterChange(tx: Sql, before: ScheduleRow, content: ScheduleContent): Promise<string | null> {
+  if (content.cron === before.cron && content.time_zone === before.time_zone) return before.next_run_at
+  const next = requireDue(content, await databaseNow(tx))
+  return before.status === 'paused' ? null : next
+}
+
+/** The first due time after a moment; a pattern that means nothing, or never comes, is the caller's fault. */
+function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date): string {
+  try {
+    const next = firstDue(timing, now)
+    if (next !== null) return next
+  } catch (error) {
+    if (!(error instanceof CronFault)) throw error
+    throw invalid({
+      field: error.field,
+      message: error.message,
+      code: 'invalid_format',
+      provided: timing[error.field],
+    })
+  }
+  throw invalid({ field: 'cron', message: 'is never due', code: 'invalid_format', provided: timing.cron })
+}
+
+/** Due by the clock that all processes share. */
+async function databaseNow(sql: Sql): Promise<Date> {
+  const [row] = await sql<{ now: string }>`select now() as now`
+  return new Date(row!.now)
+}
+
+async function requireThread(sql: Sql, thread_id: string | null, agent_id: string): Promise<void> {
+  if (thread_id === null || (isId('thread', thread_id) && (await isThreadOf(sql, thread_id, agent_id)))) return
+  throw notFound('thread_not_found', 'thread', thread_id.slice(0, 100))
+}
+
+function loadProject({ sql, params, principal }: Loading) {
+  return requireProject(sql, params.project_id!, principal)
+}
+
+async function loadSchedule(loading: Loading): Promise<ScheduleRow> {
+  const project = await loadProject(loading)
+  return requireSchedule(loading.sql, { id: loading.params.schedule_id!, project_id: project.id })
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { bounds } from '#contract/limits.ts'
+import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
+import type { Service } from '../../service.ts'
+
+/** Limits as they are documented: a hundred streams and waits. */
+const env = { CADRE_RATE_LIMITS_SCALE: '1' }
+
+describe('streams and waits of a credential', () => {
+  let test: TestService
+  let another: Service
+  let project: string
+  let agent: string
+  let task: string
+
+  before(async () => {
+    test = await startTestService(env)
+    another = await startAnother(test, env)
+    const post = async (path: string, body?: unknown) => (await test.send('POST', path, { body })).body
+    project = `/api/v1/projects/${(await post('/api/v1/projects', { name: 'watched' })).id}`
+    agent = `${project}/agents/${(await post(`${project}/agents`, { name: 'paused' })).id}`
+    await eventually(async () => (await test.send('GET', agent)).body.status === 'running')
+    await post(`${agent}/pause`)
+    task = `${project}/tasks/${(await post(`${agent}/tasks`, { input: 'Wait.' })).id}`
+  })
+  after(async () => {
+    await another.stop()
+    await test.stop()
+  })
+
+  /** Waits for the task, which does not end; gives the answer where it is refused. */
+  const wait = (url: string, signal: AbortSignal) =>
+    fetch(`${url}${task}?wait=60`, { headers: { 'x-api-key': test.owner.api_key }, signal }).catch(() => undefined)
+  const held = async (): Promise<number> => {
+    const [row] = await test.sql<{ open: number }>`
+      select coalesce(sum(value::text::int), 0) as open from open_stream, jsonb_each(holders)`
+    return row!.open
+  }
+
+  it('are a hundred at most, over all processes, and exactly so many', async () => {
+    const leaving = new AbortController()
+    let refused = 0
+    const waits = Array.from({ length: bounds.open_streams + 30 }, async (_, i) => {
+      const answer = await wait(i % 2 ? test.url : another.url, leaving.signal)
+      if (answer?.status === 429) refused += 1
+    })
+    await eventually(async () => refused === 30 && (await held()) === bounds.open_streams)
+
+    for (const url of [test.url, another.url]) {
+      const full = await fetch(`${url}${task}?wait=1`, { headers: { 'x-api-key': test.owner.api_key } })
+      assert.equal(full.status, 429)
+      assert.equal(full.headers.get('retry-after'), '5')
+      const { error } = (await full.json()) as { error: { code: string; details: unknown } }
+      assert.equal(error.code, 'rate_limit_exceeded')
+      assert.deepEqual(error.details, { limit: 100, remaining: 0, retry_after: 5, bucket: 'tasks.open_streams' })
+    }
+    const list = async () => (await test.send('GET', `${project}/tasks`)).body.pagination.total
+    const before = await list()
+    const headers = { accept: 'text/event-stream' }
+    for (const [method, path, body] of [
+      ['GET', `${task}/events/stream`],
+      ['GET', `${project}/events/stream`],
+      ['POST', `${agent}/tasks`, { input: 'Not made.' }],
+    ] as const)
+      assert.equal((await test.send(method, path, { headers, body })).status, 429, path)
+    assert.equal(await list(), before, 'no task is made for whoever may not watch it')
+    assert.equal((await test.send('GET', task)).status, 200, 'whoever does not wait is not counted')
+
+    leaving.abort()
+    await Promise.all(waits)
+    await eventually(async () => (await held()) === 0)
+    assert.equal((await test.send('GET', `${task}?wait=1`)).status, 200)
+  })
+
+  it('of a process that is gone do not count', async () => {
+    await test.sql`
+      insert into open_stream (subject, holders) select id, '{"worker_gone": 100}' from api_key
+      on conflict (subject) do update set holders = excluded.holders`
+    assert.equal((await test.send('GET', `${task}?wait=1`)).status, 200)
+    await eventually(async () => (await held()) === 0)
+  })
+
+  it('are counted once where a request is repeated', async () => {
+    const headers = { 'idempotency-key': 'once' }
+    const [first, second] = [
+      await test.send('POST', `${agent}/tasks?wait=1`, { headers, body: { input: 'Once.' } }),
+      await test.send('POST', `${agent}/tasks?wait=1`, { headers, body: { input: 'Once.' } }),
+    ]
+    assert.deepEqual([first.status, second.status, first.body.id], [201, 201, second.body.id])
+    await eventually(async () => (await held()) === 0)
+  })
+})

@@ -1,0 +1,104 @@
+import type { FastifyInstance } from 'fastify'
+import { invalid, notFound, Problem } from '#contract/problems.ts'
+import * as operations from '#contract/task-actions.ts'
+import { isFinished } from '#contract/task-lifecycle.ts'
+import type { Context } from '../../context.ts'
+import type { TaskRow } from '../../engine/kept-task.ts'
+import { copyJournal } from '../../engine/retry.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { requireAgent } from '../agents/agents.queries.ts'
+import { loadTask, madeBy, requireAccepting } from './task-requests.ts'
+import { countSteps, countUnread, queueFull, requireMade, requireTask, taskView } from './tasks.queries.ts'
+import { makeWatch, occupyToWatch } from './watch.ts'
+
+const { unread_messages } = operations.taskActionBounds
+
+/** What people do with tasks that are there: they send them messages, and try them again (tasks 2). */
+export function taskActionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const { engine } = context
+
+  handle(app, http, operations.sendTaskMessage, {
+    load: loadTask,
+    run: ({ sql, loaded: task, body, principal }) =>
+      sql.begin(async (tx) => {
+        const sent = await engine.sendMessage(tx, task.id, { content: body.content, user_id: principal.user_id })
+        // Looked at behind the engine, which holds the task's row: of two messages at once only one can be the last.
+        if (sent.outcome === 'sent') {
+          if ((await countUnread(tx, task.id)) > unread_messages) throw tooManyUnread()
+          return sent.message
+        }
+        if (sent.outcome === 'missing') return requireTask(tx, { id: task.id, project_id: task.project_id })
+        throw new Problem('task_already_finished', {
+          resource_type: 'task',
+          resource_id: task.id,
+          current_status: sent.status,
+        })
+      }),
+  })
+
+  handle(app, http, operations.retryTask, {
+    load: loadTask,
+    run: async (handling) => {
+      const { sql, loaded: old, body } = handling
+      if (!isFinished(old.status)) {
+        throw new Problem('resource_conflict', {
+          resource_type: 'task',
+          resource_id: old.id,
+          conflicting_field: 'status',
+          conflicting_value: old.status,
+        })
+      }
+      const { from_step = 0 } = body
+      await requireStep(sql, old, from_step)
+      const agent = await requireAgent(sql, { id: old.agent_id, project_id: old.project_id })
+      await requireAccepting(sql, agent, handling.principal)
+      await occupyToWatch(handling)
+      const id = newId('task')
+      return sql.begin(async (tx) => {
+        await engine.enqueue(tx, { ...sameAs(old), ...madeBy(handling), id, agent })
+        await copyJournal(tx, old.id, id, from_step)
+        const gone = notFound('task_not_found', 'task', old.id)
+        return taskView(await requireMade(tx, { id, project_id: old.project_id }, gone))
+      })
+    },
+    finish: makeWatch(context).created,
+  })
+}
+
+/** What a retry takes over. When it may begin is not among it: that was for the first time. */
+function sameAs(old: TaskRow) {
+  const { input, thread_id, concurrency_key, priority, queue_ttl_seconds, timeout_seconds } = old
+  const { max_attempts, budget, metadata } = old
+  return {
+    input,
+    thread_id,
+    concurrency_key,
+    priority,
+    queue_ttl_seconds,
+    timeout_seconds,
+    max_attempts,
+    budget,
+    metadata,
+  }
+}
+
+/** A task goes on behind its last step at the latest. */
+async function requireStep(sql: Sql, task: TaskRow, from_step: number): Promise<void> {
+  const max = await countSteps(sql, task.id)
+  if (from_step <= max) return
+  throw invalid({
+    field: 'from_step',
+    message: `must be between 0 and ${max}, the number of the task's steps`,
+    code: 'out_of_range',
+    min: 0,
+    max,
+    provided: from_step,
+  })
+}
+
+function tooManyUnread(): Problem {
+  return queueFull(unread_messages, `The task has ${unread_messages} messages that it has not read yet.`)
+}

@@ -1,0 +1,54 @@
+import { Problem } from '#contract/problems.ts'
+import { findBudgets } from '../../engine/budget-rows.ts'
+import { budgetFacts, fullestUnit, isSpent } from '../../engine/budgets.ts'
+import type { TaskRow } from '../../engine/kept-task.ts'
+import type { NewTask } from '../../engine/new-task.ts'
+import type { Loading } from '../../http/handle.ts'
+import type { Principal } from '../../http/principal.ts'
+import type { Sql } from '../../platform/database.ts'
+import { formatTraceparent, parseTraceparent } from '../../platform/traceparent.ts'
+import type { AgentRow } from '../agents/agents.queries.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { requireRoom, requireTask } from './tasks.queries.ts'
+
+/** The task that a path names; 404 where it is none of the project's. */
+export async function loadTask({ sql, params, principal }: Loading): Promise<TaskRow> {
+  const project = await requireProject(sql, params.project_id!, principal)
+  return requireTask(sql, { id: params.task_id!, project_id: project.id })
+}
+
+/** Throws 409 `agent_not_running`, 429 `queue_full` or `budget_exceeded` where an agent takes no further task. */
+export async function requireAccepting(sql: Sql, agent: AgentRow, principal: Principal): Promise<void> {
+  await requireRoom(sql, agent)
+  await requireBudget(sql, agent, principal)
+}
+
+/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent (tasks 9). */
+async function requireBudget(sql: Sql, { id, project_id }: AgentRow, { org_id, credential_id }: Principal) {
+  const spender = { agent_id: id, project_id, org_id, credential_id }
+  const spent = (await findBudgets(sql, [spender])).get(spender)?.find(isSpent)
+  if (!spent) return
+  const { resets_at } = spent
+  const retry_after = resets_at && Math.max(1, Math.ceil((Date.parse(resets_at) - Date.now()) / 1000))
+  throw new Problem(
+    'budget_exceeded',
+    { ...budgetFacts(spent, fullestUnit(spent)), ...(retry_after === null ? {} : { retry_after }) },
+    retry_after === null ? {} : { members: { retry_after }, headers: { 'retry-after': String(retry_after) } },
+  )
+}
+
+/** Who makes a task by a request, and as part of which trace (W3C Trace Context). */
+export function madeBy({
+  principal,
+  request,
+  request_id,
+}: Loading): Pick<NewTask, 'created_by' | 'credential_id' | 'request_id' | 'trace_id' | 'traceparent'> {
+  const caller = parseTraceparent(request.headers.traceparent)
+  return {
+    created_by: principal.user_id,
+    credential_id: principal.credential_id,
+    request_id,
+    trace_id: caller?.trace_id ?? null,
+    traceparent: caller ? formatTraceparent(caller) : null,
+  }
+}

@@ -1,0 +1,92 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isFinished } from '#contract/task-lifecycle.ts'
+import type { Context } from '../../context.ts'
+import { awaitTask, streamTask } from '../../events/streams.ts'
+import { Answer, type Loading } from '../../http/handle.ts'
+import { findTask, rests, taskView, type TaskKey } from './tasks.queries.ts'
+
+/** What a request that may watch its task says of it. */
+interface Watching extends Pick<Loading, 'occupy'> {
+  loaded: TaskKey
+  query: { wait?: number }
+}
+
+/** What a request that makes a task says of how it watches it. */
+interface Creating extends Pick<Loading, 'occupy' | 'request'> {
+  query: { wait?: number }
+}
+
+/** How requests watch tasks: they wait for one, or their connection becomes its stream (tasks 2 and 6). */
+export interface Watch {
+  /** After a task was made: its stream where `Accept` asks for it, else the task, after `?wait=` where that is said. */
+  created(
+    handling: Creating & { loaded: { project_id: number } },
+    answer: Answer,
+    reply: FastifyReply,
+  ): Promise<Answer | undefined>
+  /** The task once it has finished or waits for something, or as it is when `?wait=` is over. */
+  waited(handling: Watching, answer: Answer, reply: FastifyReply): Promise<Answer>
+  /** Takes over the connection; what was set on the answer goes out as its headers. */
+  stream(reply: FastifyReply, key: TaskKey, after: number, status: number): Promise<undefined>
+}
+
+export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Watch {
+  const stream: Watch['stream'] = async (reply, key, after, status) => {
+    const headers = reply.getHeaders() as Record<string, string>
+    reply.hijack()
+    const snapshot = async () => {
+      const row = await findTask(sql, key)
+      return row && { task: taskView(row), status: row.status, last_sequence: row.last_sequence }
+    }
+    await streamTask(reply.raw, { hub: engine.hub, sql, task_id: key.id, after, headers, status, snapshot })
+  }
+
+  const waited: Watch['waited'] = async ({ loaded: key, query, occupy }, answer, reply) => {
+    if (!query.wait) return answer
+    await occupy()
+    const gone = new AbortController()
+    const leave = (): void => gone.abort()
+    reply.raw.once('close', leave)
+    if (reply.raw.destroyed) leave()
+    let row = undefined as Awaited<ReturnType<typeof findTask>>
+    await awaitTask(engine.hub, key.id, {
+      timeout_ms: query.wait * 1000,
+      signal: gone.signal,
+      settled: async () => {
+        row = await findTask(sql, key)
+        return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
+      },
+    })
+    reply.raw.off('close', leave)
+    // The agent was deleted meanwhile: what is known is what was answered before.
+    return new Answer(answer.status, row ? taskView(row) : answer.body)
+  }
+
+  return {
+    stream,
+    waited,
+    async created(handling, answer, reply) {
+      const { loaded, query, request, occupy } = handling
+      // Of a repeated request, whose task is there already; of any other this was done before its task was made.
+      await occupyToWatch(handling)
+      const key = { id: (answer.body as { id: string }).id, project_id: loaded.project_id }
+      if (wantsStream(request)) return stream(reply, key, 0, answer.status)
+      return waited({ loaded: key, query, occupy }, answer, reply)
+    },
+  }
+}
+
+/** To be called before a task is made: whoever may not watch it is refused before there is anything to watch. */
+export async function occupyToWatch({ query, request, occupy }: Creating): Promise<void> {
+  if (query.wait || wantsStream(request)) await occupy()
+}
+
+function wantsStream({ headers }: FastifyRequest): boolean {
+  return /(^|[,\s])text\/event-stream($|[;,\s])/i.test(headers.accept ?? '')
+}
+
+/** The sequence that a reader had last; whatever else it sends is as if it had none. */
+export function lastEventId({ headers }: FastifyRequest): number | undefined {
+  const id = headers['last-event-id']
+  return typeof id === 'string' && /^\d{1,9}$/.test(id) ? Number(id) : undefined
+}

@@ -1,0 +1,77 @@
+import type { ModelToolCall } from '../../engine/models/model.ts'
+import type { Fragment, Sql } from '../../platform/database.ts'
+
+/** A message of a thread as it is answered. */
+export interface ThreadMessageRow {
+  id: string
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  content: string
+  tool_calls: ModelToolCall[] | null
+  tool_call_id: string | null
+  task_id: string
+  created_at: string
+}
+
+/**
+ * Where the messages of a thread are: each is stored once, in the input of a task, in a step of its journal, or with the
+ * messages that were sent to it. `turn` is the step before which it was said, `place` its place among those.
+ */
+const places = ({ fragment }: Sql, thread_id: string): Fragment => fragment`
+  select t.thread_position, -1 as turn, i as place, 'input' as kind, t.id as task_id
+  from task t, generate_series(0, case jsonb_typeof(t.input) when 'array' then jsonb_array_length(t.input) else 1 end - 1) i
+  where t.thread_id = ${thread_id}
+  union all
+  select t.thread_position, m.before_step, m.position - 1000000, 'message', t.id
+  from task t join task_message m on m.task_id = t.id
+  where t.thread_id = ${thread_id}
+  union all
+  select t.thread_position, s.index, 0, 'step', t.id
+  from task t join task_step s on s.task_id = t.id
+  where t.thread_id = ${thread_id} and case s.type when 'model_call' then s.status = 'completed'
+    -- Of an approval that was given the result is that of the call which follows.
+    else s.output is not null and not (s.type = 'approval' and s.status = 'completed') end`
+
+/**
+ * A page of a thread's messages, in the order of its tasks, and how many there are. What a task has not read yet comes
+ * last of it. Identifiers of what has none of its own are made of its task's, always the same.
+ */
+export async function listThreadMessages(
+  sql: Sql,
+  thread_id: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ messages: ThreadMessageRow[]; total: number }> {
+  const { fragment } = sql
+  const [count] = await sql.run<{ total: number }>(
+    fragment`select count(*) as total from (${places(sql, thread_id)}) p`,
+  )
+  const messages = await sql.run<ThreadMessageRow>(fragment`
+    with page as (
+      select * from (${places(sql, thread_id)}) p
+      order by thread_position, turn nulls last, place limit ${limit} offset ${offset}
+    )
+    select m.id, m.role, m.content, m.tool_calls, m.tool_call_id, p.task_id, m.created_at
+    from page p cross join lateral (
+      select ${madeId(sql, fragment`t.id || ':input:' || p.place`)} as id,
+        case jsonb_typeof(t.input) when 'array' then t.input->p.place->>'role' else 'user' end as role,
+        case jsonb_typeof(t.input) when 'array' then t.input->p.place->>'content' else t.input#>>'{}' end as content,
+        null::jsonb as tool_calls, null as tool_call_id, t.created_at
+      from task t where t.id = p.task_id and p.kind = 'input'
+      union all
+      select m.id, 'user', m.content, null, null, m.created_at
+      from task_message m where m.task_id = p.task_id and m.position = p.place + 1000000 and p.kind = 'message'
+      union all
+      select coalesce(s.output->>'message_id', ${madeId(sql, fragment`s.task_id || ':step:' || s.index`)}),
+        case s.type when 'model_call' then 'assistant' else 'tool' end,
+        coalesce(s.output->>case s.type when 'model_call' then 'text' else 'content' end, ''),
+        case when jsonb_array_length(s.output->'tool_calls') > 0 then s.output->'tool_calls' end,
+        s.input->>'tool_call_id', coalesce(s.finished_at, s.started_at)
+      from task_step s where s.task_id = p.task_id and s.index = p.turn and p.kind = 'step'
+    ) m
+    order by p.thread_position, p.turn nulls last, p.place`)
+  return { messages, total: count?.total ?? 0 }
+}
+
+/** An identifier of a message: the time of its task's, and a hash of where it stands in place of chance. */
+function madeId({ fragment }: Sql, where: Fragment): Fragment {
+  return fragment`'msg_' || substr(p.task_id, 6, 10) || substr(md5(${where}), 1, 16)`
+}

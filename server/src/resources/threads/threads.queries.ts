@@ -1,0 +1,86 @@
+import type { threadStates } from '#contract/threads.ts'
+import { notFound } from '#contract/problems.ts'
+import { projectId } from '#contract/project-id.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
+import { isId, newId } from '../../platform/ids.ts'
+
+/** A thread as it is kept, with whether it has open tasks. */
+export interface ThreadRow {
+  id: string
+  project_id: number
+  agent_id: string
+  status: (typeof threadStates)[number]
+  metadata: Record<string, unknown>
+  created_by: string
+  created_at: string
+  updated_at: string
+}
+
+/** Names a thread by its own and its project's identifier: another project's does not exist. */
+export interface ThreadKey {
+  id: string
+  project_id: number
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  h.id, h.project_id, h.agent_id, h.metadata, h.created_by, h.created_at, h.updated_at,
+  case when exists (select from task t where t.thread_id = h.id and t.finished_at is null) then 'busy' else 'idle' end as status`
+
+/** Threads of removed agents are invisible at once. */
+const visible = (sql: Sql) => sql.fragment`exists (select from agent a where a.id = h.agent_id)`
+
+/** A thread as it is answered. */
+export function threadView(row: ThreadRow) {
+  return { ...row, project_id: projectId(row.project_id) }
+}
+
+/** Begins a conversation with an agent; 404 where the agent is none of the project's. */
+export async function insertThread(
+  sql: Sql,
+  thread: { project_id: number; agent_id: string; metadata: Record<string, unknown>; created_by: string },
+): Promise<ThreadRow> {
+  const { project_id, agent_id, metadata, created_by } = thread
+  // The agent is held, so that one that is being deleted does not leave a thread behind.
+  const [row] = await sql<ThreadRow>`
+    with agent as (select id from agent where id = ${agent_id} and project_id = ${project_id} for key share)
+    insert into thread (id, project_id, agent_id, metadata, created_by)
+    select ${newId('thread')}, ${project_id}, id, ${jsonb(metadata)}, ${created_by} from agent
+    returning id, project_id, agent_id, metadata, created_by, created_at, updated_at, 'idle' as status`
+  if (!row) throw notFound('agent_not_found', 'agent', agent_id.slice(0, 100))
+  return row
+}
+
+/** A thread of a project; 404 where it is none. */
+export async function requireThread(sql: Sql, { id, project_id }: ThreadKey): Promise<ThreadRow> {
+  const [row] = isId('thread', id)
+    ? await sql.run<ThreadRow>(sql.fragment`
+        select ${columns(sql)} from thread h where id = ${id} and project_id = ${project_id} and ${visible(sql)}`)
+    : []
+  if (!row) throw notFound('thread_not_found', 'thread', id.slice(0, 100))
+  return row
+}
+
+/** A page of a project's threads, the newest first, and how many there are. */
+export async function listThreads(
+  sql: Sql,
+  filter: { project_id: number; agent_id?: string | undefined; limit: number; offset: number },
+): Promise<{ threads: ThreadRow[]; total: number }> {
+  const { project_id, agent_id, limit, offset } = filter
+  const { fragment } = sql
+  const ofAgent = agent_id === undefined ? fragment`` : fragment`and h.agent_id = ${agent_id}`
+  const where = fragment`h.project_id = ${project_id} and ${visible(sql)} ${ofAgent}`
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from thread h where ${where}`)
+  const threads = await sql.run<ThreadRow>(fragment`
+    select ${columns(sql)} from thread h where ${where} order by h.id desc limit ${limit} offset ${offset}`)
+  return { threads, total: count?.total ?? 0 }
+}
+
+/** Deletes a thread unless it has open tasks; gives whether it did. Its row is locked: no task can join meanwhile. */
+export async function deleteThread(tx: Sql, { id, project_id }: ThreadKey): Promise<boolean> {
+  await tx`select from thread where id = ${id} and project_id = ${project_id} for update`
+  const gone = await tx`
+    delete from thread h where id = ${id} and project_id = ${project_id}
+      and not exists (select from task t where t.thread_id = h.id and t.finished_at is null)
+    returning id`
+  return gone.length > 0
+}

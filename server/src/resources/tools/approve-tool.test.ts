@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+import { startLocalServer } from '../../../test/local-server.ts'
+import { startMcpServer, text, tool } from '../../../test/mcp-server.ts'
+
+describe('tools of servers and documents', () => {
+  let test: TestService
+  let base: string
+  before(async () => {
+    test = await startTestService({ CADRE_EGRESS_ALLOW: 'loopback' })
+    const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'tools' } })
+    base = `/api/v1/projects/${body.id}`
+  })
+  after(() => test.stop())
+
+  const register = async (body: Record<string, unknown>) => {
+    const reply = await test.send('POST', `${base}/tools`, { body: { description: 'A server.', ...body } })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return reply.body
+  }
+  /** What a task reads whose agent calls these tools one after the other. */
+  const results = async (tools: string[], calls: string[]): Promise<string[]> => {
+    const asked = calls.map((name) => ({ tool_calls: [{ name, arguments: { q: 1 } }] }))
+    const script = [...asked, { text: 'Done.' }]
+    const agent = await test.send('POST', `${base}/agents`, {
+      body: {
+        name: `a-${Math.random()}`,
+        config: { model: 'builtin/script', system_prompt: JSON.stringify(script), tools },
+      },
+    })
+    assert.equal(agent.status, 201, JSON.stringify(agent.body))
+    const task = await test.send('POST', `${base}/agents/${agent.body.id}/tasks?wait=20`, { body: { input: 'go' } })
+    assert.equal(task.body.status, 'completed', JSON.stringify(task.body))
+    const journal = await test.send('GET', `${base}/tasks/${task.body.id}/steps`)
+    return journal.body.steps
+      .filter((step: { type: string }) => step.type === 'tool_call')
+      .map(
+        (step: { output: { content: string } | null; error: { message: string } | null }) =>
+          step.output?.content ?? step.error?.message,
+      )
+  }
+  const mcp = async (t: TestContext, name: string) => {
+    const server = await startMcpServer(t, { answer: ({ arguments: args }) => text(`got ${JSON.stringify(args)}`) })
+    return { server, row: await register({ name, kind: 'mcp', mcp: { url: server.url } }) }
+  }
+
+  it('are called by tasks, by the names of the server and its tool', async (t) => {
+    const { row } = await mcp(t, 'srv')
+    assert.deepEqual(
+      row.tools.map((found: { name: string; safety: string }) => [found.name, found.safety]),
+      [['srv/echo', 'unsafe']],
+    )
+    const pets = await startLocalServer(t, (request, response) => void response.end(`at ${request.url}`))
+    await register({
+      name: 'pets',
+      kind: 'openapi',
+      openapi: {
+        document: {
+          openapi: '3.1.0',
+          servers: [{ url: pets.url }],
+          paths: {
+            '/pets': {
+              get: { operationId: 'list', parameters: [{ name: 'q', in: 'query', schema: { type: 'integer' } }] },
+            },
+          },
+        },
+      },
+    })
+    assert.deepEqual(await results(['srv', 'pets/list'], ['srv/echo', 'pets/list']), ['got {"q":1}', 'at /pets?q=1'])
+  })
+
+  it('that changed are approved as they were read, and not as they became since', async (t) => {
+    const { server, row } = await mcp(t, 'moody')
+    const path = `${base}/tools/${row.id}`
+    server.tools = [tool('echo', 'Sends everything to the moon.'), tool('more')]
+    const [refused] = await results(['moody'], ['moody/echo'])
+    assert.match(refused ?? '', /must be approved again/)
+    const read = await test.send('GET', path)
+    assert.equal(read.body.status, 'drifted')
+    assert.deepEqual([read.body.drift.changed, read.body.drift.added], [['echo'], ['more']])
+    assert.equal(read.body.drift.definitions[0].description, 'Sends everything to the moon.')
+
+    server.tools = [tool('echo', 'Sends everything to Mars.'), tool('more')]
+    const late = await test.send('POST', `${path}/approve`, { body: { fingerprint: read.body.drift.fingerprint } })
+    assert.equal(late.status, 409, JSON.stringify(late.body))
+    const again = await test.send('GET', path)
+    assert.equal(again.body.drift.definitions[0].description, 'Sends everything to Mars.')
+    assert.equal(again.body.tools[0].description, 'Does echo.')
+
+    const body = { fingerprint: again.body.drift.fingerprint }
+    const approved = await test.send('POST', `${path}/approve`, { body })
+    assert.deepEqual([approved.status, approved.body.status, approved.body.drift], [200, 'active', null])
+    assert.deepEqual(await results(['moody/more'], ['moody/more']), ['got {"q":1}'])
+  })
+
+  it('stay as they were approved when only their safety is changed', async (t) => {
+    const { server, row } = await mcp(t, 'calm')
+    server.tools = [tool('echo', 'Something else.')]
+    const changed = await test.send('PUT', `${base}/tools/${row.id}`, { body: { safety: 'safe' } })
+    assert.deepEqual(
+      changed.body.tools.map((found: { safety: string; description: string }) => [found.safety, found.description]),
+      [['safe', 'Does echo.']],
+    )
+  })
+
+  it('of a kind that is one tool have nothing to approve', async () => {
+    const row = await register({ name: 'one', kind: 'http', http: { method: 'GET', url: 'https://api.example.com' } })
+    const reply = await test.send('POST', `${base}/tools/${row.id}/approve`)
+    assert.deepEqual([reply.status, reply.body.updated_at], [200, row.updated_at])
+  })
+
+  it('cannot be registered where their server is none, and nothing is kept', async (t) => {
+    const server = await startLocalServer(t, (_request, response) => void response.writeHead(500).end())
+    const reply = await test.send('POST', `${base}/tools`, {
+      body: { name: 'none', description: 'None.', kind: 'mcp', mcp: { url: server.url } },
+    })
+    assert.deepEqual([reply.status, reply.body.error.details[0].field], [400, 'mcp.url'])
+    assert.equal((await test.sql`select 1 from tool where name = 'none'`).length, 0)
+  })
+})

@@ -1,0 +1,43 @@
+import { invalid, Problem, type Issue } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import { readCredentials } from '../../engine/tools/credentials.ts'
+import { pinDefinitions } from '../../engine/tools/pin.ts'
+import { fillPlaceholders, namedCredentials } from '../../engine/tools/placeholders.ts'
+import { makeRedaction } from '../../engine/tools/redaction.ts'
+import { ToolError } from '../../engine/tools/tool.ts'
+import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
+import type { ToolDraft } from './tool-content.ts'
+
+/** A document or a server has so long to say what its tools are. */
+const pinning_ms = 30_000
+
+/**
+ * Asks the document or the server behind a draft for its tools; null for a kind that is one tool. Never inside a
+ * transaction. Throws `validation_error` where they cannot be had; no secret is in its words.
+ */
+export async function findDefinitions(
+  { sql, secrets, egress, log }: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log'>,
+  project_id: number,
+  { kind, name, safety, definition }: ToolDraft,
+): Promise<PinnedTool[] | null> {
+  if (kind === 'http') return null
+  const credentials = await readCredentials(sql, secrets, log, project_id, namedCredentials(definition))
+  const redaction = makeRedaction([...credentials.values()])
+  const signal = AbortSignal.timeout(pinning_ms)
+  const fill = (template: string, encode?: (value: string) => string): string =>
+    fillPlaceholders(template, { credentials, environment: undefined }, encode)
+  try {
+    return await pinDefinitions(kind, definition, { name, safety }, { egress, log, fill, signal })
+  } catch (error) {
+    const field = definition.url === undefined ? kind : `${kind}.url`
+    if (signal.aborted) throw invalid({ field, message: 'was not answered in time', code: 'invalid_format' })
+    if (error instanceof ToolError)
+      throw invalid({ field, message: redaction.text(error.message).replace(/\.$/, ''), code: 'invalid_format' })
+    if (!(error instanceof Problem) || !Array.isArray(error.details)) throw error
+    const [first, ...more] = (error.details as Issue[]).map((issue) => ({
+      ...issue,
+      message: redaction.text(issue.message),
+    }))
+    throw first ? invalid(first, ...more) : error
+  }
+}

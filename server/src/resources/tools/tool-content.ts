@@ -1,0 +1,129 @@
+import { isObject } from '#contract/merge-patch.ts'
+import { Problem, summarize, type Issue } from '#contract/problems.ts'
+import type { BodyOf } from '#contract/operation.ts'
+import { builtinTools, definitionMembers, type createTool, toolKinds, type updateTool } from '#contract/tools.ts'
+import { schemaFault } from '../../engine/tools/arguments.ts'
+import { malformedPlaceholders } from '../../engine/tools/placeholders.ts'
+import { parseUrlTemplate } from '../../engine/tools/url-template.ts'
+import { isHeaderAllowed } from '../../platform/egress-hop.ts'
+import { type Egress, EgressRefused } from '../../platform/safe-fetch.ts'
+import type { ToolContent } from './tools.queries.ts'
+
+type Given = BodyOf<typeof createTool> | BodyOf<typeof updateTool>
+
+/** What a request makes of a tool: of a new one, or of one that exists. Nothing is pinned yet. */
+export type ToolDraft = Omit<ToolContent, 'pinned'>
+
+/**
+ * The content that a request asks for, whole: given members replace those of `old`. Throws `validation_error` with every
+ * fault that can be told without asking anybody else.
+ */
+export function draftTool(egress: Egress, given: Given, old?: ToolDraft): ToolDraft {
+  const kind = old?.kind ?? given.kind
+  if (kind === undefined) throw refused([{ field: 'kind', message: 'kind is required', code: 'required' }])
+  const definition = given[kind] === undefined ? old?.definition : onlyKnown(kind, given[kind])
+  const issues: Issue[] = [
+    ...nameIssues(given.name),
+    ...kindIssues(given, kind),
+    ...(definition === undefined ? [{ field: kind, message: `${kind} is required`, code: 'required' as const }] : []),
+  ]
+  const draft: ToolDraft = {
+    name: given.name ?? old?.name ?? '',
+    description: given.description ?? old?.description ?? '',
+    kind,
+    safety: given.safety ?? old?.safety ?? null,
+    parameters: given.parameters ?? old?.parameters ?? null,
+    definition: definition ?? {},
+  }
+  if (definition !== undefined) issues.push(...parameterIssues(draft), ...definitionIssues(egress, draft))
+  if (issues.length > 0) throw refused(issues)
+  return draft
+}
+
+function refused(issues: Issue[]): Problem {
+  return new Problem('validation_error', issues, { message: summarize(issues) })
+}
+
+/** Members that a definition has; others are ignored (decision D14). */
+function onlyKnown(kind: ToolDraft['kind'], given: object): Record<string, unknown> {
+  const known: readonly string[] = definitionMembers[kind]
+  return Object.fromEntries(Object.entries(given).filter(([name]) => known.includes(name)))
+}
+
+function nameIssues(name: string | undefined): Issue[] {
+  return (builtinTools as readonly string[]).includes(name ?? '')
+    ? [
+        {
+          field: 'name',
+          message: 'is the name of a tool of the service itself',
+          code: 'invalid_choice',
+          provided: name,
+        },
+      ]
+    : []
+}
+
+function kindIssues(given: Given, kind: ToolDraft['kind']): Issue[] {
+  const others = toolKinds.filter((other) => other !== kind && given[other] !== undefined)
+  return [
+    ...others.map((field) => ({
+      field,
+      message: `must not be given with the kind ${kind}`,
+      code: 'invalid_choice' as const,
+    })),
+    ...(given.kind !== undefined && given.kind !== kind
+      ? [{ field: 'kind', message: 'cannot be changed', code: 'invalid_choice' as const, provided: given.kind }]
+      : []),
+  ]
+}
+
+function parameterIssues({ kind, parameters }: ToolDraft): Issue[] {
+  if (parameters === null) return []
+  if (kind !== 'http') {
+    const message = `must not be given with the kind ${kind}: its tools bring their own`
+    return [{ field: 'parameters', message, code: 'invalid_choice' }]
+  }
+  const fault = schemaFault(parameters)
+  return fault === undefined ? [] : [{ field: 'parameters', message: fault, code: 'invalid_format' }]
+}
+
+function definitionIssues(egress: Egress, { kind, parameters, definition }: ToolDraft): Issue[] {
+  const { url, headers, document } = definition
+  if (kind === 'openapi' && (url === undefined) === (document === undefined))
+    return [{ field: 'openapi', message: 'must have either document or url', code: 'required' }]
+  return [
+    ...(typeof url === 'string' ? urlIssues(egress, kind, url, kind === 'http' ? parameters : null) : []),
+    ...(isObject(headers) ? headerIssues(kind, headers) : []),
+  ]
+}
+
+/** Whether the address may be reached is judged by its host, which no argument or secret can change. */
+function urlIssues(egress: Egress, kind: string, url: string, parameters: ToolDraft['parameters']): Issue[] {
+  const issue = (message: string): Issue[] => [
+    { field: `${kind}.url`, message, code: 'invalid_format', provided: url.slice(0, 100).toWellFormed() },
+  ]
+  const template = parseUrlTemplate(url)
+  if (typeof template === 'string') return issue(template)
+  const [malformed] = malformedPlaceholders(url)
+  if (malformed !== undefined) return issue(`has a placeholder that stands for nothing: ${malformed.slice(0, 60)}`)
+  try {
+    egress.check(template.origin, 'tool')
+  } catch (error) {
+    if (!(error instanceof EgressRefused)) throw error
+    return issue(error.message)
+  }
+  const properties = parameters !== null && isObject(parameters.properties) ? parameters.properties : {}
+  const unknown = template.names.find((name) => !Object.hasOwn(properties, name))
+  return unknown === undefined ? [] : issue(`takes an argument that the parameters do not have: ${unknown}`)
+}
+
+function headerIssues(kind: string, headers: Record<string, unknown>): Issue[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    const issue = (message: string): Issue[] => [{ field: `${kind}.headers.${name}`, message, code: 'invalid_format' }]
+    if (!isHeaderAllowed(name)) return issue('cannot be set')
+    if (!/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(String(value)))
+      return issue('has characters that HTTP does not allow')
+    const [malformed] = malformedPlaceholders(String(value))
+    return malformed === undefined ? [] : issue(`has a placeholder that stands for nothing: ${malformed.slice(0, 60)}`)
+  })
+}

@@ -1,0 +1,202 @@
+import { notFound, Problem } from '#contract/problems.ts'
+import type { ToolSafety } from '#contract/task-lifecycle.ts'
+import type { ToolKind } from '#contract/tools.ts'
+import { projectId } from '#contract/project-id.ts'
+import type { PinnedTool, ToolRow } from '../../engine/tools/tool-rows.ts'
+import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+
+/** A tool as it is kept. */
+export interface KeptTool extends ToolRow {
+  revision: number
+  created_by: string
+  created_at: string
+  updated_at: string
+}
+
+/** What people decide about a tool, and what was found because of it. */
+export interface ToolContent {
+  name: string
+  description: string
+  kind: ToolKind
+  /** Null where it was not said. */
+  safety: ToolSafety | null
+  parameters: Record<string, unknown> | null
+  definition: Record<string, unknown>
+  pinned: PinnedTool[] | null
+}
+
+/** Names a tool by its own and its project's identifier: another project's does not exist. */
+export interface ToolKey {
+  id: string
+  project_id: number
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  id, project_id, name, description, kind, safety, parameters, definition, pinned, status, drift, revision, created_by,
+  created_at, updated_at`
+
+/** A tool of a project; 404 where it is none. */
+export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promise<KeptTool> {
+  const [row] = isId('tool', id)
+    ? await sql.run<KeptTool>(
+        sql.fragment`select ${columns(sql)} from tool where id = ${id} and project_id = ${project_id}`,
+      )
+    : []
+  if (!row) throw notFound('tool_not_found', 'tool', id.slice(0, 100))
+  return row
+}
+
+/** Registers a tool; a name that is taken, and one tool more than a project may have, are `resource_conflict`. */
+export async function insertTool(
+  sql: Sql,
+  id: string,
+  project_id: number,
+  content: ToolContent,
+  created_by: string,
+  toolsMax: number,
+): Promise<KeptTool> {
+  const { name, description, kind, safety, parameters, definition, pinned } = content
+  return nameTaken(sql, project_id, name, async () => {
+    const [row] = await sql.run<KeptTool>(sql.fragment`
+      insert into tool (id, project_id, name, description, kind, safety, parameters, definition, pinned, created_by)
+      select ${id}, ${project_id}, ${name}, ${description}, ${kind}, ${safety}, ${parameters && jsonb(parameters)}::jsonb,
+        ${jsonb(definition)}::jsonb, ${pinned && jsonb(pinned)}::jsonb, ${created_by}
+      where (select count(*) from tool where project_id = ${project_id}) < ${toolsMax}
+      returning ${columns(sql)}`)
+    if (row) return row
+    throw new Problem(
+      'resource_conflict',
+      { resource_type: 'project', resource_id: projectId(project_id) },
+      { message: `A project has ${toolsMax} tools at most.` },
+    )
+  })
+}
+
+/**
+ * Gives a tool new content, if it is still the one that was read. `pinsAnew`: its definitions were found again, and
+ * whatever had drifted is approved.
+ */
+export async function updateTool(
+  sql: Sql,
+  { id, project_id, revision }: KeptTool,
+  content: ToolContent,
+  pinsAnew: boolean,
+): Promise<KeptTool> {
+  const { name, description, safety, parameters, definition, pinned } = content
+  return nameTaken(sql, project_id, name, async () => {
+    const [row] = await sql.run<KeptTool>(sql.fragment`
+      update tool set name = ${name}, description = ${description}, safety = ${safety},
+        parameters = ${parameters && jsonb(parameters)}::jsonb, definition = ${jsonb(definition)}::jsonb,
+        pinned = ${pinned && jsonb(pinned)}::jsonb, revision = revision + 1,
+        status = case when ${pinsAnew} then 'active' else status end, drift = case when ${pinsAnew} then null else drift end,
+        updated_at = greatest(now(), updated_at + interval '1 millisecond')
+      where id = ${id} and project_id = ${project_id} and revision = ${revision}
+      returning ${columns(sql)}`)
+    if (row) return row
+    await requireTool(sql, { id, project_id })
+    throw new Problem(
+      'resource_conflict',
+      { resource_type: 'tool', resource_id: id },
+      { message: 'The tool was changed by somebody else at the same time. Read it again.' },
+    )
+  })
+}
+
+/** Removes a tool; false where it was gone already. */
+export async function deleteTool(sql: Sql, { id, project_id }: ToolKey): Promise<boolean> {
+  const rows = await sql`delete from tool where id = ${id} and project_id = ${project_id} returning id`
+  return rows.length > 0
+}
+
+/** A page of a project's tools, newest first, without what they are made from: a document can be large. */
+export async function listTools(
+  sql: Sql,
+  {
+    project_id,
+    kind,
+    limit,
+    offset,
+  }: { project_id: number; kind?: ToolKind | undefined; limit: number; offset: number },
+): Promise<{ tools: KeptTool[]; total: number }> {
+  const where = sql.fragment`project_id = ${project_id} and (${kind ?? null}::text is null or kind = ${kind ?? null})`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from tool where ${where}`)
+  const tools = await sql.run<KeptTool>(sql.fragment`
+    select id, project_id, name, description, kind, safety, status, created_by, created_at, updated_at,
+      case when kind = 'http' then jsonb_build_object('method', definition -> 'method') else '{}' end as definition
+    from tool where ${where} order by id desc limit ${limit} offset ${offset}`)
+  return { tools, total: count?.total ?? 0 }
+}
+
+/** The tool of a name; undefined where the project has none. */
+async function findToolId(sql: Sql, project_id: number, name: string): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>`select id from tool where project_id = ${project_id} and name = ${name}`
+  return row?.id
+}
+
+/** Fails where another tool has the name already, before anything else is asked; the constraint decides in the end. */
+export async function requireFreeName(sql: Sql, project_id: number, name: string, except?: string): Promise<void> {
+  const id = await findToolId(sql, project_id, name)
+  if (id !== undefined && id !== except) throw taken(name, id)
+}
+
+function taken(name: string, id: string | undefined): Problem {
+  return new Problem(
+    'resource_conflict',
+    {
+      resource_type: 'tool',
+      ...(id === undefined ? {} : { resource_id: id }),
+      conflicting_field: 'name',
+      conflicting_value: name,
+    },
+    { message: 'A tool of this name exists in the project.' },
+  )
+}
+
+async function nameTaken<T>(sql: Sql, project_id: number, name: string, statement: () => Promise<T>): Promise<T> {
+  try {
+    return await statement()
+  } catch (error) {
+    const constraint = brokenConstraint(error)
+    if (constraint === 'tool_project_id_fkey') throw notFound('project_not_found', 'project', projectId(project_id))
+    if (constraint !== 'tool_name') throw error
+    throw taken(name, await findToolId(sql, project_id, name))
+  }
+}
+
+/** A tool in a list. */
+export function listedTool({ id, project_id, name, description, kind, safety, ...row }: KeptTool) {
+  return {
+    id,
+    project_id: projectId(project_id),
+    name,
+    description,
+    kind,
+    safety: safety ?? (kind === 'http' ? (row.definition.method === 'GET' ? 'safe' : 'unsafe') : null),
+    status: row.status,
+    created_by: row.created_by,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  }
+}
+
+/** A tool as it is answered. */
+export function toolView(row: KeptTool) {
+  const { name, kind, parameters, definition, pinned, drift } = row
+  return {
+    ...listedTool(row),
+    parameters,
+    [kind]: definition,
+    ...(pinned === null
+      ? {}
+      : {
+          tools: pinned.map((tool) => ({
+            name: `${name}/${tool.name}`,
+            description: tool.description,
+            parameters: tool.parameters,
+            safety: tool.safety,
+          })),
+        }),
+    drift,
+  }
+}

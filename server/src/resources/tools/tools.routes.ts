@@ -1,0 +1,106 @@
+import type { FastifyInstance } from 'fastify'
+import { bounds } from '#contract/limits.ts'
+import { notFound, Problem } from '#contract/problems.ts'
+import * as operations from '#contract/tools.ts'
+import type { Context } from '../../context.ts'
+import { definitionsFingerprint, driftOf } from '../../engine/tools/mcp-definitions.ts'
+import { markDrifted } from '../../engine/tools/tool-rows.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import { newId } from '../../platform/ids.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { findDefinitions } from './find-definitions.ts'
+import { draftTool } from './tool-content.ts'
+import {
+  deleteTool,
+  insertTool,
+  listedTool,
+  listTools,
+  requireFreeName,
+  requireTool,
+  toolView,
+  updateTool,
+} from './tools.queries.ts'
+
+/** Tools of a project. Servers and documents are asked before anything is written. */
+export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const { egress } = context
+
+  handle(app, http, operations.createTool, {
+    load: loadProject,
+    run: async ({ sql, loaded: { id: project_id }, body, principal }) => {
+      const draft = draftTool(egress, body)
+      await requireFreeName(sql, project_id, draft.name)
+      const pinned = await findDefinitions(context, project_id, draft)
+      const content = { ...draft, pinned }
+      return toolView(
+        await insertTool(sql, newId('tool'), project_id, content, principal.user_id, bounds.tools_per_project),
+      )
+    },
+  })
+
+  handle(app, http, operations.listTools, {
+    load: loadProject,
+    run: async ({ sql, loaded, query: { kind, limit = 20, offset = 0 } }) => {
+      const { tools, total } = await listTools(sql, { project_id: loaded.id, kind, limit, offset })
+      return { tools: tools.map(listedTool), pagination: offsetPagination(total, limit, offset, tools.length) }
+    },
+  })
+
+  handle(app, http, operations.getTool, { load: loadTool, run: async ({ loaded }) => toolView(loaded) })
+
+  handle(app, http, operations.updateTool, {
+    load: loadTool,
+    run: async ({ sql, loaded, body }) => {
+      const draft = draftTool(egress, body, loaded)
+      await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
+      const pinsAnew = body[loaded.kind] !== undefined
+      // Another safety approves nothing: the definitions stay those that were pinned.
+      const pinned = pinsAnew
+        ? await findDefinitions(context, loaded.project_id, draft)
+        : (loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null)
+      return toolView(await updateTool(sql, loaded, { ...draft, pinned }, pinsAnew))
+    },
+  })
+
+  handle(app, http, operations.approveTool, {
+    load: loadTool,
+    run: async ({ sql, loaded, body }) => {
+      const pinned = await findDefinitions(context, loaded.project_id, loaded)
+      if (pinned === null || loaded.pinned === null) return toolView(loaded)
+      const { fingerprint } = body
+      if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
+        return toolView(await updateTool(sql, loaded, { ...loaded, pinned }, true))
+      const drift = driftOf(loaded.pinned, pinned)
+      if (drift) await markDrifted(sql, loaded, { ...drift })
+      throw new Problem(
+        'resource_conflict',
+        {
+          resource_type: 'tool',
+          resource_id: loaded.id,
+          conflicting_field: 'fingerprint',
+          conflicting_value: fingerprint,
+        },
+        { message: 'The definitions have changed since they were read. Read the tool again.' },
+      )
+    },
+  })
+
+  handle(app, http, operations.deleteTool, {
+    load: loadTool,
+    run: async ({ sql, loaded }) => {
+      if (!(await deleteTool(sql, loaded))) throw notFound('tool_not_found', 'tool', loaded.id)
+      return { message: 'Tool deleted', tool_id: loaded.id }
+    },
+  })
+}
+
+function loadProject({ sql, params, principal }: Loading) {
+  return requireProject(sql, params.project_id!, principal)
+}
+
+async function loadTool(loading: Loading) {
+  const { id: project_id } = await loadProject(loading)
+  return requireTool(loading.sql, { id: loading.params.tool_id!, project_id })
+}

@@ -1,0 +1,55 @@
+import { usageGroups, type UsageGroup } from '#contract/usage.ts'
+import type { Sql } from '../../platform/database.ts'
+
+/** Sums of one group, or of all. */
+export interface UsageSums {
+  calls: number
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  /** Of the calls whose price is known. */
+  cost_usd: number
+  unpriced_calls: number
+}
+
+export interface UsageRow extends UsageSums {
+  agent_id: string | null
+  model: string | null
+  tool: string | null
+  api_key_id: string | null
+}
+
+export interface UsageFilter {
+  project_id: number
+  start_time: string
+  end_time: string
+  groups: readonly UsageGroup[]
+  limit: number
+  offset: number
+}
+
+const sums = ({ fragment }: Sql) => fragment`
+  coalesce(sum(calls), 0)::bigint as calls, coalesce(sum(input_tokens), 0)::bigint as input_tokens,
+  coalesce(sum(output_tokens), 0)::bigint as output_tokens, coalesce(sum(cached_tokens), 0)::bigint as cached_tokens,
+  coalesce(sum(cost_usd), 0) as cost_usd, coalesce(sum(unpriced_calls), 0)::bigint as unpriced_calls`
+
+/** A page of groups, the dearest first, how many there are, and the sum of all. Costs are added as decimals. */
+export async function sumUsage(
+  sql: Sql,
+  { project_id, start_time, end_time, groups, limit, offset }: UsageFilter,
+): Promise<{ usage: UsageRow[]; count: number; total: UsageSums }> {
+  const { fragment } = sql
+  const where = fragment`
+    project_id = ${project_id} and hour >= date_trunc('hour', ${start_time}::timestamptz, 'UTC') and hour < ${end_time}::timestamptz`
+  const [agent, model, tool, key] = usageGroups.map((group) => groups.includes(group))
+  const grouped = fragment`
+    select case when ${agent} then agent_id end as agent_id, case when ${model} then nullif(model, '') end as model,
+      case when ${tool} then nullif(tool, '') end as tool, case when ${key} then nullif(credential_id, '') end as api_key_id,
+      ${sums(sql)}
+    from usage_hour where ${where} group by 1, 2, 3, 4`
+  const usage = await sql.run<UsageRow>(fragment`
+    ${grouped} order by cost_usd desc, calls desc, 1, 2, 3, 4 limit ${limit} offset ${offset}`)
+  const [counted] = await sql.run<{ count: number }>(fragment`select count(*) as count from (${grouped}) g`)
+  const [total] = await sql.run<UsageSums>(fragment`select ${sums(sql)} from usage_hour where ${where}`)
+  return { usage, count: counted!.count, total: total! }
+}

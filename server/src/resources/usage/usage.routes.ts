@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify'
+import { getUsage, readGroups, usagePeriodDefault_seconds } from '#contract/usage.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { moment, offsetPagination } from '../../http/pagination.ts'
+import { emptyPeriod } from '../../http/period.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import { sumUsage } from './usage.queries.ts'
+
+/** What a project used, and what it cost. */
+export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, getUsage, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: async ({ sql, loaded, query }) => {
+      const { limit = 20, offset = 0 } = query
+      const end_time = moment(query.end_time) ?? new Date().toISOString()
+      const start_time = moment(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
+      if (start_time >= end_time) throw emptyPeriod(end_time)
+      const groups = readGroups(query.group_by)
+      const filter = { project_id: loaded.id, start_time, end_time, groups, limit, offset }
+      const { usage, count, total } = await sumUsage(sql, filter)
+      return {
+        usage,
+        total,
+        period: { start_time, end_time },
+        pagination: offsetPagination(count, limit, offset, usage.length),
+      }
+    },
+  })
+}
+
+/** No moment before this one is accepted, so none is made up either. */
+const firstMoment_ms = Date.parse('0001-01-01T00:00:00.000Z')
+
+function before(moment: string, seconds: number): string {
+  return new Date(Math.max(firstMoment_ms, Date.parse(moment) - seconds * 1000)).toISOString()
+}

@@ -1,0 +1,76 @@
+import type { Context } from './context.ts'
+import { makeTaskRetention } from './engine/task-retention.ts'
+import type { Sql } from './platform/database.ts'
+import { dropPartition, listPartitions } from './platform/partitions.ts'
+
+/** Events for webhooks are kept by whole months; the last attempt to deliver one is made after days (decision D97). */
+const eventsKept_days = 90
+/** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
+const monthOver_days = 7
+/** Calls by the hour, for the bill: a year and a month to compare it with. */
+const usageKept_days = 400
+const auditKept_days = 400
+const batch = 1000
+
+/** Makes the sweep of old tasks and threads: see `makeTaskRetention`. */
+export function makeSweepTasks(): (sql: Sql, context: Context) => Promise<boolean> {
+  const removeOld = makeTaskRetention()
+  return function sweepTasks(sql, { config }) {
+    return removeOld(sql, config.task_retention_days)
+  }
+}
+
+/** Drops the days of the agents' logs that have outlived their retention (decision D48). */
+export async function dropOldLogs(sql: Sql, { config }: Context): Promise<boolean> {
+  const before = await daysAgo(sql, config.log_retention_days + 1, 'YYYYMMDD')
+  for (const name of await listPartitions(sql, 'agent_log'))
+    if (name < `agent_log_${before}`) await dropPartition(sql, { table: 'agent_log', name })
+  return false
+}
+
+/** Drops months of which no task is left, and old months of events. */
+export async function dropOldMonths(sql: Sql): Promise<boolean> {
+  const over = await daysAgo(sql, monthOver_days, 'YYYYMM')
+  for (const table of ['task_step', 'task_event']) {
+    for (const name of await listPartitions(sql, table)) {
+      const month = name.slice(-6)
+      // Looked at without the lock first, which most months need not.
+      if (month < over && (await isWithoutTasks(sql, month)))
+        await dropPartition(sql, { table, name }, (tx) => isWithoutTasks(tx, month))
+    }
+  }
+  const before = await daysAgo(sql, eventsKept_days, 'YYYYMM')
+  for (const name of await listPartitions(sql, 'event'))
+    if (name.slice(-6) < before) await dropPartition(sql, { table: 'event', name })
+  return false
+}
+
+/**
+ * Whether no task of a month is left. Its journal may be empty while the task waits to begin, so the task decides; what
+ * is left of a task that is gone can be read by nobody.
+ */
+async function isWithoutTasks(sql: Sql, month: string): Promise<boolean> {
+  const rows = await sql`
+    with month as (select to_timestamp(${month}, 'YYYYMM') as at)
+    select 1 from task where id >= (select id_floor('task', at) from month)
+      and id < (select id_floor('task', at + interval '1 month') from month) limit 1`
+  return rows.length === 0
+}
+
+async function daysAgo(sql: Sql, days: number, form: 'YYYYMM' | 'YYYYMMDD'): Promise<string> {
+  const [row] = await sql<{ day: string }>`select to_char(now() - make_interval(days => ${days}), ${form}) as day`
+  return row!.day
+}
+
+/** Removes hours of usage, and entries of the audit log, that are older than a year and a month. */
+export async function sweepRecords(sql: Sql): Promise<boolean> {
+  const hours = await sql`
+    delete from usage_hour where ctid = any(array(
+      select ctid from usage_hour where hour < now() - make_interval(days => ${usageKept_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${usageKept_days}) returning hour`
+  const entries = await sql`
+    delete from audit where id in (
+      select id from audit where id < id_floor('aud', now() - make_interval(days => ${auditKept_days})) limit ${batch})
+    returning id`
+  return Math.max(hours.length, entries.length) >= batch
+}
