@@ -13,7 +13,7 @@ export async function insertTestAgent(sql: Sql, config: Record<string, unknown> 
   await sql`
     insert into agent (id, project_id, name, status, config, created_by, token_subject)
     values (${id}, ${project_id}, 'agent', 'running', ${JSON.stringify({ model: 'test/witness', ...config })}, ${newId('user')}, ${newId('key')})`
-  return { id, project_id, version: 0, status: 'running', settles_to: null }
+  return { id, project_id, version: 0, status: 'running', settles_to: null, config }
 }
 
 /** A task for it. */

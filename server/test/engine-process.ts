@@ -3,9 +3,12 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { pino } from 'pino'
+import type { ToolSafety } from '#contract/task-lifecycle.ts'
 import type { Engine } from '../src/engine/engine.ts'
+import { scriptModel } from '../src/engine/models/builtin-script.ts'
 import type { Model } from '../src/engine/models/model.ts'
 import { startEngine } from '../src/engine/start.ts'
+import { engineTools, type Tool, type ToolSource } from '../src/engine/tools/tool.ts'
 import { openDatabase, type Sql } from '../src/platform/database.ts'
 import { makeSecrets } from '../src/platform/secrets.ts'
 
@@ -18,6 +21,10 @@ export interface EngineProcessOptions {
   /** Every task takes so many model calls, each so long. */
   calls: number
   call_ms: number
+  /** So long nothing else happens in the process once a call has begun. */
+  busy_ms?: number
+  /** Tasks play their input with `builtin/script`, and call the tools of `witnessTools`. */
+  scripted?: boolean
 }
 
 /** A worker in a process of its own, which a test may kill. */
@@ -53,7 +60,10 @@ export async function startEngineProcess(options: EngineProcessOptions): Promise
  * A model that writes down every call it gets in the table `witness`, so that a test can tell what was called how often
  * and by which process; it calls a tool that does not exist until it was called `calls` times.
  */
-export function witnessModel(sql: Sql, { calls, call_ms }: Pick<EngineProcessOptions, 'calls' | 'call_ms'>): Model {
+export function witnessModel(
+  sql: Sql,
+  { calls, call_ms, busy_ms = 0 }: Pick<EngineProcessOptions, 'calls' | 'call_ms' | 'busy_ms'>,
+): Model {
   return {
     provider: 'test',
     async call({ messages, signal, on_delta }) {
@@ -61,6 +71,7 @@ export function witnessModel(sql: Sql, { calls, call_ms }: Pick<EngineProcessOpt
       const turn = messages.filter(({ role }) => role === 'assistant').length + 1
       await sql`insert into witness (input, turn, pid) values (${input}, ${turn}, ${process.pid})`
       on_delta?.(`turn ${turn}`)
+      for (const until = performance.now() + busy_ms; performance.now() < until;) continue
       await delay(call_ms, undefined, { signal }).catch(() => signal.throwIfAborted())
       return {
         text: `turn ${turn} of ${input}`,
@@ -74,19 +85,48 @@ export function witnessModel(sql: Sql, { calls, call_ms }: Pick<EngineProcessOpt
   }
 }
 
+/**
+ * Tools that write down every call in `witness`, named after their safety. `hang` in their arguments makes the first call
+ * of a key never end: what it did has been done by then.
+ */
+export function witnessTools(sql: Sql): ToolSource {
+  const tool = (safety: ToolSafety): Tool => ({
+    name: safety,
+    description: `A tool that is ${safety}.`,
+    parameters: { type: 'object', properties: { hang: { type: 'boolean' }, note: { type: 'string' } } },
+    safety,
+    async call({ hang }, { idempotency_key, signal }) {
+      await sql`insert into witness (input, turn, pid) values (${idempotency_key}, 0, ${process.pid})`
+      const [row] = await sql<{ n: number }>`select count(*) as n from witness where input = ${idempotency_key}`
+      if (hang === true && row!.n === 1) await once(signal, 'abort').then(() => signal.throwIfAborted())
+      return { content: `call ${row!.n} of ${safety}` }
+    },
+  })
+  const tools = new Map((['safe', 'keyed', 'unsafe'] as const).map((safety) => [safety as string, tool(safety)]))
+  for (const name of engineTools) {
+    const parameters = { type: 'object' }
+    tools.set(name, { name, description: name, parameters, safety: 'safe', call: async () => ({ content: '' }) })
+  }
+  return { open: async () => ({ tools, missing: [], secrets: [], close: async () => {} }) }
+}
+
 export const witnessTable =
   'create table witness (id bigint generated always as identity, input text, turn int, pid int)'
 
 /** An engine with nothing around it, on a database of the caller's. */
 export async function openEngine(
-  options: Pick<EngineProcessOptions, 'connection' | 'slots' | 'data_dir'> & { model: (sql: Sql) => Model },
+  options: Pick<EngineProcessOptions, 'connection' | 'slots' | 'data_dir'> & {
+    model: (sql: Sql) => Model
+    tools?: (sql: Sql) => ToolSource
+  },
 ): Promise<{ engine: Engine; sql: Sql; close(): Promise<void> }> {
-  const { connection, slots, data_dir, model } = options
+  const { connection, slots, data_dir, model, tools } = options
   const database = openDatabase({ connection })
   const engine = await startEngine({
     database,
     log: pino({ level: process.env['CADRE_LOG_LEVEL'] ?? 'silent' }),
     models: { resolve: (name) => ({ model: model(database.sql), name }) },
+    ...(tools ? { tools: tools(database.sql) } : {}),
     secrets: makeSecrets('a secret key for tests, 32 characters'),
     config: { worker_slots: slots, tokens_per_hour: 1e12, data_dir },
   })
@@ -102,7 +142,11 @@ export async function openEngine(
 }
 
 async function main(options: EngineProcessOptions): Promise<void> {
-  const { close } = await openEngine({ ...options, model: (sql) => witnessModel(sql, options) })
+  const { close } = await openEngine({
+    ...options,
+    model: (sql) => (options.scripted ? scriptModel : witnessModel(sql, options)),
+    ...(options.scripted ? { tools: witnessTools } : {}),
+  })
   process.on('message', () => void close().then(() => process.exit(0)))
   // A worker must not outlive the test that started it.
   process.on('disconnect', () => process.exit(1))

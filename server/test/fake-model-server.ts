@@ -17,6 +17,8 @@ export type FakeBehaviour =
   | ({ do: 'end_early'; pieces: number } & FakeAnswer)
   /** The answer begins and nothing comes after `pieces` of it: 0 is silence from the start. */
   | ({ do: 'stall'; pieces: number } & FakeAnswer)
+  /** The answer begins, the rest comes after `pieces` of it when the gate opens: silence that a test controls. */
+  | ({ do: 'hold'; pieces: number; until: Promise<unknown> } & FakeAnswer)
   /** Status 200 and this text as it is, with this type. */
   | { do: 'raw'; body: string; content_type?: string }
   /** A stream in which an error comes after `pieces` of the answer. */
@@ -113,10 +115,15 @@ async function behave(behaviour: FakeBehaviour, request: FakeRequest, response: 
 
   const pieces = (isAnthropic ? anthropicEvents : openaiChunks)(behaviour, request.body)
   if (behaviour.do === 'answer' && behaviour.delay_ms) await new Promise((done) => setTimeout(done, behaviour.delay_ms))
-  const kept = behaviour.do === 'answer' ? pieces : pieces.slice(0, behaviour.pieces)
+  const isWhole = behaviour.do === 'answer' || behaviour.do === 'hold'
+  const kept = isWhole ? pieces : pieces.slice(0, behaviour.pieces)
+  if (behaviour.do === 'hold' && behaviour.pieces === 0) await behaviour.until
   if (kept.length > 0)
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_fake' })
-  for (const piece of kept) await send(response, piece)
+  for (const [at, piece] of kept.entries()) {
+    if (behaviour.do === 'hold' && at === behaviour.pieces) await behaviour.until
+    await send(response, piece)
+  }
   if (behaviour.do === 'cut') return void response.socket?.resetAndDestroy()
   if (behaviour.do === 'stall') return
   if (behaviour.do === 'error_event') {

@@ -108,6 +108,31 @@ export function anthropicEvents(answer: FakeAnswer, request: Record<string, unkn
   return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
 }
 
+/** Answers that the assistant has given in the conversation of a request: which round of tools this is, from 0. */
+export function answersGiven(request: Record<string, unknown>): number {
+  return messagesOf(request).filter(({ role }) => role === 'assistant').length
+}
+
+/** The text that the user said last, in either form; results of tools are none. */
+export function lastUserText(request: Record<string, unknown>): string {
+  const texts = messagesOf(request).flatMap(({ role, content }) => {
+    if (role !== 'user') return []
+    if (typeof content === 'string') return [content]
+    return content.filter(({ type }) => type === 'text').map(({ text }) => text)
+  })
+  return texts.at(-1) ?? ''
+}
+
+interface WireMessage {
+  role: string
+  content: string | { type: string; text: string }[]
+}
+
+function messagesOf(request: Record<string, unknown>): WireMessage[] {
+  // What our own side sent: its form is under test elsewhere.
+  return request['messages'] as WireMessage[]
+}
+
 function words(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/)
 }

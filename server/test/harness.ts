@@ -126,10 +126,27 @@ export function sender(url: string, api_key: string): Send {
       redirect: 'manual',
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
-    const text = await response.text()
+    const text = isEndless(path, response) ? await firstPart(response) : await response.text()
     const json = response.headers.get('content-type')?.startsWith('application/json') && text !== ''
     return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text }
   }
+}
+
+/** Whether an answer is the stream of a project, which does not end by itself. */
+function isEndless(path: string, { headers, body }: Response): boolean {
+  return (
+    body !== null &&
+    /\/projects\/[^/]+\/events\/stream/.test(path) &&
+    headers.get('content-type')?.startsWith('text/event-stream') === true
+  )
+}
+
+/** What comes first of a stream; the rest is left. */
+async function firstPart(response: Response): Promise<string> {
+  const reader = response.body!.getReader()
+  const { value } = await reader.read()
+  await reader.cancel()
+  return new TextDecoder().decode(value)
 }
 
 /** Resolves with what `look` finds once it finds something; fails after `timeout_ms`. For what only shows by looking. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '#contract/operation.ts'
+import { newId } from '../src/platform/ids.ts'
 import { createPasswords } from '../src/platform/passwords.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Credential, type Person } from './actors.ts'
 import type { TestService } from './harness.ts'
@@ -15,7 +16,14 @@ export const missing: Record<string, string> = {
   project_id: 'proj_999999999',
   agent_id: 'agent_00000000000000000000000000',
   task_id: 'task_00000000000000000000000000',
+  thread_id: 'thread_00000000000000000000000000',
+  approval_id: 'appr_00000000000000000000000000',
   key_id: 'key_00000000000000000000000000',
+  version: '999999999',
+  schedule_id: 'sched_00000000000000000000000000',
+  budget_id: 'budget_00000000000000000000000000',
+  tool_id: 'tool_00000000000000000000000000',
+  credential_id: 'cred_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
   client_id: 'nobody',
 }
@@ -33,6 +41,7 @@ export class Samples {
   /** A task that has ended: its stream does too. */
   readonly task_id: string
   #count = 0
+  readonly #made: { tool?: string; credential?: string } = {}
   readonly #prefix: string
   readonly #password_hash: string
 
@@ -78,16 +87,25 @@ export class Samples {
       project_id: `proj_${this.project_id}`,
       agent_id: this.agent_id,
       task_id: this.task_id,
+      version: '0',
     }
     if (id === 'deleteProject') params.project_id = String(await this.#makeProject())
     if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()
-    if (id === 'cancelTask') params.task_id = await this.#makeTask()
+    if (['cancelTask', 'sendTaskMessage', 'updateTaskBudget'].includes(id)) params.task_id = await this.#makeTask()
+    if ('approval_id' in (operation.params ?? {})) params.approval_id = await this.#makeApproval()
+    if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
+    if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
+    if ('budget_id' in (operation.params ?? {})) params.budget_id = await this.#makeBudget()
     if ('key_id' in (operation.params ?? {})) params.key_id = (await makeKey(this.test, person, ['read'])).id
+    if ('tool_id' in (operation.params ?? {})) params.tool_id = await this.#tool(id === 'deleteTool')
+    if ('credential_id' in (operation.params ?? {}))
+      params.credential_id = await this.#credential(id === 'deleteCredential')
     if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
     if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
-    if (operation.bucket === 'agents.action' || id === 'createTask') {
+    if (operation.bucket === 'agents.action' || id === 'createTask' || id === 'retryTask' || id === 'triggerSchedule') {
       await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     }
+    if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
     if (id === 'changePassword')
       await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
     return { path: fill(operation.path, params), ...this.#body(operation) }
@@ -129,7 +147,13 @@ export class Samples {
       updateProject: { name: `renamed-${this.#prefix}` },
       createAgent: { name },
       updateAgent: { name: 'sample' },
+      rollbackAgent: { version: 0 },
+      createSchedule: { agent_id: this.agent_id },
+      createThread: { agent_id: this.agent_id },
+      createTool: { name },
+      createCredential: { name: name.replaceAll('-', '_') },
       launchAgent: { name: 'sample', project_id: this.project_id },
+      createBudget: { scope: 'agent', subject: this.agent_id },
       // What everybody may give who may give anything.
       createApiKey: { scopes: ['api_keys:write'] },
       updateApiKey: { scopes: ['api_keys:write'] },
@@ -160,6 +184,61 @@ export class Samples {
     await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/tasks`
     const { body } = await this.test.send('POST', path, { key: this.key, body: { input: 'Wait.' } })
+    return body.id
+  }
+
+  /** A schedule that will not be due in the time of a test. */
+  async #makeSchedule(): Promise<string> {
+    const { body } = await this.test.send('POST', `/api/v1/projects/${this.project_id}/schedules`, {
+      key: this.key,
+      body: { agent_id: this.agent_id, name: 'sample', cron: '0 0 29 2 *', input: 'Leap.' },
+    })
+    return body.id
+  }
+
+  /** A pending approval of a task that waits in the queue. */
+  async #makeApproval(): Promise<string> {
+    const task_id = await this.#makeTask()
+    const [step_id, id] = [newId('step'), newId('appr')]
+    await this.test.sql`
+      insert into task_step (task_id, index, id, agent_id, type, status, attempt, name, input)
+      values (${task_id}, 0, ${step_id}, ${this.agent_id}, 'approval', 'started', 1, 'pay', '{"tool_call_id": "call_1", "arguments": {}}')`
+    await this.test.sql`
+      insert into approval (id, project_id, agent_id, task_id, step_id, step_index, kind, tool, arguments, call_hash)
+      values (${id}, ${this.project_id}, ${this.agent_id}, ${task_id}, ${step_id}, 0, 'tool_call', 'pay', '{}', 'none')`
+    return id
+  }
+
+  /** A budget of an agent that has none yet. */
+  async #makeBudget(): Promise<string> {
+    const body = { scope: 'agent', subject: await this.#makeAgent(), max_tokens: 1000 }
+    const reply = await this.test.send('POST', `/api/v1/projects/${this.project_id}/budgets`, { key: this.key, body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return reply.body.id
+  }
+
+  /** A tool, or a credential, that everybody may use; a project may have only so many. `own`: one that may go. */
+  async #tool(own: boolean): Promise<string> {
+    if (!own && this.#made.tool !== undefined) return this.#made.tool
+    const http = { method: 'GET', url: 'https://api.example.com/' }
+    const body = { name: `${this.#prefix}-${++this.#count}`, description: 'A sample.', kind: 'http', http }
+    const reply = await this.test.send('POST', `/api/v1/projects/${this.project_id}/tools`, { key: this.key, body })
+    if (!own) this.#made.tool = reply.body.id
+    return reply.body.id
+  }
+
+  async #credential(own: boolean): Promise<string> {
+    if (!own && this.#made.credential !== undefined) return this.#made.credential
+    const body = { name: `${this.#prefix}_${++this.#count}`, value: 'sample' }
+    const path = `/api/v1/projects/${this.project_id}/credentials`
+    const reply = await this.test.send('POST', path, { key: this.key, body })
+    if (!own) this.#made.credential = reply.body.id
+    return reply.body.id
+  }
+
+  async #makeThread(): Promise<string> {
+    const path = `/api/v1/projects/${this.project_id}/threads`
+    const { body } = await this.test.send('POST', path, { key: this.key, body: { agent_id: this.agent_id } })
     return body.id
   }
 

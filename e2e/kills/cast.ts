@@ -1,0 +1,114 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Chance } from '../../server/test/chance.ts'
+import { startProcess } from '../process.ts'
+
+/** A process that may be killed at any moment, and comes back. */
+interface Player {
+  kind: 'service' | 'worker'
+  start: () => Promise<{ process: ChildProcess; url?: string }>
+  /** Undefined while it comes back. */
+  process: ChildProcess | undefined
+  url: string | undefined
+  /** It has come to its first answer of a model since it is there. */
+  isBusy: boolean
+  /** Ends with the process that is there or comes. */
+  coming: Promise<void>
+}
+
+/** The processes of a run. */
+export interface Cast {
+  /** The address of a service that is there; undefined in a moment without one. */
+  url(): string | undefined
+  /**
+   * Kills one of a kind with SIGKILL and lets it come back at once. Waits until one is there, and of workers for a
+   * while until one is busy: most would die before they began.
+   */
+  kill(kind: Player['kind']): Promise<void>
+  /** Resolves when all of them are there. */
+  whole(): Promise<void>
+  /** Starts whoever is killed no more. */
+  close(): Promise<void>
+}
+
+/** So long a kill waits for a worker that has begun something; a share of kills does not care. */
+const busy_ms = 2000
+const idleShare = 0.15
+const retry_ms = 50
+/** So long a start is tried again: the database may be away. */
+const comeback_ms = 60_000
+
+export async function assemble(
+  chance: Chance,
+  starts: { services: readonly Record<string, string>[]; workers: readonly (() => Promise<ChildProcess>)[] },
+): Promise<Cast> {
+  let closed = false
+  const service = (env: Record<string, string>): Player['start'] => {
+    return async () => {
+      const { process, url } = await startProcess(env)
+      return { process, url }
+    }
+  }
+  const players = [
+    ...starts.services.map((env) => makePlayer('service', service(env))),
+    ...starts.workers.map((start) => makePlayer('worker', async () => ({ process: await start() }))),
+  ]
+  const isThere = (kind: Player['kind']) => players.filter((player) => player.kind === kind && player.process)
+  // The first service makes the schema; the others find it.
+  for (const player of players.slice(0, 1)) await (player.coming = comeBack(player, () => closed))
+  for (const player of players.slice(1)) player.coming = comeBack(player, () => closed)
+  await Promise.all(players.map(({ coming }) => coming))
+
+  return {
+    url: () => {
+      const there = isThere('service')
+      return there.length > 0 ? chance.pick(there).url : undefined
+    },
+    async kill(kind) {
+      const busy = (): Player[] => isThere(kind).filter(({ isBusy }) => isBusy)
+      const patience = chance.happens(idleShare) ? 0 : busy_ms
+      for (const until = performance.now() + patience; performance.now() < until && busy().length === 0;) await delay(5)
+      while (isThere(kind).length === 0) await delay(5)
+      const player = chance.pick(busy().length > 0 ? busy() : isThere(kind))
+      const { process } = player
+      player.process = player.url = undefined
+      player.isBusy = false
+      player.coming = end(process!).then(() => comeBack(player, () => closed))
+    },
+    whole: async () => void (await Promise.all(players.map(({ coming }) => coming))),
+    async close() {
+      closed = true
+      await Promise.allSettled(players.map(({ coming }) => coming))
+      await Promise.all(players.flatMap(({ process }) => (process ? [end(process)] : [])))
+    },
+  }
+}
+
+function makePlayer(kind: Player['kind'], start: Player['start']): Player {
+  return { kind, start, process: undefined, url: undefined, isBusy: false, coming: Promise.resolve() }
+}
+
+async function comeBack(player: Player, isClosed: () => boolean): Promise<void> {
+  for (const until = performance.now() + comeback_ms; !isClosed();) {
+    try {
+      const { process, url } = await player.start()
+      player.process = process
+      player.url = url
+      // Of a service nobody is told, so it always counts.
+      player.isBusy = url !== undefined
+      process.once('message', () => void (player.isBusy = player.process === process))
+      return
+    } catch (error) {
+      if (performance.now() > until) throw error
+      await delay(retry_ms)
+    }
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  await ended
+}

@@ -1,0 +1,54 @@
+/** Chance that can be had again: the same seed gives the same decisions, as long as they are asked for in one order. */
+export interface Chance {
+  seed: number
+  /** 0 to 1, 1 excluded. */
+  next(): number
+  /** A whole number between the two, both included. */
+  between(least: number, most: number): number
+  /** True in this share of cases. */
+  happens(share: number): boolean
+  pick<T>(list: readonly [T, ...T[]] | readonly T[]): T
+  shuffled<T>(list: readonly T[]): T[]
+  /** Chance of its own, for somebody whose order is not known here. */
+  fork(): Chance
+}
+
+/** From a seed: a whole number below 2^32. */
+export function makeChance(seed: number): Chance {
+  let state = seed >>> 0
+  // mulberry32: small, fast, and good enough to choose where to hurt.
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  const between = (least: number, most: number): number => least + Math.floor(next() * (most - least + 1))
+  return {
+    seed,
+    next,
+    between,
+    happens: (share) => next() < share,
+    pick: (list) => {
+      if (list.length === 0) throw new Error('there is nothing to pick from')
+      return list[between(0, list.length - 1)]!
+    },
+    shuffled(list) {
+      const all = [...list]
+      for (let i = all.length - 1; i > 0; i--) {
+        const j = between(0, i)
+        const moved = all[i]!
+        all[i] = all[j]!
+        all[j] = moved
+      }
+      return all
+    },
+    fork: () => makeChance(Math.floor(next() * 2 ** 32)),
+  }
+}
+
+/** `CADRE_TEST_SEED` where it is set, to have a run again; else another one each time. */
+export function testSeed(): number {
+  const told = Number(process.env['CADRE_TEST_SEED'] ?? Number.NaN)
+  return Number.isInteger(told) && told >= 0 && told < 2 ** 32 ? told : Math.floor(Math.random() * 2 ** 32)
+}

@@ -1,0 +1,51 @@
+import { isObject } from '#contract/merge-patch.ts'
+import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+
+/** An event as somebody was told it. */
+export interface SeenEvent {
+  sequence: number
+  type: string
+  data: unknown
+}
+
+/** What one watcher of a task was told, over all its connections, in the order in which it came. */
+export interface Watch {
+  watcher: string
+  task_id: string
+  events: SeenEvent[]
+}
+
+/**
+ * Whether every watcher got every event of its task exactly once, in order, until the end: sequences are dense from 1,
+ * all watchers were told the same, and the one event that ends a task is the last. Gives what is wrong.
+ */
+export function checkSequences(watches: readonly Watch[]): string[] {
+  const wrong: string[] = []
+  const told = new Map<string, { text: string; watcher: string }>()
+  for (const { watcher, task_id, events } of watches) {
+    const where = `${watcher} of ${task_id}`
+    const gap = events.findIndex(({ sequence }, i) => sequence !== i + 1)
+    if (gap >= 0) wrong.push(`${where} was told ${events[gap]!.sequence} as event ${gap + 1}`)
+    const ends = events.filter(({ type }) => isTerminalEvent(type)).length
+    const last = events.at(-1)?.type
+    if (last === undefined || !isTerminalEvent(last)) wrong.push(`${where} was told ${last ?? 'nothing'} last`)
+    if (ends > 1) wrong.push(`${where} was told ${ends} ends`)
+    for (const { sequence, ...event } of events) {
+      const text = canonical(event)
+      const before = told.get(`${task_id}/${sequence}`)
+      if (before === undefined) told.set(`${task_id}/${sequence}`, { text, watcher })
+      else if (before.text !== text)
+        wrong.push(`${where} was told ${text} as event ${sequence}, ${before.watcher} was told ${before.text}`)
+    }
+  }
+  return wrong
+}
+
+/** JSON in one form: PostgreSQL keeps the members of an object in an order of its own. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_name, member: unknown) =>
+    isObject(member)
+      ? Object.fromEntries(Object.entries(member).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+      : member,
+  )
+}

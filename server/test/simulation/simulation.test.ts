@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { testSeed } from '../chance.ts'
+import { runScheduleWorld } from './schedule-world.ts'
+import { runTaskWorld, type WorldReport } from './task-world.ts'
+
+/** How many worlds a run looks at: 200 unless `CADRE_SIMULATION_SEEDS` says otherwise. */
+const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? 200)
+const first = testSeed()
+/** One that is repeated is one world. */
+const isRepeated = process.env['CADRE_TEST_SEED'] !== undefined
+const timeout = 60_000 + worlds * 500
+
+/** So many seeds in a row, from the one of this run. */
+function* seeds(count: number): Generator<number> {
+  for (let i = 0; i < (isRepeated ? 1 : count); i++) yield (first + i) % 2 ** 32
+}
+
+async function holds(run: (seed: number) => Promise<WorldReport>): Promise<WorldReport[]> {
+  const reports: WorldReport[] = []
+  for (const seed of seeds(worlds)) {
+    const report = await run(seed)
+    const again = `CADRE_TEST_SEED=${seed} npm test -- test/simulation`
+    assert.equal(report.broken, undefined, `${report.trace}\n${report.broken}\nAgain: ${again}`)
+    reports.push(report)
+  }
+  return reports
+}
+
+/** How many of some worlds show a planted fault, and by which promise. */
+async function caught(run: (seed: number) => Promise<WorldReport>, by: RegExp): Promise<number> {
+  let found = 0
+  for (let seed = 1; seed <= 20; seed++) if (by.test((await run(seed)).broken ?? '')) found += 1
+  return found
+}
+
+describe('in simulated worlds', () => {
+  it(
+    'claims, steps, retries, budgets and leases keep their promises, and everything drains',
+    { timeout },
+    async (t) => {
+      const reports = await holds((seed) => runTaskWorld(seed))
+      if (isRepeated) return
+      // A world in which nothing happens proves nothing.
+      const sum = (name: keyof WorldReport['counts']) => reports.reduce((all, { counts }) => all + counts[name], 0)
+      t.diagnostic(
+        `${worlds} worlds from seed ${first}: ${sum('writes')} writes, ${sum('tries')} calls, ${sum('refusals')} refusals, ` +
+          `${sum('waits')} waits, ${sum('lost')} lost claims`,
+      )
+      for (const name of ['writes', 'refusals', 'waits', 'lost'] as const) assert.ok(sum(name) >= worlds / 2, name)
+      for (const ended of [
+        /completed/,
+        /canceled/,
+        /attempts_exhausted/,
+        /provider_(unavailable|timeout|rate_limited)/,
+        /provider_bad_answer/,
+      ])
+        assert.ok(
+          worlds < 200 || reports.some((report) => ended.test(report.ended)),
+          `no task ended as ${ended.source}`,
+        )
+    },
+  )
+
+  it('each due time brings one task or one counted skip', { timeout }, async () => {
+    const reports = await holds((seed) => runScheduleWorld(seed))
+    for (const result of ['task', 'missed', 'task_open', 'agent_not_running', 'queue_full'])
+      assert.ok(worlds < 200 || isRepeated || reports.some(({ ended }) => ended.includes(result)), result)
+  })
+
+  it('the same seed makes the same world', async () => {
+    for (const seed of [1, 2, 3]) {
+      assert.deepEqual(await runTaskWorld(seed), await runTaskWorld(seed))
+      assert.deepEqual(await runScheduleWorld(seed), await runScheduleWorld(seed))
+    }
+  })
+
+  it('a claim that is not fenced is found', async () => {
+    const found = await caught(
+      (seed) => runTaskWorld(seed, 'fencing is not checked'),
+      /only the claim that holds|happens once/,
+    )
+    assert.ok(found >= 10, `found in ${found} of 20`)
+  })
+
+  it('a retry that does not wait is found', async () => {
+    const found = await caught((seed) => runTaskWorld(seed, 'backoff is ignored'), /tried again after its wait/)
+    assert.ok(found >= 5, `found in ${found} of 20`)
+  })
+
+  it('a schedule that is moved after its task was created is found', async () => {
+    const found = await caught((seed) => runScheduleWorld(seed, true), /acted for once/)
+    assert.ok(found >= 5, `found in ${found} of 20`)
+  })
+})
