@@ -15,6 +15,12 @@ export function summarize(values: readonly number[]): Summary {
   return { min: at(0), median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2, max: at(sorted.length - 1) }
 }
 
+/** The value below which `share` (0 to 1) of at least one value lies. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
 /** A line of a Markdown table in whole milliseconds. */
 export function row(name: string, { min, median, max }: Summary): string {
   return `| ${[name, min, median, max].map((cell) => (typeof cell === 'number' ? Math.round(cell) : cell)).join(' | ')} |`
