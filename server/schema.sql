@@ -10,7 +10,10 @@ CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
 AS $function$
 declare
   at timestamptz;
+  months constant text[][] := array[
+    ['task_step', 'task'], ['task_event', 'task'], ['event', 'evt'], ['delivery', 'dlv'], ['delivery_attempt', 'dlv']];
   name text;
+  i int;
 begin
   perform pg_advisory_xact_lock(hashtext('cadre partitions'));
   for at in select generate_series(date_trunc('day', now() - interval '1 day', 'UTC'), now() + make_interval(days => days), '1 day') loop
@@ -20,21 +23,13 @@ begin
     end if;
   end loop;
   for at in select generate_series(date_trunc('month', now() - interval '1 day', 'UTC'), now() + make_interval(days => days), '1 month') loop
-    name := 'task_step_' || to_char(at at time zone 'UTC', 'YYYYMM');
-    if to_regclass(name) is null then
-      execute format('create table %I partition of task_step for values from (%L) to (%L)', name,
-        id_floor('task', at), id_floor('task', at + interval '1 month'));
-    end if;
-    name := 'task_event_' || to_char(at at time zone 'UTC', 'YYYYMM');
-    if to_regclass(name) is null then
-      execute format('create table %I partition of task_event for values from (%L) to (%L)', name,
-        id_floor('task', at), id_floor('task', at + interval '1 month'));
-    end if;
-    name := 'event_' || to_char(at at time zone 'UTC', 'YYYYMM');
-    if to_regclass(name) is null then
-      execute format('create table %I partition of event for values from (%L) to (%L)', name,
-        id_floor('evt', at), id_floor('evt', at + interval '1 month'));
-    end if;
+    for i in 1..array_length(months, 1) loop
+      name := months[i][1] || '_' || to_char(at at time zone 'UTC', 'YYYYMM');
+      if to_regclass(name) is null then
+        execute format('create table %I partition of %I for values from (%L) to (%L)', name, months[i][1],
+          id_floor(months[i][2], at), id_floor(months[i][2], at + interval '1 month'));
+      end if;
+    end loop;
   end loop;
 end $function$;
 
@@ -134,6 +129,8 @@ create table api_key (
   updated_at timestamp with time zone,
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  previous_hash bytea,
+  previous_expires_at timestamp with time zone,
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_hash_key UNIQUE (hash)
 );
@@ -197,7 +194,14 @@ create table audit (
   target text,
   request_id text,
   detail jsonb not null default '{}'::jsonb,
-  constraint audit_pkey PRIMARY KEY (id)
+  credential_kind text,
+  credential_id text,
+  ip text,
+  user_agent text,
+  before jsonb,
+  after jsonb,
+  constraint audit_pkey PRIMARY KEY (id),
+  constraint audit_credential_kind_check CHECK (credential_kind = ANY (ARRAY['api_key'::text, 'token'::text, 'session'::text]))
 );
 
 create table budget (
@@ -241,6 +245,39 @@ create table credential (
   constraint credential_pkey PRIMARY KEY (id)
 );
 
+create table delivery (
+  id identifier not null,
+  webhook_id identifier not null,
+  org_id identifier not null,
+  event_id identifier not null,
+  event text not null,
+  status text not null default 'pending'::text,
+  failure text,
+  attempts integer not null default 0,
+  round_attempts integer not null default 0,
+  is_redelivery boolean not null default false,
+  next_attempt_at timestamp with time zone,
+  last_response_status integer,
+  created_at timestamp with time zone not null default now(),
+  finished_at timestamp with time zone,
+  constraint delivery_pkey PRIMARY KEY (id),
+  constraint delivery_failure_check CHECK (failure = ANY (ARRAY['attempts_exhausted'::text, 'webhook_disabled'::text, 'gone'::text])),
+  constraint delivery_status_check CHECK (status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))
+) partition by RANGE (id);
+
+create table delivery_attempt (
+  delivery_id identifier not null,
+  attempt integer not null,
+  at timestamp with time zone not null,
+  duration_ms integer not null,
+  request_headers jsonb not null,
+  response_status integer,
+  response_headers jsonb,
+  response_body bytea,
+  error text,
+  constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, attempt)
+) partition by RANGE (delivery_id);
+
 create table event (
   id identifier not null,
   org_id identifier not null,
@@ -249,7 +286,7 @@ create table event (
   type text not null,
   occurred_at timestamp with time zone not null default now(),
   data jsonb not null,
-  delivered_at timestamp with time zone,
+  matched_at timestamp with time zone,
   constraint event_pkey PRIMARY KEY (id)
 ) partition by RANGE (id);
 
@@ -274,7 +311,27 @@ create table identity (
   issuer text not null,
   subject text not null,
   user_id identifier not null,
+  email text,
+  created_at timestamp with time zone not null default now(),
+  last_sign_in_at timestamp with time zone not null default now(),
   constraint identity_pkey PRIMARY KEY (issuer, subject)
+);
+
+create table invitation (
+  id identifier not null,
+  org_id identifier not null,
+  token_hash bytea not null,
+  role text not null,
+  email text,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  accepted_at timestamp with time zone,
+  accepted_by identifier,
+  revoked_at timestamp with time zone,
+  constraint invitation_pkey PRIMARY KEY (id),
+  constraint invitation_token_hash_key UNIQUE (token_hash),
+  constraint invitation_role_check CHECK (role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))
 );
 
 create table login_attempt (
@@ -350,6 +407,7 @@ create table organization (
   id identifier not null,
   name text not null,
   created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
   constraint organization_pkey PRIMARY KEY (id)
 );
 
@@ -596,9 +654,23 @@ create table webhook (
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  previous_secret bytea,
+  previous_secret_until timestamp with time zone,
+  disabled_reason text,
+  disabled_at timestamp with time zone,
+  failing_since timestamp with time zone,
+  slowed_until timestamp with time zone,
   constraint webhook_pkey PRIMARY KEY (id),
+  constraint webhook_disabled_reason_check CHECK (disabled_reason = ANY (ARRAY['requested'::text, 'gone'::text, 'failing'::text])),
   constraint webhook_status_check CHECK (status = ANY (ARRAY['active'::text, 'disabled'::text]))
 );
+
+create table webhook_lane (
+  webhook_id identifier not null,
+  due_at timestamp with time zone,
+  owner identifier,
+  constraint webhook_lane_pkey PRIMARY KEY (webhook_id)
+) with (fillfactor=70);
 
 create table worker (
   id identifier not null,
@@ -620,6 +692,7 @@ alter table budget add constraint budget_org_id_fkey FOREIGN KEY (org_id) REFERE
 alter table budget add constraint budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table credential add constraint credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table invitation add constraint invitation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table oauth_client add constraint oauth_client_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
@@ -636,6 +709,7 @@ alter table session add constraint session_user_id_fkey FOREIGN KEY (user_id) RE
 alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table tool add constraint tool_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table webhook_lane add constraint webhook_lane_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(id) ON DELETE CASCADE;
 
 CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
@@ -644,12 +718,16 @@ CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DES
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);
 CREATE INDEX agent_usage_minute ON agent_usage USING btree (minute);
 CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
+CREATE UNIQUE INDEX api_key_previous ON api_key USING btree (previous_hash) WHERE previous_hash IS NOT NULL;
 CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
 CREATE INDEX approval_expiry ON approval USING btree (expires_at) WHERE status = 'pending'::text AND expires_at IS NOT NULL;
 CREATE INDEX approval_pending ON approval USING btree (project_id, status, id DESC);
 CREATE INDEX approval_project ON approval USING btree (project_id, id DESC);
 CREATE INDEX approval_task ON approval USING btree (task_id);
+CREATE INDEX audit_action ON audit USING btree (org_id, action, id DESC);
+CREATE INDEX audit_actor ON audit USING btree (actor, id DESC);
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
+CREATE INDEX audit_target ON audit USING btree (org_id, target, id DESC);
 CREATE INDEX budget_agent ON budget USING btree (agent_id) WHERE agent_id IS NOT NULL;
 CREATE INDEX budget_key ON budget USING btree (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX budget_org ON budget USING btree (org_id, id DESC);
@@ -657,12 +735,18 @@ CREATE INDEX budget_project ON budget USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX budget_subject ON budget USING btree (subject, period);
 CREATE UNIQUE INDEX credential_name ON credential USING btree (project_id, name);
 CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
+CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at) WHERE status = 'pending'::text;
+CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, id) WHERE status = 'failed'::text;
+CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
-CREATE INDEX event_undelivered ON event USING btree (id) WHERE delivered_at IS NULL;
+CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
 CREATE INDEX freed_gate_name ON freed_gate USING btree (gate);
 CREATE INDEX idempotency_age ON idempotency USING btree (created_at);
+CREATE INDEX identity_user ON identity USING btree (user_id);
+CREATE INDEX invitation_org ON invitation USING btree (org_id, id DESC);
 CREATE INDEX login_attempt_account ON login_attempt USING btree (account, at DESC);
 CREATE INDEX login_attempt_ip ON login_attempt USING btree (ip, at DESC);
+CREATE INDEX member_joined ON member USING btree (org_id, joined_at, user_id);
 CREATE INDEX member_user ON member USING btree (user_id, joined_at);
 CREATE INDEX oauth_artifact_expiry ON oauth_artifact USING btree (expires_at);
 CREATE INDEX oauth_artifact_grant ON oauth_artifact USING btree (grant_id) WHERE grant_id IS NOT NULL;
@@ -706,4 +790,6 @@ CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);
 CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
+CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text;
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
+CREATE INDEX webhook_lane_due ON webhook_lane USING btree (due_at) WHERE due_at IS NOT NULL;

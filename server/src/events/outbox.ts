@@ -1,4 +1,4 @@
-import { eventNames, type EventName } from '#contract/events.ts'
+import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 
@@ -9,30 +9,45 @@ export interface EventScope {
   agent_id?: string | undefined
 }
 
-/**
- * Writes an event into the outbox, in the transaction that makes it true: either both are there after a crash, or
- * neither (decision D93). `data` is what subscribers will read; it holds no secret.
- */
-export async function emit(tx: Sql, type: EventName, scope: EventScope, data: Record<string, unknown>): Promise<void> {
-  if (!eventNames.includes(type)) throw new Error(`no such event: ${type}`)
-  await tx`
-    insert into event (id, org_id, project_id, agent_id, type, data)
-    values (${newId('evt')}, ${scope.org_id}, ${scope.project_id ?? null}, ${scope.agent_id ?? null}, ${type}, ${jsonb(data)})`
-}
-
-/** An event to be written together with others. */
+/** An event to be written. */
 export interface NewEvent {
-  type: EventName
+  type: OutboxEventName
   scope: EventScope
+  /** What subscribers will read; holds no secret. */
   data: Record<string, unknown>
 }
 
-/** Writes several events into the outbox in one statement; otherwise as `emit`. */
+/**
+ * Writes an event into the outbox, in the transaction that makes it true: either both are there after a crash, or
+ * neither (decision D93).
+ */
+export async function emit(
+  tx: Sql,
+  type: OutboxEventName,
+  scope: EventScope,
+  data: Record<string, unknown>,
+): Promise<void> {
+  await emitAll(tx, [{ type, scope, data }])
+}
+
+/**
+ * Writes several events into the outbox in one statement; otherwise as `emit`. An event to which no webhook of its
+ * organization has subscribed is matched already: nobody is to be told.
+ */
 export async function emitAll(tx: Sql, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  const rows = events.map(({ type, scope, data }) => ({ id: newId('evt'), ...scope, type, data }))
+  const rows = events.map(({ type, scope, data }) => ({
+    id: newId('evt'),
+    ...scope,
+    type,
+    data,
+    subscriptions: subscriptionsOf(type),
+  }))
   await tx`
-    insert into event (id, org_id, project_id, agent_id, type, data)
-    select id, org_id, project_id, agent_id, type, data
-    from jsonb_to_recordset(${jsonb(rows)}::jsonb) as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb)`
+    insert into event (id, org_id, project_id, agent_id, type, data, matched_at)
+    select id, org_id, project_id, agent_id, type, data,
+      case when not exists (
+        select from webhook w where w.org_id = e.org_id and w.status = 'active' and w.events && e.subscriptions) then now() end
+    from jsonb_to_recordset(${jsonb(rows)}::jsonb)
+      as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])`
 }

@@ -9,6 +9,8 @@ export type IdPrefix =
   | 'sess'
   | 'wh'
   | 'evt'
+  | 'dlv'
+  | 'inv'
   | 'log'
   | 'task'
   | 'step'

@@ -1,0 +1,11 @@
+-- Who did what with which credential, from where, and what it was before and after. No column ever holds a secret.
+alter table audit
+  add column credential_kind text check (credential_kind in ('api_key', 'token', 'session')),
+  add column credential_id text,
+  add column ip text,
+  add column user_agent text,
+  add column before jsonb,
+  add column after jsonb;
+create index audit_actor on audit (actor, id desc);
+create index audit_target on audit (org_id, target, id desc);
+create index audit_action on audit (org_id, action, id desc);
