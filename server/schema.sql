@@ -270,6 +270,7 @@ create table delivery_attempt (
   attempt integer not null,
   at timestamp with time zone not null,
   duration_ms integer not null,
+  request_url text not null,
   request_headers jsonb not null,
   response_status integer,
   response_headers jsonb,

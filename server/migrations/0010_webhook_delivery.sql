@@ -48,6 +48,8 @@ create table delivery_attempt (
   attempt int not null,
   at timestamptz not null,
   duration_ms int not null,
+  -- Where it was sent to: the webhook may have another address by now.
+  request_url text not null,
   request_headers jsonb not null,
   response_status int,
   response_headers jsonb,
