@@ -194,6 +194,7 @@ create table audit (
   target text,
   request_id text,
   detail jsonb not null default '{}'::jsonb,
+  user_id text,
   credential_kind text,
   credential_id text,
   ip text,
@@ -256,6 +257,7 @@ create table delivery (
   attempts integer not null default 0,
   round_attempts integer not null default 0,
   is_redelivery boolean not null default false,
+  is_test boolean not null default false,
   next_attempt_at timestamp with time zone,
   last_response_status integer,
   created_at timestamp with time zone not null default now(),
@@ -670,6 +672,7 @@ create table webhook_lane (
   webhook_id identifier not null,
   due_at timestamp with time zone,
   owner identifier,
+  is_troubled boolean not null default false,
   constraint webhook_lane_pkey PRIMARY KEY (webhook_id)
 ) with (fillfactor=70);
 
@@ -729,6 +732,7 @@ CREATE INDEX audit_action ON audit USING btree (org_id, action, id DESC);
 CREATE INDEX audit_actor ON audit USING btree (actor, id DESC);
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
 CREATE INDEX audit_target ON audit USING btree (org_id, target, id DESC);
+CREATE INDEX audit_user ON audit USING btree (user_id, id DESC) WHERE org_id IS NULL;
 CREATE INDEX budget_agent ON budget USING btree (agent_id) WHERE agent_id IS NOT NULL;
 CREATE INDEX budget_key ON budget USING btree (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX budget_org ON budget USING btree (org_id, id DESC);
@@ -793,4 +797,5 @@ CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
 CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text;
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
-CREATE INDEX webhook_lane_due ON webhook_lane USING btree (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
+CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;

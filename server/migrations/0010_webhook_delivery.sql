@@ -33,6 +33,8 @@ create table delivery (
   round_attempts int not null default 0,
   -- Asked for again by a person: its failures do not count towards disabling the webhook.
   is_redelivery boolean not null default false,
+  -- Told to one webhook because a person wanted to see it arrive: its failures count nowhere.
+  is_test boolean not null default false,
   next_attempt_at timestamptz,
   last_response_status int,
   created_at timestamptz not null default now(),
@@ -64,11 +66,15 @@ create table delivery_attempt (
 -- bound of requests at a time holds without counting them here. Of a process that is dead the row in `worker` is gone.
 create table webhook_lane (
   webhook_id identifier primary key references webhook on delete cascade,
-  -- When the next attempt is due; null where nothing is pending.
+  -- When the next attempt is due; null where nothing is pending. Of a lane that has an owner it may leave out what is
+  -- being sent.
   due_at timestamptz,
-  owner identifier
+  owner identifier,
+  -- The last request failed or took long: such lanes share a bound, so that the others never wait for them.
+  is_troubled boolean not null default false
 ) with (fillfactor = 70);
-create index webhook_lane_due on webhook_lane (due_at) where due_at is not null;
+create index webhook_lane_due on webhook_lane (is_troubled, due_at) where owner is null and due_at is not null;
+create index webhook_lane_owner on webhook_lane (owner) where owner is not null;
 
 create or replace function ensure_partitions(days int) returns void language plpgsql set timezone = 'UTC' as $$
 declare

@@ -1,0 +1,94 @@
+import { testEventName, type OutboxEventName } from '#contract/events.ts'
+import { jsonb, type Sql } from '../platform/database.ts'
+import { newId } from '../platform/ids.ts'
+
+/** The event that deliveries are of. */
+export interface DeliveredEvent {
+  id: string
+  org_id: string
+  type: OutboxEventName
+}
+
+/** A delivery that was begun. */
+export interface BegunDelivery {
+  id: string
+  webhook_id: string
+}
+
+/**
+ * Says that webhooks have something to be sent now: whichever process takes such a lane looks at the deliveries. Belongs to
+ * the transaction that makes them due. Lanes are locked by it, in the order of their ids, so whoever gives a lane back
+ * either sees those deliveries or is followed by this. Takes locks in the order webhook, lane, delivery like everybody
+ * else; throws where a webhook was deleted meanwhile (`23503`).
+ */
+export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<void> {
+  if (webhook_ids.length === 0) return
+  await tx`
+    insert into webhook_lane as l (webhook_id, due_at)
+    select distinct id, now() from unnest(${[...webhook_ids]}::text[]) w(id) order by id
+    on conflict (webhook_id) do update set due_at = excluded.due_at
+      -- One that is due already is locked all the same, but not written.
+      where l.due_at is null or l.due_at > excluded.due_at`
+}
+
+/**
+ * Begins a delivery of an event to each of these webhooks, due at once, in the caller's transaction. Nobody is asked
+ * whether they subscribed. Gives the deliveries in the order of the webhooks.
+ */
+export async function addDeliveries(
+  tx: Sql,
+  { id: event_id, org_id, type }: DeliveredEvent,
+  webhook_ids: readonly string[],
+  { is_test = false }: { is_test?: boolean } = {},
+): Promise<BegunDelivery[]> {
+  if (webhook_ids.length === 0) return []
+  const begun = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
+  await makeDue(tx, webhook_ids)
+  await tx`
+    insert into delivery (id, webhook_id, org_id, event_id, event, is_test, next_attempt_at)
+    select id, webhook_id, ${org_id}, ${event_id}, ${type}, ${is_test}, now()
+    from unnest(${begun.map(({ id }) => id)}::text[], ${[...webhook_ids]}::text[]) d(id, webhook_id)`
+  return begun
+}
+
+/**
+ * Tells one webhook of an event that nobody else is told of: a test. Writes the event, which is matched already, and its
+ * delivery, whose failures neither disable the webhook nor become an `error.occurred`. `data` as it will be read.
+ */
+export async function addTestDelivery(
+  tx: Sql,
+  webhook: { id: string; org_id: string },
+  data: Record<string, unknown>,
+  type: OutboxEventName = testEventName,
+): Promise<BegunDelivery> {
+  const { org_id } = webhook
+  const event = { id: newId('evt'), org_id, type }
+  await tx`
+    insert into event (id, org_id, type, data, matched_at) values (${event.id}, ${org_id}, ${type}, ${jsonb(data)}, now())`
+  const [begun] = await addDeliveries(tx, event, [webhook.id], { is_test: true })
+  return begun!
+}
+
+/**
+ * Has deliveries of a webhook sent again: each begins its schedule anew, as the same row and under the same event, and is
+ * due now, whatever became of it before. Gives the ids of those that the webhook has.
+ */
+export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: readonly string[]): Promise<string[]> {
+  if (delivery_ids.length === 0) return []
+  await makeDue(tx, [webhook_id])
+  const rows = await tx<{ id: string }>`
+    update delivery set status = 'pending', next_attempt_at = now(), round_attempts = 0, is_redelivery = true,
+      failure = null, finished_at = null
+    where id = any(${[...delivery_ids]}) and webhook_id = ${webhook_id} returning id`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Gives up everything that waits to be delivered to a webhook that is no longer to be told anything: belongs to the
+ * transaction that disables it. Requests under way end, and what they come to is not written.
+ */
+export async function giveUpPending(tx: Sql, webhook_id: string, failure: 'webhook_disabled' | 'gone'): Promise<void> {
+  await tx`
+    update delivery set status = 'failed', failure = ${failure}, next_attempt_at = null, finished_at = now()
+    where webhook_id = ${webhook_id} and status = 'pending'`
+}
