@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { existsSync } from 'node:fs'
 
-/** A checkout with the real `start.mjs`, and a service that says who it is and how it was told to end. */
+/** A checkout with the real `start.mjs` and `cadre.mjs`, and a service that says who it is and how it was told to end. */
 let root = ''
 const children: ChildProcess[] = []
 const ownNode = new URL(`../node_modules/node-${process.platform}-${process.arch}/`, import.meta.url).pathname
@@ -19,7 +19,7 @@ const service = `for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(7)
   })
 }
-console.log('service', process.pid, process.version, process.env.FROM_FILE)
+console.log('service', process.pid, process.version, process.env.FROM_FILE, ...process.argv.slice(2))
 setInterval(() => {}, 60_000)
 `
 /** Makes a Node say that it is an older one, which is all that `start.mjs` asks. */
@@ -34,7 +34,7 @@ before(async () => {
   root = await mkdtemp(join(tmpdir(), 'cadre-start-'))
   await mkdir(join(root, 'server', 'src'), { recursive: true })
   await mkdir(join(root, 'node_modules'))
-  await cp(new URL('../start.mjs', import.meta.url), join(root, 'start.mjs'))
+  for (const name of ['start.mjs', 'cadre.mjs']) await cp(new URL(`../${name}`, import.meta.url), join(root, name))
   await writeFile(join(root, 'package.json'), '{ "type": "module" }')
   await writeFile(join(root, 'server', 'src', 'main.ts'), service)
   await writeFile(join(root, '.env'), 'FROM_FILE=yes')
@@ -69,8 +69,8 @@ function start(...nodeArgs: string[]): {
 describe('npm start', () => {
   it('runs the service in the same process on a Node that can, with the settings of .env', async () => {
     const { child, said, ended } = start()
-    const [, pid, , fromFile] = await said(/^service (\d+) (\S+) (\S+)$/m)
-    assert.deepEqual([Number(pid), fromFile], [child.pid, 'yes'])
+    const [, pid, , fromFile, words] = await said(/^service (\d+) (\S+) (\S+) (.+)$/m)
+    assert.deepEqual([Number(pid), fromFile, words], [child.pid, 'yes', 'serve'])
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [7, null])
   })
@@ -78,8 +78,9 @@ describe('npm start', () => {
   it('hands over to the Node that npm installed, with signals and the exit code', withoutOwnNode, async () => {
     await symlink(ownNode, join(root, 'node_modules', `node-${process.platform}-${process.arch}`))
     const { child, said, ended } = start(...older)
-    const [, pid, version] = await said(/^service (\d+) v(\S+)/m)
+    const [, pid, version, words] = await said(/^service (\d+) v(\S+) \S+ (.+)$/m)
     assert.notEqual(Number(pid), child.pid)
+    assert.equal(words, 'serve')
     assert.ok(Number(version?.split('.')[0]) >= 24)
     child.kill('SIGINT')
     await said(/told SIGINT/)

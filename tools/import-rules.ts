@@ -74,16 +74,16 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
   },
   {
     name: 'top-of-the-tree',
-    comment: 'main.ts, service.ts and app.ts put the parts together, so no part imports them.',
+    comment: 'Commands, service.ts and app.ts put the parts together, so no part imports them.',
     severity: 'error',
-    from: { path: '^server/src/', pathNot: ['[.]test[.]ts$', '^server/src/(main|service)[.]ts$'] },
-    to: { path: '^server/src/(main|service|app)[.]ts$', dependencyTypesNot: ['type-only'] },
+    from: { path: '^server/src/', pathNot: ['[.]test[.]ts$', '^server/src/(commands/|(main|service)[.]ts$)'] },
+    to: { path: '^server/src/(commands/|(main|service|app)[.]ts$)', dependencyTypesNot: ['type-only'] },
   },
   {
     name: 'server-from-outside',
     comment: "Only the repository's own scripts and the tests of the whole read the server's insides.",
     severity: 'error',
-    from: { pathNot: '^(server|e2e|bench|tools)/|^start[.]mjs$' },
+    from: { pathNot: '^(server|e2e|bench|tools)/|^cadre[.]mjs$' },
     to: { path: '^server/' },
   },
   {

@@ -25,9 +25,12 @@ export class DataFolderError extends Error {
   }
 }
 
+/** Another process has the folder for itself. */
+export class DataFolderInUse extends DataFolderError {}
+
 /**
  * Opens the folder, made where it is missing (mode 0700). `exclusive`: only one process at a time, which the embedded
- * database needs; others get a `DataFolderError` that names the one. Processes that share a database through
+ * database needs; others get a `DataFolderInUse` that names the one. Processes that share a database through
  * `DATABASE_URL` may share a folder too.
  */
 export async function openDataFolder(path: string, { exclusive = true } = {}): Promise<DataFolder> {
@@ -91,7 +94,7 @@ async function lockFolder(folder: string): Promise<DatabaseSync> {
     lock.close()
     const isTaken = error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
     if (!isTaken) throw new DataFolderError(`The data folder ${folder} cannot be locked: ${String(error)}.`, error)
-    throw new DataFolderError(
+    throw new DataFolderInUse(
       `The data folder ${folder} is in use by ${await describeOwner(owner)}. Stop that, or choose another folder by ` +
         'CADRE_DATA_DIR. (Several processes can share a PostgreSQL by DATABASE_URL.)',
     )

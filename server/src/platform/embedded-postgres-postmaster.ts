@@ -139,10 +139,22 @@ export async function isAccepting(cluster: Cluster, pid: number): Promise<boolea
   return written.pid === pid && written.status === 'ready'
 }
 
-/** `postmaster.pid`: the first line names the process, the eighth what it is doing. */
-async function readPidFile({ dir }: Cluster): Promise<{ pid: number; status: string | undefined }> {
+/** The folder of the socket of a server that runs on the cluster in `dir` and accepts connections, whoever started it. */
+export async function findSocketFolder(dir: string): Promise<string | undefined> {
+  const { pid, socket_dir, status } = await readPidFile({ dir })
+  return status === 'ready' && pid > 0 && (await isPostmaster(pid, dir)) ? socket_dir : undefined
+}
+
+interface PidFile {
+  pid: number
+  socket_dir: string | undefined
+  status: string | undefined
+}
+
+/** `postmaster.pid`: the first line names the process, the fifth its socket's folder, the eighth what it is doing. */
+async function readPidFile({ dir }: Pick<Cluster, 'dir'>): Promise<PidFile> {
   const lines = (await readFile(join(dir, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
-  return { pid: Number(lines[0]), status: lines[7]?.trim() }
+  return { pid: Number(lines[0]), socket_dir: lines[4]?.trim(), status: lines[7]?.trim() }
 }
 
 /** Whether the process is a server on this cluster, and not another that got its number. False for a zombie. */

@@ -1,7 +1,10 @@
+import { realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Cluster, port, prepareCluster } from './embedded-postgres-cluster.ts'
 import {
+  findSocketFolder,
   launchPostmaster,
   type Postmaster,
   sendSignal,
@@ -71,7 +74,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   )
   const supervision = supervise(first, () => launch(life.signal), log, life.signal)
   return {
-    connection: { host: cluster.socket_dir, port, user: 'cadre', database: 'cadre', ssl: false },
+    connection: connectionTo(cluster.socket_dir),
     get pid() {
       return (current ?? first).pid
     },
@@ -82,6 +85,25 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       await stopPostmaster(current ?? first, stopTimeout_ms)
     },
   }
+}
+
+/**
+ * How to reach the server that another process runs in `data_dir`; undefined where none accepts connections. Takes the
+ * account of the service, or root.
+ */
+export async function findEmbeddedPostgres(data_dir: string): Promise<pg.ClientConfig | undefined> {
+  const data = await realpath(data_dir).catch(() => undefined)
+  const socket_dir = data && (await findSocketFolder(join(data, 'postgres')))
+  return socket_dir ? connectionTo(socket_dir) : undefined
+}
+
+/** Whether `data_dir` holds the files of an embedded server. */
+export async function hasEmbeddedPostgres(data_dir: string): Promise<boolean> {
+  return (await stat(join(data_dir, 'postgres', 'PG_VERSION')).catch(() => undefined)) !== undefined
+}
+
+function connectionTo(socket_dir: string): pg.ClientConfig {
+  return { host: socket_dir, port, user: 'cadre', database: 'cadre', ssl: false }
 }
 
 /** Restarts the server whenever it ends, until `signal`. */

@@ -26,17 +26,22 @@ export async function listMigrations(): Promise<Migration[]> {
   )
 }
 
+/** The database and this build do not fit; the message says why. */
+export class MigrationError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'MigrationError'
+  }
+}
+
 /**
  * Brings the database to this build's schema: each missing migration in a transaction of its own, forward only, one
  * process at a time (advisory lock). A database that is ahead of this build, or a migration that was changed after it
- * ran, is refused: both would mean guessing.
+ * ran, is refused by a `MigrationError`: both would mean guessing.
  */
 export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
   const migrations = await listMigrations()
-  const [{ known } = { known: null }] = await sql<{
-    known: string | null
-  }>`select to_regclass('schema_migration')::text as known`
-  if (known && (await pending(sql, migrations)).length === 0) return { applied: [] }
+  if ((await isBegun(sql)) && (await pending(sql, migrations)).length === 0) return { applied: [] }
 
   return sql.begin(async (tx) => {
     await tx.script(`set local lock_timeout = 0; set local statement_timeout = 0`)
@@ -53,6 +58,26 @@ export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
   })
 }
 
+/** Migrations by whether the database ran them, with the time of those that it did; throws as `migrate` does. */
+export async function migrationStatus(
+  sql: Sql,
+): Promise<{ applied: { name: string; applied_at: string }[]; pending: string[] }> {
+  const migrations = await listMigrations()
+  if (!(await isBegun(sql))) return { applied: [], pending: migrations.map(({ name }) => name) }
+  const missing = await pending(sql, migrations)
+  const applied = await sql<{
+    name: string
+    applied_at: string
+  }>`select name, applied_at from schema_migration order by version`
+  return { applied, pending: missing.map(({ name }) => name) }
+}
+
+/** Whether any migration ever ran here. */
+async function isBegun(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ known: string | null }>`select to_regclass('schema_migration')::text as known`
+  return row?.known != null
+}
+
 async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> {
   const done = await sql<{
     version: number
@@ -61,10 +86,17 @@ async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> 
   }>`select version, name, hash from schema_migration order by version`
   for (const { version, name, hash } of done) {
     const ours = migrations.find((migration) => migration.version === version)
-    if (!ours)
-      throw new Error(`The database is ahead of this build: it has migration ${name}, which this build does not know.`)
-    if (ours.hash !== hash)
-      throw new Error(`Migration ${name} differs from the one that this database ran. Migrations are never edited.`)
+    if (!ours) {
+      throw new MigrationError(
+        `The database is ahead of this build: it has migration ${name}, which this build does not know. ` +
+          'Start the newer build again, or restore a backup that was made before it.',
+      )
+    }
+    if (ours.hash !== hash) {
+      throw new MigrationError(
+        `Migration ${name} differs from the one that this database ran. Migrations are never edited.`,
+      )
+    }
   }
   return migrations.filter((migration) => !done.some(({ version }) => version === migration.version))
 }

@@ -1,0 +1,27 @@
+import type { Config } from '../config.ts'
+import { CommandError } from './command.ts'
+
+/** No answer, or an answer that is no: of the network, and by SQLSTATE of PostgreSQL. */
+const refusals =
+  /^(ECONN|ENOTFOUND|ETIMEDOUT|EHOST|ENETUNREACH|EAI_|EPIPE|ENOENT$|08|28|3D000|53300|57P0|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS)/
+/** What `pg` throws without a code. */
+const codeless = /timeout|terminated|does not support SSL|SASL|SCRAM/i
+
+/**
+ * An error as the operator should read it: that the database cannot be reached, and why; any other error as it is. The
+ * password of `DATABASE_URL` is in none of them.
+ */
+export function explainDatabaseFault(error: unknown, { database_url }: Pick<Config, 'database_url'>): unknown {
+  // A name with several addresses fails once for each of them.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  if (!(first instanceof Error) || ('syscall' in first && first.syscall === 'listen')) return error
+  const code = 'code' in first ? String(first.code) : undefined
+  const isRefusal = code === undefined ? isOfDriver(first) && codeless.test(first.message) : refusals.test(code)
+  if (!isRefusal) return error
+  const which = database_url === undefined ? 'The embedded database' : 'The database of DATABASE_URL'
+  return new CommandError(`${which} cannot be reached: ${first.message}.`, error)
+}
+
+function isOfDriver({ stack }: Error): boolean {
+  return stack !== undefined && /node_modules[/\\]pg(-pool)?[/\\]/.test(stack)
+}

@@ -1,0 +1,153 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { readConfig, type Config } from '../config.ts'
+import { type Database, openDatabase, type Sql } from '../platform/database.ts'
+import { DataFolderInUse, openDataFolder } from '../platform/data-folder.ts'
+import {
+  type EmbeddedPostgresLog,
+  findEmbeddedPostgres,
+  hasEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../platform/embedded-postgres.ts'
+import { makeLog } from '../platform/log.ts'
+import { migrationStatus } from '../platform/migrate.ts'
+import { type Circumstances, CommandError } from './command.ts'
+import { explainDatabaseFault } from './database-fault.ts'
+
+/** What a command works on: the database of this configuration. */
+export interface Installation {
+  config: Config
+  log: Logger
+  database: Database
+  sql: Sql
+  /** The same database for a program or a connection of one's own: a PostgreSQL URL, or settings of `pg` (a socket). */
+  connection: string | pg.ClientConfig
+  /**
+   * Whose server it is: that of `DATABASE_URL`, the embedded one of a service that runs, or the embedded one that runs for
+   * this command alone, whose lock on the data folder keeps a service from starting meanwhile.
+   */
+  server: 'external' | 'of a running service' | 'of this command'
+}
+
+/** What a command needs. */
+export interface Need {
+  /** An embedded database that a running service has is refused (`DataFolderInUse`). Says nothing of `DATABASE_URL`. */
+  alone?: boolean
+  /** An embedded database is made where there is none; otherwise that is a `CommandError`. */
+  make?: boolean
+  /** Whether the schema must be the one of this build, or may be any. */
+  schema: 'current' | 'any'
+}
+
+/** A service that starts may take this long until its database can be reached. */
+const appearing_ms = 20_000
+/** How long statements that were interrupted may take to give their connections back. */
+const closing_ms = 1000
+
+/**
+ * Opens the database of the configuration in `env`, embedded or not, with a service running or not; runs `work` on it and
+ * closes it, whatever happens. Ended by `signal`, which rejects with its reason; open transactions are rolled back then.
+ * Throws `CommandError`, `ConfigError`, `DataFolderError`, `EmbeddedPostgresError`, `MigrationError`.
+ */
+export async function withInstallation<T>(
+  { env, signal, note }: Pick<Circumstances, 'env' | 'signal' | 'note'>,
+  need: Need,
+  work: (installation: Installation) => Promise<T>,
+): Promise<T> {
+  const config = readConfig(env)
+  for (const warning of config.warnings) note(warning)
+  const log = makeLog(config.log_level)
+  const { connection, server, release } = await reach(config, log, need, signal)
+  const database = openDatabase({ connection, connectionsMax: 4, application_name: 'cadre command', onError: () => {} })
+  try {
+    const working = checkSchema(database.sql, need).then(() =>
+      work({ config, log, database, sql: database.sql, connection, server }),
+    )
+    return await untilAborted(working, signal)
+  } catch (error) {
+    throw explainDatabaseFault(error, config)
+  } finally {
+    const closed = database.close().catch(() => {})
+    if (signal.aborted) await Promise.race([closed, after(closing_ms)])
+    else await closed
+    await release()
+  }
+}
+
+/** What goes as it should is for those who look for it; the screen belongs to the operator. */
+export function quiet(log: Logger): EmbeddedPostgresLog {
+  return {
+    info: (details, message) => log.debug(details, message),
+    error: (details, message) => log.error(details, message),
+  }
+}
+
+type Reached = Pick<Installation, 'connection' | 'server'> & { release(): Promise<void> }
+
+async function reach(config: Config, log: Logger, need: Need, signal: AbortSignal): Promise<Reached> {
+  const { database_url, data_dir } = config
+  if (database_url !== undefined) return { connection: database_url, server: 'external', release: async () => {} }
+  if (!need.make && !(await hasEmbeddedPostgres(data_dir))) {
+    throw new CommandError(
+      `There is no database in ${data_dir} yet. \`cadre serve\` makes one; CADRE_DATA_DIR names another folder, DATABASE_URL a PostgreSQL.`,
+    )
+  }
+  try {
+    const folder = await openDataFolder(data_dir)
+    try {
+      const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal })
+      const release = async (): Promise<void> => {
+        await postgres.stop()
+        await folder.close()
+      }
+      return { connection: postgres.connection, server: 'of this command', release }
+    } catch (error) {
+      await folder.close()
+      throw error
+    }
+  } catch (error) {
+    if (!(error instanceof DataFolderInUse) || need.alone) throw error
+    const connection = await appearing(data_dir, signal)
+    if (connection) return { connection, server: 'of a running service', release: async () => {} }
+    throw new CommandError(`${error.message.split('. ')[0]}, whose database does not let us in.`, error)
+  }
+}
+
+/** The server of the process that has the folder: that may just be starting it. */
+async function appearing(data_dir: string, signal: AbortSignal): Promise<pg.ClientConfig | undefined> {
+  const end_ms = performance.now() + appearing_ms
+  for (;;) {
+    signal.throwIfAborted()
+    const connection = await findEmbeddedPostgres(data_dir)
+    if (connection || performance.now() > end_ms) return connection
+    await after(100)
+  }
+}
+
+async function checkSchema(sql: Sql, { schema }: Need): Promise<void> {
+  if (schema === 'any') return
+  const { pending } = await migrationStatus(sql)
+  if (pending.length === 0) return
+  throw new CommandError(
+    `The database is behind this build by ${pending.length === 1 ? 'a migration' : `${pending.length} migrations`}. \`cadre migrate\` brings it up to date.`,
+  )
+}
+
+/** The work, or its end by the signal; whatever it throws afterwards is of no interest. */
+async function untilAborted<T>(working: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([working, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    working.catch(() => {})
+    aborted.promise.catch(() => {})
+  }
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,27 @@
+/** The name that `word` was probably meant to be: the one with the fewest typing errors between, if they are few. */
+export function nearest(word: string, names: Iterable<string>): string | undefined {
+  const errorsMax = Math.min(3, Math.floor(word.length / 2))
+  const ranked = [...new Set(names)]
+    .map((name) => ({ name, errors: typingErrors(word, name) }))
+    .filter(({ errors }) => errors <= errorsMax)
+    .toSorted((a, b) => a.errors - b.errors)
+  return ranked[0]?.name
+}
+
+/** Letters to be added, left out, replaced, or exchanged with their neighbour (optimal string alignment). */
+function typingErrors(from: string, to: string): number {
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, j) => j)]
+  for (let i = 1; i <= from.length; i += 1) {
+    const row = [i]
+    for (let j = 1; j <= to.length; j += 1) {
+      const isSame = from[i - 1] === to[j - 1]
+      const above = rows[i - 1]!
+      let errors = Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + (isSame ? 0 : 1))
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1])
+        errors = Math.min(errors, rows[i - 2]![j - 2]! + 1)
+      row.push(errors)
+    }
+    rows.push(row)
+  }
+  return rows[from.length]![to.length]!
+}
