@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
+import type { Doer } from '#contract/audit.ts'
 import { mergePatch, isObject } from '#contract/merge-patch.ts'
 import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/operation.ts'
 import { invalid, Problem, summarize, type Issue } from '#contract/problems.ts'
@@ -7,6 +8,7 @@ import type { Sql } from '../platform/database.ts'
 import { authenticate } from './authenticate.ts'
 import { authorizeRole, authorizeScope } from './authorize.ts'
 import { checkSameOrigin } from './cross-site.ts'
+import { doerOf } from './doer.ts'
 import { renderProblem, toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
 import { idempotencyKey, idempotently } from './idempotency.ts'
@@ -24,6 +26,8 @@ export interface Loading {
   /** Correlates answer, log, audit and events. */
   request_id: string
   request: FastifyRequest
+  /** Who asks and from where, for the audit log. */
+  doer: Doer
   /**
    * Counts this request among the streams and waits that its credential has open, until it is answered. Throws 429 where
    * there are too many.
@@ -108,6 +112,7 @@ async function serve<O extends Operation, Loaded>(
     sql: context.sql,
     request_id: request.id,
     request,
+    doer: doerOf(request, principal),
     occupy: () => context.open_streams.take((principal as Principal).subject, reply.raw),
     header: (name, value) => void reply.header(name, value),
   }

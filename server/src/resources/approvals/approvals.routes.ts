@@ -27,7 +27,7 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
 
   handle(app, http, operations.resolveApproval, {
     load: loadApproval,
-    run: async ({ sql, loaded: { approval, project_id }, body, principal, request_id }) => {
+    run: async ({ sql, loaded: { approval, project_id }, body, principal, doer }) => {
       const { decision, arguments: edited, result, reason = null } = body
       requireFitting(approval.kind, body)
       return sql.begin(async (tx) => {
@@ -38,12 +38,10 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
           reason,
           user_id: principal.user_id,
         })
-        await recordAudit(tx, {
-          org_id: principal.org_id,
-          actor: principal.user_id,
+        await recordAudit(tx, doer, {
           action: 'approval.resolved',
           target: approval.id,
-          request_id,
+          project_id,
           detail: {
             decision,
             kind: approval.kind,

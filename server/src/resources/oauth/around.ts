@@ -61,7 +61,7 @@ async function inTransaction(
       const grant_id = ctx.oidc?.entities.Grant?.jti
       if (ctx.status === 200 && ctx.oidc?.route === 'token' && grant_id !== undefined)
         await touchGrant(tx, grant_id, passage)
-      for (const grant of ended) await recordEnd(tx, grant, ctx, passage.request_id)
+      for (const grant of ended) await recordEnd(tx, grant, ctx, passage)
     })
   } catch (error) {
     if (!(error instanceof RolledBack)) throw error
@@ -69,19 +69,19 @@ async function inTransaction(
 }
 
 /** A grant ended here either because its app asked for it, or because one of its tokens was presented twice. */
-async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, request_id: string): Promise<void> {
+async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, passage: Passage): Promise<void> {
+  const { request_id, ip, user_agent } = passage
   const reused = ctx.oidc.route === 'token'
   const reason = !reused
     ? 'revoked_by_client'
     : ctx.oidc.params?.grant_type === 'refresh_token'
       ? 'refresh_token_reused'
       : 'code_replayed'
-  await recordAudit(tx, {
-    org_id: grant.org_id,
-    actor: grant.client_id,
+  // An app presents its own secret and no credential of a user.
+  const app = { org_id: grant.org_id, actor: grant.client_id, credential: null, ip, user_agent, request_id }
+  await recordAudit(tx, app, {
     action: 'oauth_grant.revoked',
     target: grant.id,
-    request_id,
     detail: { reason, user_id: grant.user_id },
   })
   if (!reused) return

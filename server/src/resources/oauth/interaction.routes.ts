@@ -3,6 +3,7 @@ import type Provider from 'oidc-provider'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
+import { doerOf } from '../../http/doer.ts'
 import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/forms.ts'
 import { formTokens, type FormTokens } from '../../http/form-token.ts'
 import { continuePage, sendPage } from '../../http/page.ts'
@@ -174,14 +175,11 @@ async function allow(
         message: 'You are not a member of this organization.',
       })
     await rememberConsent(tx, user_id, client.client_id, { org_id, scopes })
-    const detail = { client_id: client.client_id, scopes }
-    await recordAudit(tx, {
-      org_id,
-      actor: user_id,
+    const doer = doerOf(request, { kind: 'session', credential_id: user.session_id, user_id, org_id })
+    await recordAudit(tx, doer, {
       action: 'oauth_grant.created',
       target: grant_id,
-      request_id: request.id,
-      detail,
+      after: { client_id: client.client_id, scopes },
     })
     return server.provider.interactionResult(request.raw, reply.raw, {
       login: { accountId: user_id, remember: false },

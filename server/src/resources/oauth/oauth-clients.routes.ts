@@ -21,7 +21,7 @@ import { redirectUriFault } from './redirect-uris.ts'
 /** Registration of OAuth apps by administrators of an organization (decision D77). */
 export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createOAuthClient, {
-    run: async ({ sql, principal, body, request_id }) => {
+    run: async ({ sql, principal, body, doer }) => {
       const { confidential = true, native = false } = body
       checkRedirects(body.redirect_uris, native)
       const client_secret = confidential ? newClientSecret() : null
@@ -34,7 +34,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
           secret: client_secret,
         })
         if (!client) throw new Error('a generated identifier is taken')
-        await record(tx, principal, 'oauth_client.created', client.client_id, request_id)
+        await recordAudit(tx, doer, { action: 'oauth_client.created', target: client.client_id, after: shown(client) })
         return { ...shown(client), ...(client_secret === null ? {} : { client_secret }) }
       })
     },
@@ -55,7 +55,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
 
   handle(app, http, operations.updateOAuthClient, {
     load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
-    run: async ({ sql, principal, body, loaded, request_id }) => {
+    run: async ({ sql, principal, body, loaded, doer }) => {
       if (body.redirect_uris) checkRedirects(body.redirect_uris, loaded.native)
       const client_secret = newSecretFor(loaded, body.rotate_secret)
       return sql.begin(async (tx) => {
@@ -66,8 +66,12 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
           secret: client_secret,
         })
         if (!client) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
-        await record(tx, principal, 'oauth_client.updated', client.client_id, request_id, {
-          changed: Object.keys(body),
+        await recordAudit(tx, doer, {
+          action: 'oauth_client.updated',
+          target: client.client_id,
+          before: shown(loaded),
+          after: shown(client),
+          detail: client_secret === undefined ? undefined : { is_secret_changed: true },
         })
         return { ...shown(client), ...(client_secret === undefined ? {} : { client_secret }) }
       })
@@ -76,11 +80,11 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
 
   handle(app, http, operations.deleteOAuthClient, {
     load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
-    run: async ({ sql, principal, loaded, request_id }) =>
+    run: async ({ sql, principal, loaded, doer }) =>
       sql.begin(async (tx) => {
         if (!(await deleteClient(tx, principal.org_id, loaded.client_id)))
           throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
-        await record(tx, principal, 'oauth_client.deleted', loaded.client_id, request_id)
+        await recordAudit(tx, doer, { action: 'oauth_client.deleted', target: loaded.client_id, before: shown(loaded) })
         return { message: 'OAuth client deleted', client_id: loaded.client_id }
       }),
   })
@@ -113,15 +117,4 @@ function checkRedirects(uris: readonly string[], native: boolean): void {
 /** Without the hash of the secret. */
 function shown({ secret_hash, org_id: _, ...client }: OAuthClientRow) {
   return { ...client, confidential: secret_hash !== null }
-}
-
-async function record(
-  tx: Sql,
-  { org_id, user_id }: Principal,
-  action: string,
-  target: string,
-  request_id: string,
-  detail = {},
-): Promise<void> {
-  await recordAudit(tx, { org_id, actor: user_id, action, target, request_id, detail })
 }

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { Doer } from '#contract/audit.ts'
 import { notFound } from '#contract/problems.ts'
 import * as operations from '#contract/sessions.ts'
 import type { Context } from '../../context.ts'
@@ -35,8 +36,8 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
 
   handle(app, http, operations.deleteSession, {
     load: ({ sql, principal, params }) => requireSession(sql, principal.user_id, params.session_id ?? ''),
-    run: async ({ sql, principal, loaded, request_id }) => {
-      const ended = await sql.begin((tx) => endOne(tx, principal, loaded.id, request_id))
+    run: async ({ sql, principal, loaded, doer }) => {
+      const ended = await sql.begin((tx) => endOne(tx, principal, loaded.id, doer))
       if (!ended) throw notFound('session_not_found', 'session', loaded.id)
       return { message: 'Session revoked', session_id: loaded.id }
     },
@@ -47,12 +48,19 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   })
 
   handle(app, http, operations.deleteSessions, {
-    run: async ({ sql, principal, request_id }) => {
+    run: async ({ sql, principal, doer }) => {
       const revoked_count = await sql.begin(async (tx) => {
         // Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen.
         const sessions = await endSessionsOf(tx, principal.user_id, principal.credential_id)
         const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
-        for (const grant of grants) await recordGrantEnd(tx, principal, grant, request_id)
+        for (const grant of grants) await recordGrantEnd(tx, doer, grant)
+        if (sessions + grants.length > 0) {
+          await recordAudit(tx, aboutUser(doer), {
+            action: 'user.sessions_ended',
+            target: principal.user_id,
+            detail: { sessions, grants: grants.length },
+          })
+        }
         return sessions + grants.length
       })
       return { message: 'All other sessions revoked', revoked_count }
@@ -66,26 +74,32 @@ async function requireSession(sql: Sql, user_id: string, id: string) {
   return session
 }
 
-async function endOne(tx: Sql, principal: Principal, id: string, request_id: string): Promise<boolean> {
+async function endOne(tx: Sql, principal: Principal, id: string, doer: Doer): Promise<boolean> {
   if (await endSession(tx, principal.user_id, id)) {
-    await recordAudit(tx, { org_id: null, actor: principal.user_id, action: 'session.ended', target: id, request_id })
+    await recordAudit(tx, aboutUser(doer), { action: 'session.ended', target: id })
     return true
   }
   const grant = await endGrantOf(tx, principal.user_id, id)
   if (!grant) return false
-  await recordGrantEnd(tx, principal, grant, request_id)
+  await recordGrantEnd(tx, doer, grant)
   return true
 }
 
 /** Whoever shuts an app out wants to be asked before it is let in again. */
-async function recordGrantEnd(tx: Sql, principal: Principal, grant: GrantOwner, request_id: string): Promise<void> {
+async function recordGrantEnd(tx: Sql, doer: Doer, grant: GrantOwner): Promise<void> {
   await forgetConsent(tx, grant.user_id, grant.client_id)
-  await recordAudit(tx, {
-    org_id: grant.org_id,
-    actor: principal.user_id,
-    action: 'oauth_grant.revoked',
-    target: grant.id,
-    request_id,
-    detail: { reason: 'ended_by_user', client_id: grant.client_id },
-  })
+  await recordAudit(
+    tx,
+    { ...doer, org_id: grant.org_id },
+    {
+      action: 'oauth_grant.revoked',
+      target: grant.id,
+      detail: { reason: 'ended_by_user', client_id: grant.client_id },
+    },
+  )
+}
+
+/** A sign-in is a user's, not an organization's. */
+function aboutUser(doer: Doer): Doer {
+  return { ...doer, org_id: null }
 }

@@ -182,11 +182,12 @@ test('what ends is audited with who ended it and why', async () => {
   await service.send('DELETE', `/api/v1/auth/sessions/${grant.id}`, { cookie })
   await service.send('DELETE', `/api/v1/auth/sessions/${id}`, { cookie })
   const entries = await service.sql<{ action: string; target: string; detail: object }>`
-    select action, target, detail from audit where target in (${grant.id}, ${id}) order by id`
+    select action, case action when 'user.signed_in' then credential_id else target end as target, detail from audit
+    where target in (${grant.id}, ${id}) or (action = 'user.signed_in' and credential_id = ${id}) order by id`
   assert.deepEqual(
     entries.map(({ action, target }) => [action, target]),
     [
-      ['session.created', id],
+      ['user.signed_in', id],
       ['oauth_grant.created', grant.id],
       ['oauth_grant.revoked', grant.id],
       ['session.ended', id],

@@ -4,7 +4,14 @@ import type { Sql } from '../../platform/database.ts'
 import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/password-rules.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
-import { beginSession, checkPassword, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import {
+  beginSession,
+  checkPassword,
+  signingIn,
+  type SignedIn,
+  type SignInContext,
+  type SignInFrom,
+} from './sign-in.ts'
 import { findCredentials, insertOrganization, insertUser, updatePasswordHash, type SignInRow } from './users.queries.ts'
 
 /**
@@ -30,14 +37,9 @@ export async function signUp(
       )
     }
     const organization = await insertOrganization(tx, `${user.name}'s organization`, user.id)
-    await recordAudit(tx, {
-      org_id: organization.id,
-      actor: user.id,
-      action: 'user.created',
-      target: user.id,
-      request_id: from.request_id,
-    })
-    const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from)
+    const doer = { ...signingIn(from, user.id), org_id: organization.id }
+    await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user })
+    const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from, { method: 'sign_up' })
     if (!signedIn) throw new Error('an account that was just made can sign in')
     return signedIn
   })
@@ -63,18 +65,15 @@ export async function changePassword(
   const known = await findCredentials(sql, change.user_id)
   if (!known) throw new Problem('unauthorized')
   refuseFault('new_password', passwordFault(change.new_password, known.email))
-  const user = await checkCurrent({ sql, passwords }, known, change.current_password, from)
+  const user = await checkCurrent({ sql, passwords }, known, change, from)
   const password_hash = await passwords.hash(change.new_password)
 
   return sql.begin(async (tx) => {
     if (!(await updatePasswordHash(tx, user.id, user.password_hash, password_hash))) throw notCurrent()
     const ended = await endOthers(tx, user.id, change.session_id)
-    await recordAudit(tx, {
-      org_id: null,
-      actor: user.id,
+    await recordAudit(tx, signingIn(from, user.id, change.session_id), {
       action: 'user.password_changed',
       target: user.id,
-      request_id: from.request_id,
       detail: { sessions_ended: ended },
     })
     return ended
@@ -92,11 +91,12 @@ async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<
 async function checkCurrent(
   context: SignInContext,
   known: SignInRow,
-  password: string,
-  from: Origin,
+  { current_password, session_id }: PasswordChange,
+  from: Origin & { request_id: string },
 ): Promise<SignInRow> {
   try {
-    return await checkPassword(context, { email: known.email, find: async () => known }, password, from)
+    const account = { email: known.email, find: async () => known, session_id }
+    return await checkPassword(context, account, current_password, from)
   } catch (error) {
     throw error instanceof Problem && error.kind === 'unauthorized' ? notCurrent() : error
   }

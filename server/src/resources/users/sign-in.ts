@@ -1,3 +1,4 @@
+import type { Doer } from '#contract/audit.ts'
 import { Problem } from '#contract/problems.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { addressSubject } from '../../http/rate-limit.ts'
@@ -52,7 +53,7 @@ export async function signIn(
     from,
   )
   return sql.begin(async (tx) => {
-    const signedIn = await beginSession(tx, user, from)
+    const signedIn = await beginSession(tx, user, from, { method: 'password' })
     if (!signedIn) throw wrongPassword()
     return signedIn
   })
@@ -61,28 +62,37 @@ export async function signIn(
 /**
  * Begins a session for somebody who has just proved to be `user`. Undefined when the password was changed or the
  * account disabled meanwhile: a change ends all sessions, so none may begin with the old password after it.
+ * `how` is written down beside it.
  */
-export async function beginSession(tx: Sql, user: SignInRow, from: SignInFrom): Promise<SignedIn | undefined> {
+export async function beginSession(
+  tx: Sql,
+  user: SignInRow,
+  from: SignInFrom,
+  how: { method: string; [more: string]: unknown },
+): Promise<SignedIn | undefined> {
   if (!(await holdPassword(tx, user.id, user.password_hash))) return undefined
   const row = await findUser(tx, user.id)
   if (!row) return undefined
   if (from.replaces !== undefined) await endSessionOfCookie(tx, from.replaces)
   const { session, secret } = await insertSession(tx, user.id, from)
-  await recordAudit(tx, {
-    org_id: null,
-    actor: user.id,
-    action: 'session.created',
-    target: session.id,
-    request_id: from.request_id,
-    detail: { ip: from.ip, user_agent: session.user_agent },
-  })
+  const doer = signingIn(from, user.id, session.id)
+  await recordAudit(tx, doer, { action: 'user.signed_in', target: user.id, detail: how })
   return { user: row, session, secret }
+}
+
+/** Who signs in, for the audit log: nobody before it is proved, and with no credential before there is a session. */
+export function signingIn(from: Origin & { request_id: string }, actor: string | null, session_id?: string): Doer {
+  const { ip, user_agent, request_id } = from
+  const credential = session_id === undefined ? null : { kind: 'session' as const, id: session_id }
+  return { org_id: null, actor, credential, ip, user_agent: user_agent.slice(0, 500), request_id }
 }
 
 /** Whose password is checked: the address counts the attempts, `find` is asked only when one is let through. */
 export interface Account {
   email: string
   find: () => Promise<SignInRow | undefined>
+  /** Of somebody who is signed in already, and changes the password. */
+  session_id?: string
 }
 
 /**
@@ -93,7 +103,7 @@ export async function checkPassword(
   { sql, passwords }: SignInContext,
   account: Account,
   password: string,
-  from: Origin,
+  from: Origin & { request_id: string },
 ): Promise<SignInRow> {
   const address = addressSubject(from.ip)
   const attempt = await beginAttempt(sql, account.email, address)
@@ -102,7 +112,13 @@ export async function checkPassword(
   const user = await account.find()
   try {
     const { correct, outdated } = await passwords.check(password, user?.password_hash)
-    if (!correct || !user) throw wrongPassword()
+    if (!correct || !user) {
+      // For unknown addresses too, which are not written down: what is answered takes as long for them.
+      const detail = { method: 'password', ...(account.session_id === undefined ? {} : { during: 'password_change' }) }
+      const doer = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
+      await recordAudit(sql, doer, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
+      throw wrongPassword()
+    }
     await clearAttempts(sql, account.email, address)
     return outdated ? await renewHash({ sql, passwords }, user, password) : user
   } catch (error) {

@@ -80,16 +80,10 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   handle(app, http, operations.logout, {
-    run: async ({ sql, principal, request_id }) => {
+    run: async ({ sql, principal, doer }) => {
       await sql.begin(async (tx) => {
         if (!(await endSession(tx, principal.user_id, principal.credential_id))) return
-        await recordAudit(tx, {
-          org_id: null,
-          actor: principal.user_id,
-          action: 'session.ended',
-          target: principal.credential_id,
-          request_id,
-        })
+        await recordAudit(tx, { ...doer, org_id: null }, { action: 'user.signed_out', target: principal.user_id })
       })
       return { message: 'Signed out' }
     },
