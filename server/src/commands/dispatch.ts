@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
+import { nearest } from '../platform/nearest.ts'
 import { version } from '../version.ts'
 import { type Circumstances, type Command, type CommandTable, UsageError, type Words } from './command.ts'
 import { commandHelp, listHelp, usageOf } from './help.ts'
-import { nearest } from './nearest.ts'
 
 /** Where a command line is run, whichever command it names. */
 export interface Surroundings extends Omit<Circumstances, 'signal'> {
