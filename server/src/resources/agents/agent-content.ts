@@ -99,6 +99,12 @@ export function agentView(row: AgentRow, environment?: Record<string, string>) {
   }
 }
 
+/** An agent as the audit log compares it: what people decide about it. */
+export function auditedAgent(secrets: Secrets, row: AgentRow) {
+  const { status: _, last_activity: __, ...content } = agentView(row, readableEnvironment(secrets, row) ?? {})
+  return content
+}
+
 /** A configuration with its environment variables, as the two are given and answered. */
 export function withEnvironment(config: Record<string, unknown>, environment: Record<string, string>) {
   return Object.keys(environment).length > 0 ? { ...config, environment_variables: environment } : config

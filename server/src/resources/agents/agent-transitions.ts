@@ -18,7 +18,7 @@ export interface Actor {
 /**
  * Does an action to an agent in the caller's transaction: settles it first, moves it if its state allows, and makes
  * what follows true in the same transaction: log, events, and what becomes of its tasks (decisions D33, D45). An agent
- * that is already there is returned as it is. `trigger` is what the caller asked for, as events and log tell it.
+ * that is already there is returned as it is. `by` is what the caller asked for where that was not the action itself.
  */
 export async function transition(
   context: Context,
@@ -26,12 +26,12 @@ export async function transition(
   row: AgentRow,
   action: AgentAction,
   actor: Actor,
-  trigger: AgentAction | 'launch' = action,
+  by?: 'launch',
 ): Promise<AgentRow> {
   const settled = await settle(context, tx, row, actor)
   const { to } = agentActions[action]
-  const starts = to === 'running'
-  const moved = await moveAgent(tx, row.id, action, starts ? actor.subject : null)
+  const launches = action === 'start' || action === 'restart' ? (by ?? action) : undefined
+  const moved = await moveAgent(tx, row.id, action, launches ? actor.subject : null)
   if (!moved) {
     if (settled.status === to) return settled
     throw new Problem(
@@ -46,7 +46,7 @@ export async function transition(
       { message: `An agent that is ${settled.status} cannot ${action}.` },
     )
   }
-  await logMove(tx, moved, settled.status, actor, trigger)
+  await logMove(tx, moved, settled.status, actor, by ?? action)
 
   const restarts = action === 'restart' && settled.status === 'running'
   if (action === 'stop' || restarts) {
@@ -56,16 +56,16 @@ export async function transition(
       user_id: actor.user_id,
     })
   }
-  if (starts)
+  if (launches)
     await emit(tx, 'agent.launched', scope(moved, actor), {
       agent: eventAgent(moved),
-      trigger,
+      trigger: launches,
       user_id: actor.user_id,
     })
 
   if (action === 'pause') await context.engine.parkTasks(tx, row.id, 'agent_paused')
   if (action === 'stop' || action === 'restart') await context.engine.parkTasks(tx, row.id, 'agent_stopped')
-  if (starts) await context.engine.dispatchParked(tx, row.id)
+  if (launches) await context.engine.dispatchParked(tx, row.id)
   return moved
 }
 

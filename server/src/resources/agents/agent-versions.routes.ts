@@ -3,12 +3,13 @@ import { settlesTo } from '#contract/agent-lifecycle.ts'
 import * as operations from '#contract/agent-versions.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import type { Sql } from '../../platform/database.ts'
-import { agentView, readableEnvironment, withEnvironment } from './agent-content.ts'
+import { agentView, auditedAgent, readableEnvironment, withEnvironment } from './agent-content.ts'
 import { logMove } from './agent-transitions.ts'
 import { listVersions, requireVersion, type AgentVersionRow } from './agent-versions.queries.ts'
 import { lockAgent, updateAgent, type AgentContent, type AgentRow } from './agents.queries.ts'
@@ -44,13 +45,21 @@ export function agentVersionRoutes(app: FastifyInstance, http: HttpContext, cont
   handle(app, http, operations.rollbackAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, body, principal, request } = handling
+      const { sql, loaded, body, principal, request, doer } = handling
       const row = await sql.begin(async (tx) => {
         const before = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], before.revision)
         const content = await requireVersion(tx, before.id, body.version)
         const updated = await restore(tx, before, { ...content, metadata: before.metadata }, principal.user_id)
         await logMove(tx, updated, before.status, actorOf(handling), 'rollback')
+        await recordAudit(tx, doer, {
+          action: 'agent.rolled_back',
+          target: updated.id,
+          project_id: updated.project_id,
+          before: auditedAgent(secrets, before),
+          after: auditedAgent(secrets, updated),
+          detail: { version: body.version },
+        })
         tx.afterCommit(() => settler.settle(updated))
         return updated
       })

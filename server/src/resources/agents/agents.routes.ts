@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/agents.ts'
-import { agentActions, settlesTo, type AgentAction } from '#contract/agent-lifecycle.ts'
+import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
+import type { AuditAction, Doer } from '#contract/audit.ts'
 import { eventAgent } from '#contract/events.ts'
 import { invalid, notFound, Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
@@ -13,7 +15,7 @@ import { requireTokens } from '../../http/token-limit.ts'
 import type { Sql } from '../../platform/database.ts'
 import { findAgentStats } from '../tasks/stats.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { agentView, applyBody, emptyContent, readableEnvironment } from './agent-content.ts'
+import { agentView, applyBody, auditedAgent, emptyContent, readableEnvironment } from './agent-content.ts'
 import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import {
   deleteAgent,
@@ -24,6 +26,7 @@ import {
   newAgentId,
   requireAgent,
   updateAgent,
+  type AgentKey,
   type AgentRow,
 } from './agents.queries.ts'
 import type { Settler } from './settler.ts'
@@ -32,6 +35,7 @@ import type { Settler } from './settler.ts'
 export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
   const { secrets, config } = context
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
+  const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
   handle(app, http, operations.listAgents, {
     load: loadProject,
@@ -48,12 +52,13 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.createAgent, {
     load: loadProject,
     run: async (handling) => {
-      const { sql, loaded, body, principal } = handling
+      const { sql, loaded, body, principal, doer } = handling
       const id = newAgentId()
       const content = applyBody(body, emptyContent(id, config.default_model), config.default_model, secrets)
       const row = await sql.begin(async (tx) => {
         const created = await insertAgent(tx, id, loaded.id, content, principal, 'create')
         await logMove(tx, created, null, actorOf(handling), 'create')
+        await recordAudit(tx, doer, { action: 'agent.created', ...auditKey(created), after: audited(created) })
         tx.afterCommit(() => settler.settle(created))
         return created
       })
@@ -73,7 +78,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.updateAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, body, principal, request } = handling
+      const { sql, loaded, body, principal, request, doer } = handling
       if (
         body.name === undefined &&
         body.description === undefined &&
@@ -94,6 +99,8 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
           principal.user_id,
         )
         await logMove(tx, updated, before.status, actorOf(handling), 'update')
+        const changed = { before: audited(before), after: audited(updated) }
+        await recordAudit(tx, doer, { action: 'agent.updated', ...auditKey(updated), ...changed })
         tx.afterCommit(() => settler.settle(updated))
         return updated
       })
@@ -105,12 +112,13 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.deleteAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, principal, request } = handling
+      const { sql, loaded, principal, request, doer } = handling
       await sql.begin(async (tx) => {
         const row = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], row.revision)
         const state = row.settles_to ?? row.status
-        if (state === 'running' || state === 'paused') {
+        // One that was never told to have been launched is not told to have stopped either.
+        if (row.launch_trigger === null && (state === 'running' || state === 'paused')) {
           await emit(tx, 'agent.stopped', scope(row, principal), {
             agent: eventAgent({ ...row, status: 'stopped' }),
             reason: 'deleted',
@@ -119,6 +127,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
         }
         await context.engine.cancelTasks(tx, row.id)
         await deleteAgent(tx, row.id)
+        await recordAudit(tx, doer, { action: 'agent.deleted', ...auditKey(row), before: audited(row) })
       })
       return { message: 'Agent deleted', agent_id: loaded.id }
     },
@@ -134,12 +143,14 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     handle(app, http, actions[action], {
       load: loadAgent,
       run: async (handling) => {
-        const { sql, loaded, principal, request } = handling
+        const { sql, loaded, principal, request, doer } = handling
         if (action === 'start' || action === 'restart') await requireTokens(sql, http.authentication, principal)
         const row = await sql.begin(async (tx) => {
           const before = await lockAgent(tx, loaded)
           requireMatch(request.headers['if-match'], before.revision)
-          return transition(context, tx, before, action, actorOf(handling))
+          const moved = await transition(context, tx, before, action, actorOf(handling))
+          await recordMove(tx, doer, actionDone[action], before, moved, action)
+          return moved
         })
         handling.header('etag', etag(row.revision))
         return { message: agentActions[action].done, agent_id: row.id, status: row.status }
@@ -172,15 +183,23 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   async function launch(tx: Sql, handling: Loading, project_id: number, name: string): Promise<boolean> {
     const known = await lockAgentByName(tx, project_id, name)
     if (known) {
-      if (known.status === 'paused' || known.status === 'stopped')
-        await transition(context, tx, known, 'start', actorOf(handling), 'launch')
-      if (known.status === 'error') await transition(context, tx, known, 'restart', actorOf(handling), 'launch')
+      const action = launchActions[known.status]
+      if (action) {
+        const moved = await transition(context, tx, known, action, actorOf(handling), 'launch')
+        await recordMove(tx, handling.doer, 'agent.launched', known, moved, action)
+      }
       return false
     }
     const id = newAgentId()
     const content = applyBody({ name }, emptyContent(id, config.default_model), config.default_model, secrets)
     const row = await insertAgent(tx, id, project_id, content, handling.principal, 'launch')
     await logMove(tx, row, null, actorOf(handling), 'launch')
+    await recordAudit(tx, handling.doer, {
+      action: 'agent.launched',
+      ...auditKey(row),
+      after: audited(row),
+      detail: { trigger: 'create' },
+    })
     tx.afterCommit(() => settler.settle(row))
     return true
   }
@@ -194,6 +213,34 @@ function loadProject({ sql, params, principal }: Loading) {
 export async function loadAgent({ sql, params, principal }: Loading): Promise<AgentRow> {
   const project = await requireProject(sql, params.project_id!, principal)
   return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
+}
+
+/** What launching does to an agent that is there; in every other state it is on its way already. */
+const launchActions: Partial<Record<AgentState, AgentAction>> = { paused: 'start', stopped: 'start', error: 'restart' }
+
+const actionDone = {
+  start: 'agent.started',
+  pause: 'agent.paused',
+  stop: 'agent.stopped',
+  restart: 'agent.restarted',
+} as const satisfies Record<AgentAction, AuditAction>
+
+/** Writes down what an action did; an agent that was there already was not moved, and has its old revision. */
+async function recordMove(
+  tx: Sql,
+  doer: Doer,
+  action: AuditAction,
+  before: AgentRow,
+  after: AgentRow,
+  trigger: AgentAction,
+): Promise<void> {
+  if (after.revision === before.revision) return
+  const states = { before: { status: before.status }, after: { status: after.status } }
+  await recordAudit(tx, doer, { action, ...auditKey(after), ...states, detail: { trigger } })
+}
+
+function auditKey({ id, project_id }: AgentKey) {
+  return { target: id, project_id }
 }
 
 /** Who asks, for what a transition leaves behind. */

@@ -1,4 +1,4 @@
-import { eventAgent, type ErrorOccurred } from '#contract/events.ts'
+import { eventAgent } from '#contract/events.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
@@ -79,6 +79,6 @@ async function fail(context: Context, row: AgentRow, org_id: string, tx: Context
     error: { ...error, severity: 'high', affected_resources: [row.id] },
     user_id: row.created_by,
     request_id: null,
-  } satisfies ErrorOccurred)
+  })
   context.log.error({ agent_id: row.id }, message)
 }

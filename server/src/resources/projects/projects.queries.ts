@@ -28,6 +28,13 @@ export async function requireProject(sql: Sql, project_id: string, principal: Pr
   return row
 }
 
+/** Locks a project for the rest of the transaction, so that what is read stays true; undefined where it is gone. */
+export async function lockProject(tx: Sql, id: number): Promise<ProjectRow | undefined> {
+  const [row] = await tx<ProjectRow>`
+    select id, name, created_at, updated_at from project where id = ${id} for update`
+  return row
+}
+
 /** Creates a project; of simultaneous creations of one name exactly one wins (decision D31). */
 export async function insertProject(sql: Sql, org_id: string, name: string): Promise<ProjectRow> {
   return taken(name, async () => {

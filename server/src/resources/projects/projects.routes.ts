@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { notFound, Problem } from '#contract/problems.ts'
+import { projectId } from '#contract/project-id.ts'
 import {
   createProject,
   deleteProject,
@@ -9,16 +10,24 @@ import {
 } from '#contract/projects.ts'
 import { isAdministrator } from '#contract/scopes.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
-import { deleteEmptyProject, insertProject, listProjects, renameProject, requireProject } from './projects.queries.ts'
+import {
+  deleteEmptyProject,
+  insertProject,
+  listProjects,
+  lockProject,
+  renameProject,
+  requireProject,
+} from './projects.queries.ts'
 
 /** Projects (spec 4.5, decisions D30–D32 and D100). */
 export function projectRoutes(app: FastifyInstance, http: HttpContext, _context: Context): void {
   handle(app, http, createProject, {
-    run: ({ sql, principal, body }) =>
+    run: ({ sql, principal, body, doer }) =>
       sql.begin(async (tx) => {
         const project = await insertProject(tx, principal.org_id, body.name)
         await emit(
@@ -27,6 +36,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
           { org_id: principal.org_id, project_id: project.id },
           { project, user_id: principal.user_id },
         )
+        await recordAudit(tx, doer, { action: 'project.created', target: projectId(project.id), after: project })
         return project
       }),
   })
@@ -57,17 +67,24 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, updateProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, principal, body, loaded }) =>
+    run: ({ sql, principal, body, loaded, doer }) =>
       sql.begin(async (tx) => {
-        const project = await renameProject(tx, loaded.id, body.name)
+        const before = await lockProject(tx, loaded.id)
+        const project = before && (await renameProject(tx, loaded.id, body.name))
         if (!project) throw notFound('project_not_found', 'project', String(loaded.id))
-        if (project.name === loaded.name) return project
+        if (project.name === before.name) return project
         await emit(
           tx,
           'project.updated',
           { org_id: principal.org_id, project_id: project.id },
           { project, changed: ['name'], user_id: principal.user_id },
         )
+        await recordAudit(tx, doer, {
+          action: 'project.updated',
+          target: projectId(project.id),
+          before,
+          after: project,
+        })
         return project
       }),
   })
@@ -82,7 +99,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
       }
       return project
     },
-    run: ({ sql, principal, loaded: { id, name } }) =>
+    run: ({ sql, principal, loaded, loaded: { id, name }, doer }) =>
       sql.begin(async (tx) => {
         const result = await deleteEmptyProject(tx, id)
         if (result === 'gone') throw notFound('project_not_found', 'project', String(id))
@@ -94,6 +111,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
           { org_id: principal.org_id, project_id: id },
           { project: { id, name }, user_id: principal.user_id },
         )
+        await recordAudit(tx, doer, { action: 'project.deleted', target: projectId(id), before: loaded })
         return { message: 'Project deleted', project_id: id }
       }),
   })
