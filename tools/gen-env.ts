@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { ssoSettings } from '../server/src/config-sso.ts'
 import { providerSettings, sections, type Setting } from '../server/src/config-settings.ts'
 
 const file = new URL('../.env.example', import.meta.url)
@@ -6,7 +7,11 @@ const width = 118
 
 /** `.env.example`: every setting with what it means, commented out, at its default or with an example. */
 export function envExample(): string {
-  const all = { ...sections, 'Further model servers (any <NAME>)': providerSettings }
+  const all = {
+    ...sections,
+    'Further model servers (any <NAME>)': providerSettings,
+    'Sign-in with identity providers (any <NAME>)': ssoSettings,
+  }
   const parts = Object.entries(all).map(([title, settings]) =>
     [`# --- ${title} ---`, ...Object.values(settings).map(entry)].join('\n\n'),
   )

@@ -15,12 +15,15 @@ import {
   taskStates,
   waitReasons,
 } from '#contract/task-lifecycle.ts'
+import { ssoSettings } from '../server/src/config-sso.ts'
 import { providerSettings, sections } from '../server/src/config-settings.ts'
 import { referencePages } from './gen-reference.ts'
 
 describe('the reference', () => {
   it('has a row for every setting, and the file variable of every secret', () => {
-    const settings = [...Object.values(sections), providerSettings].flatMap((section) => Object.values(section))
+    const settings = [...Object.values(sections), providerSettings, ssoSettings].flatMap((section) =>
+      Object.values(section),
+    )
     assertRows(
       'configuration.md',
       settings.map(({ name }) => name),

@@ -123,6 +123,35 @@ export const redirectUri: Kind<string> = {
   },
 }
 
+/** An identity provider: https, or http on a loopback address. It is compared as it is, so nothing is taken off it. */
+export const issuerUrl: Kind<string> = {
+  allowed:
+    "an https URL (http for loopback addresses only) without user name, query, fragment and '/.well-known/…', such as https://id.example.com",
+  parse: (text) => {
+    const url = httpUrl(text)
+    if (!url || url.search !== '' || url.hash !== '' || /[?#]/.test(text) || text.includes('/.well-known/'))
+      return undefined
+    return url.protocol === 'https:' || isLoopback(url.hostname) ? text : undefined
+  },
+}
+
+/** Scopes of OpenID Connect, `openid` among them. */
+export const scopeList: Kind<string> = {
+  allowed: 'words with spaces between, "openid" among them',
+  parse: (text) => {
+    const words = text.split(' ').filter((word) => word !== '')
+    return words.includes('openid') && words.every((word) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))
+      ? words.join(' ')
+      : undefined
+  },
+}
+
+/** What stands after the `@` of an e-mail address. */
+export const domainName: Kind<string> = {
+  allowed: 'a domain such as example.com',
+  parse: (text) => (isHostName(text) && text.includes('.') && !text.endsWith('.') ? text : undefined),
+}
+
 /** A PostgreSQL URL. */
 export const databaseUrl: Kind<string> = {
   allowed: 'a URL such as postgres://user:password@host:5432/cadre',

@@ -37,19 +37,23 @@ interface About {
   example?: string
 }
 
-function setting<T>(name: string, kind: Kind<T>, fallback: string, about: About): Setting<T> {
+/** A setting that always has a value. */
+export function setting<T>(name: string, kind: Kind<T>, fallback: string, about: About): Setting<T> {
   return { name, secret: false, kind, default: fallback, ...about }
 }
 
-function optional<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+/** A setting that may be unset. */
+export function optional<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
   return { name, secret: false, kind, ...about }
 }
 
-function secret<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+/** A setting whose value is never shown, and may come from a file. */
+export function secret<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
   return { name, secret: true, kind, ...about }
 }
 
-const visible = (min: number, max: number): Kind<string> =>
+/** Text without spaces. */
+export const visible = (min: number, max: number): Kind<string> =>
   pattern(new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`), `${min} to ${max} visible ASCII characters`)
 
 /**
@@ -148,7 +152,8 @@ export const sections = {
       description: "Language-model tokens an hour that agents may use on a credential's behalf.",
     }),
     egress_allow: setting('CADRE_EGRESS_ALLOW', listOf(egressRule), '', {
-      description: 'What webhooks and tools may reach besides public addresses. Unset: nothing.',
+      description:
+        'What webhooks, tools and sign-in by identity providers may reach besides public addresses. Unset: nothing.',
       example: 'private,*.internal.example.com',
     }),
   },

@@ -1,3 +1,4 @@
+import { ssoSettings } from '../../server/src/config-sso.ts'
 import { providerSettings, sections, takenProviders, type Setting } from '../../server/src/config-settings.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 
@@ -5,7 +6,7 @@ import { code, codes, section, table, text, type Page } from './markdown.ts'
 export const configurationPage: Page = {
   title: 'Configuration',
   intro: 'Every setting is a variable of the environment, or a line of the file `.env` that `npm start` reads.',
-  sources: ['server/src/config-settings.ts'],
+  sources: ['server/src/config-settings.ts', 'server/src/config-sso.ts'],
   body: () =>
     [
       [
@@ -23,6 +24,15 @@ export const configurationPage: Page = {
           `${codes(takenProviders)} are taken.`,
         ].join('\n'),
         settingTable(Object.values(providerSettings)),
+      ),
+      section(
+        'Sign-in with identity providers',
+        [
+          'As many as wanted, each under a name of its own: see the [guide](../guides/sso.md). `CADRE_SSO_OKTA_ISSUER` and its',
+          'fellows make the provider `okta`. `<NAME>` is capital letters, digits and `_`, and `_` is `-` in the name of the',
+          'provider. Issuer, client and secret are needed.',
+        ].join('\n'),
+        settingTable(Object.values(ssoSettings)),
       ),
     ].join('\n\n'),
 }
