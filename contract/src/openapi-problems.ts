@@ -119,6 +119,7 @@ const idPrefixes: Record<string, string> = {
   api_key: 'key',
   organization: 'org',
   session: 'sess',
+  delivery: 'dlv',
   webhook: 'wh',
   oauth_client: 'client',
 }

@@ -2,6 +2,7 @@ import { agentVersionOperations } from './agent-versions.ts'
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
 import { approvalOperations } from './approvals.ts'
+import { deliveryOperations } from './deliveries.ts'
 import { budgetOperations } from './budgets.ts'
 import { logOperations } from './logs.ts'
 import { metricOperations } from './metrics.ts'
@@ -41,6 +42,7 @@ export const operations: readonly Operation[] = [
   ...apiKeyOperations,
   ...userOperations,
   ...sessionOperations,
+  ...deliveryOperations,
   ...oauthOperations,
   ...webhookOperations,
   ...utilityOperations,

@@ -53,6 +53,7 @@ export const problems = {
   session_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such session.'),
   organization_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such organization.'),
   oauth_client_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such OAuth client.'),
+  delivery_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such delivery.'),
   webhook_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such webhook.'),
   agent_not_found: define(404, 'agent_not_found', 'RESOURCE_NOT_FOUND', 'There is no such agent.'),
   task_not_found: define(404, 'task_not_found', 'RESOURCE_NOT_FOUND', 'There is no such task.'),

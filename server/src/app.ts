@@ -34,6 +34,7 @@ import { taskRoutes } from './resources/tasks/tasks.routes.ts'
 import { threadRoutes } from './resources/threads/threads.routes.ts'
 import { toolRoutes } from './resources/tools/tools.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
+import { deliveryRoutes } from './resources/webhooks/deliveries.routes.ts'
 import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
 /** Bounds of connections: a slow or idle client is closed, never waited for. */
@@ -107,6 +108,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     sessionRoutes(api, http, context)
     oauthRoutes(api, http, context)
     webhookRoutes(api, http, context)
+    deliveryRoutes(api, http)
   })
   return app
 }

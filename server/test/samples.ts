@@ -25,6 +25,8 @@ export const missing: Record<string, string> = {
   tool_id: 'tool_00000000000000000000000000',
   credential_id: 'cred_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
+  webhook_id: 'wh_00000000000000000000000000',
+  delivery_id: 'dlv_00000000000000000000000000',
   client_id: 'nobody',
 }
 
@@ -41,7 +43,7 @@ export class Samples {
   /** A task that has ended: its stream does too. */
   readonly task_id: string
   #count = 0
-  readonly #made: { tool?: string; credential?: string } = {}
+  readonly #made: { tool?: string; credential?: string; webhook?: string } = {}
   readonly #prefix: string
   readonly #password_hash: string
 
@@ -100,6 +102,8 @@ export class Samples {
     if ('tool_id' in (operation.params ?? {})) params.tool_id = await this.#tool(id === 'deleteTool')
     if ('credential_id' in (operation.params ?? {}))
       params.credential_id = await this.#credential(id === 'deleteCredential')
+    if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
+    if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
     if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
     if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
     if (operation.bucket === 'agents.action' || id === 'createTask' || id === 'retryTask' || id === 'triggerSchedule') {
@@ -153,6 +157,7 @@ export class Samples {
       createTool: { name },
       createCredential: { name: name.replaceAll('-', '_') },
       launchAgent: { name: 'sample', project_id: this.project_id },
+      recoverDeliveries: { since: new Date().toISOString() },
       createBudget: { scope: 'agent', subject: this.agent_id },
       // What everybody may give who may give anything.
       createApiKey: { scopes: ['api_keys:write'] },
@@ -234,6 +239,30 @@ export class Samples {
     const reply = await this.test.send('POST', path, { key: this.key, body })
     if (!own) this.#made.credential = reply.body.id
     return reply.body.id
+  }
+
+  async #webhook(own: boolean): Promise<string> {
+    if (!own && this.#made.webhook !== undefined) {
+      await this.test.sql`update webhook set status = 'active' where id = ${this.#made.webhook}`
+      return this.#made.webhook
+    }
+    const body = { url: 'https://hooks.example.com/', events: ['project.deleted'], secret: 'sample' }
+    const reply = await this.test.send('POST', '/api/v1/webhooks', { key: this.key, body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    if (!own) this.#made.webhook = reply.body.id
+    return reply.body.id
+  }
+
+  /** A delivery that was given up, with its event. */
+  async #makeDelivery(webhook_id: string): Promise<string> {
+    const [id, event_id] = [newId('dlv'), newId('evt')]
+    const { org_id } = this.owner
+    await this.test.sql`
+      insert into event (id, org_id, type, data, matched_at) values (${event_id}, ${org_id}, 'webhook.test', '{}', now())`
+    await this.test.sql`
+      insert into delivery (id, webhook_id, org_id, event_id, event, status, failure, finished_at)
+      values (${id}, ${webhook_id}, ${org_id}, ${event_id}, 'webhook.test', 'failed', 'attempts_exhausted', now())`
+    return id
   }
 
   async #makeThread(): Promise<string> {

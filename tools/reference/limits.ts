@@ -17,6 +17,7 @@ type Unit =
   | 'members'
   | 'items'
   | 'levels'
+  | 'days'
   | 'seconds'
   | 'points'
   | 'US dollars'
@@ -60,6 +61,9 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   hello_name: ['`name` of a greeting', 'characters'],
   webhook_url: ['`url` of a webhook', 'characters'],
   webhook_events: ['`events` of a webhook', 'items'],
+  webhooks_per_organization: ['Webhooks of an organization', ''],
+  recover_days: ['`since` of a recovery of deliveries, before now', 'days'],
+  recovered_deliveries: ['Deliveries that one request recovers', ''],
   webhook_secret: ['`secret` of a webhook', 'characters'],
   webhook_filters_bytes: ['`filters` of a webhook', 'bytes as JSON'],
   page_limit: ['`limit` of a list', 'items'],

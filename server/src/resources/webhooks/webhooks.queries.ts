@@ -1,6 +1,10 @@
-import { jsonb, type Sql } from '../../platform/database.ts'
+import { secretOverlap_hours } from '#contract/webhooks.ts'
+import { notFound } from '#contract/problems.ts'
+import type { Principal } from '../../http/principal.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
 
-/** A webhook as it is answered: everything but its secret (decision D92). */
+/** A webhook as it is answered: everything but its secrets. */
 export interface WebhookRow {
   id: string
   url: string
@@ -8,7 +12,19 @@ export interface WebhookRow {
   filters: Record<string, unknown>
   status: 'active' | 'disabled'
   created_at: string
+  /** Advances with every change, so that it tells revisions apart. */
   updated_at: string
+  disabled_reason: 'requested' | 'gone' | 'failing' | null
+  disabled_at: string | null
+  /** The first failure since it last took an event. */
+  failing_since: string | null
+  /** Null also where it has passed. */
+  previous_secret_expires_at: string | null
+}
+
+/** A webhook that is locked to be changed, with its encrypted secret. */
+export interface LockedWebhook extends WebhookRow {
+  secret: Buffer
 }
 
 /** A webhook to be kept; the secret is encrypted with its id as associated data. */
@@ -22,11 +38,150 @@ export interface NewWebhook {
   created_by: string
 }
 
-export async function insertWebhook(sql: Sql, webhook: NewWebhook): Promise<WebhookRow> {
+const columns = ({ fragment }: Sql): Fragment => fragment`
+  id, url, events, filters, status, created_at, updated_at, disabled_reason, disabled_at, failing_since,
+  case when previous_secret_until > now() then previous_secret_until end as previous_secret_expires_at`
+
+/**
+ * Keeps a webhook; undefined where the organization has as many as it may. The organization is locked first, so that of
+ * registrations at once none is too many.
+ */
+export async function insertWebhook(
+  tx: Sql,
+  webhook: NewWebhook,
+  webhooksMax: number,
+): Promise<WebhookRow | undefined> {
   const { id, org_id, url, events, filters, secret, created_by } = webhook
-  const [row] = await sql<WebhookRow>`
+  await tx`select 1 from organization where id = ${org_id} for no key update`
+  const [row] = await tx.run<WebhookRow>(tx.fragment`
     insert into webhook (id, org_id, url, events, filters, secret, created_by)
-    values (${id}, ${org_id}, ${url}, ${events}, ${jsonb(filters)}, ${secret}, ${created_by})
-    returning id, url, events, filters, status, created_at, updated_at`
+    select ${id}, ${org_id}, ${url}, ${events}, ${jsonb(filters)}, ${secret}, ${created_by}
+    where (select count(*) from webhook where org_id = ${org_id}) < ${webhooksMax}
+    returning ${columns(tx)}`)
+  return row
+}
+
+/** The webhook that a path names; another organization's does not exist (decision D74). */
+export async function requireWebhook(sql: Sql, id: string, { org_id }: Principal): Promise<WebhookRow> {
+  const [row] = isId('wh', id)
+    ? await sql.run<WebhookRow>(
+        sql.fragment`select ${columns(sql)} from webhook where id = ${id} and org_id = ${org_id}`,
+      )
+    : []
+  if (!row) throw webhookNotFound(id)
+  return row
+}
+
+/** Locks a webhook until the transaction ends; 404 where it is gone. */
+export async function lockWebhook(tx: Sql, id: string): Promise<LockedWebhook> {
+  const [row] = await tx.run<LockedWebhook>(
+    tx.fragment`select ${columns(tx)}, secret from webhook where id = ${id} for no key update`,
+  )
+  if (!row) throw webhookNotFound(id)
+  return row
+}
+
+/** The state of a webhook, which nobody changes until the transaction ends; 404 where it is gone. */
+export async function shareWebhook(tx: Sql, id: string): Promise<WebhookRow['status']> {
+  const [row] = await tx<Pick<WebhookRow, 'status'>>`select status from webhook where id = ${id} for share`
+  if (!row) throw webhookNotFound(id)
+  return row.status
+}
+
+/** What of a webhook is to be another; what is undefined stays. */
+export interface WebhookChanges {
+  url?: string | undefined
+  events?: string[] | undefined
+  filters?: Record<string, unknown> | undefined
+  /** Encrypted. The one before it signs too for a while. */
+  secret?: Buffer | undefined
+  status?: WebhookRow['status'] | undefined
+}
+
+/**
+ * Changes a webhook that was locked in this transaction. What was counted against it (failures, a halved concurrency) is
+ * forgotten with another address, and when a disabled one becomes active. One that is disabled already keeps its reason.
+ */
+export async function changeWebhook(tx: Sql, before: LockedWebhook, changes: WebhookChanges): Promise<WebhookRow> {
+  const { url = before.url, events = before.events, filters = before.filters, status = before.status, secret } = changes
+  const beginsAnew = url !== before.url || (status === 'active' && before.status === 'disabled')
+  const [row] = await tx.run<WebhookRow>(tx.fragment`
+    update webhook set
+      url = ${url}, events = ${events}, filters = ${jsonb(filters)}, status = ${status},
+      disabled_reason = case when ${status}::text = 'disabled' then coalesce(disabled_reason, 'requested') end,
+      disabled_at = case when ${status}::text = 'disabled' then coalesce(disabled_at, now()) end,
+      failing_since = case when not ${beginsAnew}::boolean then failing_since end,
+      slowed_until = case when not ${beginsAnew}::boolean then slowed_until end,
+      previous_secret = case when ${secret !== undefined}::boolean then secret else previous_secret end,
+      previous_secret_until = case when ${secret !== undefined}::boolean then now() + make_interval(hours => ${secretOverlap_hours})
+        else previous_secret_until end,
+      secret = coalesce(${secret ?? null}::bytea, secret),
+      updated_at = greatest(now(), updated_at + interval '1 millisecond')
+    where id = ${before.id}
+    returning ${columns(tx)}`)
   return row!
+}
+
+/** Removes a webhook, and with it its lane: nothing more is sent. Its deliveries go with their retention. */
+export async function deleteWebhook(tx: Sql, id: string): Promise<void> {
+  await tx`delete from webhook where id = ${id}`
+}
+
+/** What `GET /api/v1/webhooks` selects by; every member is validated. */
+export interface WebhookFilter {
+  org_id: string
+  search?: string | undefined
+  status?: WebhookRow['status'] | undefined
+  created_after?: string | undefined
+  created_before?: string | undefined
+  updated_after?: string | undefined
+  updated_before?: string | undefined
+  sort: 'url' | 'created_at' | 'updated_at'
+  order: 'asc' | 'desc'
+  limit: number
+  offset: number
+}
+
+/** A page of an organization's webhooks and how many there are; ties are broken by id. */
+export async function listWebhooks(
+  sql: Sql,
+  filter: WebhookFilter,
+): Promise<{ webhooks: WebhookRow[]; total: number }> {
+  const where = sql.fragment`
+    org_id = ${filter.org_id}
+    and (${filter.search ?? null}::text is null or strpos(lower(url), lower(${filter.search ?? null})) > 0)
+    and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})
+    and created_at >= coalesce(${filter.created_after ?? null}::timestamptz, '-infinity')
+    and created_at < coalesce(${filter.created_before ?? null}::timestamptz, 'infinity')
+    and updated_at >= coalesce(${filter.updated_after ?? null}::timestamptz, '-infinity')
+    and updated_at < coalesce(${filter.updated_before ?? null}::timestamptz, 'infinity')`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from webhook where ${where}`)
+  const webhooks = await sql.run<WebhookRow>(sql.fragment`
+    select ${columns(sql)} from webhook where ${where}
+    order by ${orderings(sql)[`${filter.sort} ${filter.order}`]} limit ${filter.limit} offset ${filter.offset}`)
+  return { webhooks, total: count?.total ?? 0 }
+}
+
+function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${WebhookFilter['order']}`, Fragment> {
+  return {
+    'url asc': fragment`url collate "C", id`,
+    'url desc': fragment`url collate "C" desc, id desc`,
+    'created_at asc': fragment`created_at, id`,
+    'created_at desc': fragment`created_at desc, id desc`,
+    'updated_at asc': fragment`updated_at, id`,
+    'updated_at desc': fragment`updated_at desc, id desc`,
+  }
+}
+
+/** Forgets secrets that sign no more. */
+export async function sweepPreviousSecrets(sql: Sql): Promise<number> {
+  const gone = await sql`
+    update webhook set previous_secret = null, previous_secret_until = null
+    where id in (select id from webhook where previous_secret_until < now() limit 1000) and previous_secret_until < now()
+    returning id`
+  return gone.length
+}
+
+function webhookNotFound(id: string) {
+  return notFound('webhook_not_found', 'webhook', id.slice(0, 100))
 }

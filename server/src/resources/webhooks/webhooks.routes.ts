@@ -1,33 +1,195 @@
+import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
-import { createWebhook } from '#contract/webhooks.ts'
+import * as operations from '#contract/webhooks.ts'
 import type { Context } from '../../context.ts'
-import { handle } from '../../http/handle.ts'
+import { giveUpPending } from '../../events/webhook-lanes.ts'
+import { etag, requireMatch } from '../../http/etag.ts'
+import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { EgressRefused } from '../../platform/safe-fetch.ts'
+import { moment, pagePagination } from '../../http/pagination.ts'
 import { newId } from '../../platform/ids.ts'
-import { insertWebhook } from './webhooks.queries.ts'
+import { type Egress, EgressRefused } from '../../platform/safe-fetch.ts'
+import {
+  changeWebhook,
+  deleteWebhook,
+  insertWebhook,
+  listWebhooks,
+  lockWebhook,
+  requireWebhook,
+  type LockedWebhook,
+  type WebhookRow,
+} from './webhooks.queries.ts'
 
-/** Registration of webhooks (spec 4.5, decision D92). */
+/** Label of the key that encrypts secrets of webhooks; the webhook's id is the associated data. */
+const label = 'webhook-secret'
+/** Bytes of a secret that is made here. */
+const secretLength_bytes = 32
+
+/** Registration and management of webhooks (spec 4.5, decisions D92 and D100). Secrets are answered where they are made, only. */
 export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress, secrets }: Context): void {
-  handle(app, http, createWebhook, {
-    run: async ({ sql, principal, body }) => {
-      try {
-        egress.check(body.url, 'webhook')
-      } catch (error) {
-        if (!(error instanceof EgressRefused)) throw error
-        throw invalid({ field: 'url', message: error.message, code: 'invalid_format' })
-      }
+  const encrypt = (secret: string, id: string): Buffer => secrets.encrypt(label, secret, id)
+  /** The secret encrypted, where it is another one than the webhook has: the same again replaces nothing. */
+  const another = (secret: string | undefined, before: LockedWebhook): Buffer | undefined =>
+    secret === undefined || secrets.decrypt(label, before.secret, before.id) === secret
+      ? undefined
+      : encrypt(secret, before.id)
+
+  handle(app, http, operations.createWebhook, {
+    run: async ({ sql, principal, body, header }) => {
+      checkUrl(egress, body.url)
       const id = newId('wh')
-      return insertWebhook(sql, {
-        id,
-        org_id: principal.org_id,
-        url: body.url,
-        events: [...new Set(body.events)],
-        filters: body.filters ?? {},
-        secret: secrets.encrypt('webhook-secret', body.secret, id),
-        created_by: principal.user_id,
+      const row = await sql.begin((tx) => {
+        const webhook = {
+          id,
+          org_id: principal.org_id,
+          url: body.url,
+          events: unique(body.events),
+          filters: body.filters ?? {},
+          secret: encrypt(body.secret, id),
+          created_by: principal.user_id,
+        }
+        return insertWebhook(tx, webhook, bounds.webhooks_per_organization)
       })
+      if (!row) throw tooMany()
+      header('etag', revisionOf(row))
+      const { url, events, filters, status, created_at, updated_at } = row
+      return { id, url, events, filters, status, created_at, updated_at }
     },
+  })
+
+  handle(app, http, operations.listWebhooks, {
+    run: async ({ sql, principal, query }) => {
+      const { page = 1, limit = 20, sort = 'created_at', order = 'desc', search, status } = query
+      const { webhooks, total } = await listWebhooks(sql, {
+        org_id: principal.org_id,
+        search,
+        status,
+        sort,
+        order,
+        limit,
+        offset: (page - 1) * limit,
+        created_after: moment(query.created_after),
+        created_before: moment(query.created_before),
+        updated_after: moment(query.updated_after),
+        updated_before: moment(query.updated_before),
+      })
+      return { webhooks, pagination: pagePagination(total, page, limit) }
+    },
+  })
+
+  handle(app, http, operations.getWebhook, {
+    load: loadWebhook,
+    run: async ({ loaded, header }) => {
+      header('etag', revisionOf(loaded))
+      return loaded
+    },
+  })
+
+  handle(app, http, operations.updateWebhook, {
+    load: loadWebhook,
+    run: async ({ sql, loaded, body, header, request }) => {
+      const { url, events, filters, secret, status } = body
+      if ([url, events, filters, secret, status].every((member) => member === undefined))
+        throw invalid({
+          field: 'body',
+          message: 'url, events, filters, secret or status is required',
+          code: 'required',
+        })
+      if (url !== undefined) checkUrl(egress, url)
+      const row = await sql.begin(async (tx) => {
+        const before = await lockWebhook(tx, loaded.id)
+        requireMatch(request.headers['if-match'], revisionNumber(before))
+        const changed = await changeWebhook(tx, before, {
+          url,
+          status,
+          events: events && unique(events),
+          filters: filters === null ? {} : filters,
+          secret: another(secret, before),
+        })
+        if (before.status === 'active' && changed.status === 'disabled')
+          await giveUpPending(tx, loaded.id, 'webhook_disabled')
+        return changed
+      })
+      header('etag', revisionOf(row))
+      return row
+    },
+  })
+
+  handle(app, http, operations.deleteWebhook, {
+    load: loadWebhook,
+    run: async ({ sql, loaded, request }) => {
+      await sql.begin(async (tx) => {
+        const before = await lockWebhook(tx, loaded.id)
+        requireMatch(request.headers['if-match'], revisionNumber(before))
+        await deleteWebhook(tx, loaded.id)
+      })
+      return { message: 'Webhook deleted', webhook_id: loaded.id }
+    },
+  })
+
+  handle(app, http, operations.rotateWebhookSecret, {
+    load: loadWebhook,
+    run: async ({ sql, loaded, body, header, request }) => {
+      const made = body.secret === undefined ? newSecret() : undefined
+      const row = await sql.begin(async (tx) => {
+        const before = await lockWebhook(tx, loaded.id)
+        requireMatch(request.headers['if-match'], revisionNumber(before))
+        const secret = another(made ?? body.secret, before)
+        // The secret that it has already, given again: as after a lost answer, nothing is to be done.
+        return secret ? changeWebhook(tx, before, { secret }) : before
+      })
+      header('etag', revisionOf(row))
+      return {
+        message: 'Secret rotated',
+        webhook_id: row.id,
+        ...(made === undefined ? {} : { secret: made }),
+        previous_secret_expires_at: row.previous_secret_expires_at,
+        updated_at: row.updated_at,
+      }
+    },
+  })
+}
+
+function loadWebhook({ sql, params, principal }: Loading): Promise<WebhookRow> {
+  return requireWebhook(sql, params.webhook_id!, principal)
+}
+
+/** Judges an address as deliveries will, but for what its name resolves to (decisions D92, D104). */
+function checkUrl(egress: Egress, url: string): void {
+  try {
+    egress.check(url, 'webhook')
+  } catch (error) {
+    if (!(error instanceof EgressRefused)) throw error
+    throw invalid({ field: 'url', message: error.message, code: 'invalid_format' })
+  }
+}
+
+/** Each once, in the order in which they were first named. */
+function unique(events: readonly string[]): string[] {
+  return [...new Set(events)]
+}
+
+function newSecret(): string {
+  return `whsec_${randomBytes(secretLength_bytes).toString('base64')}`
+}
+
+/** `updated_at` advances by a millisecond at least with every change, so it is the revision. */
+function revisionNumber({ updated_at }: WebhookRow): number {
+  return Date.parse(updated_at)
+}
+
+function revisionOf(row: WebhookRow): string {
+  return etag(revisionNumber(row))
+}
+
+function tooMany() {
+  const max = bounds.webhooks_per_organization
+  return invalid({
+    field: 'webhooks',
+    message: `are too many: an organization has ${max} at most`,
+    code: 'out_of_range',
+    max,
   })
 }

@@ -1,0 +1,140 @@
+import type { OutboxEventName } from '#contract/events.ts'
+import { notFound } from '#contract/problems.ts'
+import { makeDue, redeliverNow } from '../../events/webhook-lanes.ts'
+import type { Fragment, Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+
+/** A delivery as lists show it. */
+export interface DeliveryRow {
+  id: string
+  event_id: string
+  event: OutboxEventName
+  status: 'pending' | 'delivered' | 'failed'
+  failure: 'attempts_exhausted' | 'webhook_disabled' | 'gone' | null
+  /** How many were made. */
+  attempts: number
+  is_redelivery: boolean
+  is_test: boolean
+  last_response_status: number | null
+  next_attempt_at: string | null
+  created_at: string
+  finished_at: string | null
+}
+
+const columns = ({ fragment }: Sql): Fragment => fragment`
+  id, event_id, event, status, failure, attempts, is_redelivery, is_test, last_response_status, next_attempt_at,
+  created_at, finished_at`
+
+/** A delivery of a webhook; 404 where it has none of that id. */
+export async function requireDelivery(sql: Sql, id: string, webhook_id: string): Promise<DeliveryRow> {
+  const [row] = isId('dlv', id)
+    ? await sql.run<DeliveryRow>(
+        sql.fragment`select ${columns(sql)} from delivery where id = ${id} and webhook_id = ${webhook_id}`,
+      )
+    : []
+  if (!row) throw notFound('delivery_not_found', 'delivery', id.slice(0, 100))
+  return row
+}
+
+/** What `GET /api/v1/webhooks/{webhook_id}/deliveries` selects by; every member is validated. */
+export interface DeliveryFilter {
+  webhook_id: string
+  status?: DeliveryRow['status'] | undefined
+  event?: string | undefined
+  created_after?: string | undefined
+  created_before?: string | undefined
+  limit: number
+  offset: number
+}
+
+/** A page of a webhook's deliveries, the newest first, and how many there are. */
+export async function listDeliveries(
+  sql: Sql,
+  filter: DeliveryFilter,
+): Promise<{ deliveries: DeliveryRow[]; total: number }> {
+  const { created_after = null, created_before = null, status = null, event = null } = filter
+  // Identifiers are made in the order of time, by clocks that may differ: they narrow down what is looked at.
+  const where = sql.fragment`
+    webhook_id = ${filter.webhook_id}
+    and (${status}::text is null or status = ${status})
+    and (${event}::text is null or event = ${event})
+    and (${created_after}::timestamptz is null or created_at >= ${created_after}::timestamptz
+      and id >= id_floor('dlv', greatest(${created_after}::timestamptz - interval '1 hour', 'epoch')))
+    and (${created_before}::timestamptz is null or created_at < ${created_before}::timestamptz)`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from delivery where ${where}`)
+  const deliveries = await sql.run<DeliveryRow>(sql.fragment`
+    select ${columns(sql)} from delivery where ${where} order by id desc limit ${filter.limit} offset ${filter.offset}`)
+  return { deliveries, total: count?.total ?? 0 }
+}
+
+/** The body of every delivery of an event, byte for byte; null where the event is no longer kept. */
+export async function findPayload(sql: Sql, event_id: string): Promise<string | null> {
+  const [event] = await sql<{ type: OutboxEventName; occurred_at: string; data: object }>`
+    select type, occurred_at, data from event where id = ${event_id}`
+  return event ? JSON.stringify({ event: event.type, timestamp: event.occurred_at, data: event.data }) : null
+}
+
+/** What was sent, and what came of it. */
+export interface AttemptRow {
+  attempt: number
+  at: string
+  duration_ms: number
+  request_url: string
+  request_headers: Record<string, string>
+  response_status: number | null
+  response_headers: Record<string, string> | null
+  response_body: Buffer | null
+  error: string | null
+}
+
+/** Attempts of a delivery, the first one first. They are few: schedules end. */
+export function listAttempts(sql: Sql, delivery_id: string): Promise<AttemptRow[]> {
+  return sql<AttemptRow>`
+    select attempt, at, duration_ms, request_url, request_headers, response_status, response_headers, response_body, error
+    from delivery_attempt where delivery_id = ${delivery_id} order by attempt`
+}
+
+/** An attempt as it is answered; a character that the bound cut in two is left out. */
+export function attemptView(row: AttemptRow) {
+  const { attempt, at, duration_ms, error } = row
+  const response =
+    row.response_status === null
+      ? null
+      : {
+          status: row.response_status,
+          headers: row.response_headers ?? {},
+          body: new TextDecoder().decode(row.response_body ?? undefined, { stream: true }),
+        }
+  return { attempt, at, duration_ms, request: { url: row.request_url, headers: row.request_headers }, response, error }
+}
+
+/**
+ * Has up to `countMax` deliveries of a webhook sent again that were given up from `since` on and before `until`, the
+ * oldest first. Gives how many. The lane is locked first, as by everybody who has something sent again, so of two who
+ * recover at once each takes what the other left.
+ */
+export async function recoverFailed(
+  tx: Sql,
+  webhook_id: string,
+  { since, until, countMax }: { since: string; until: string; countMax: number },
+): Promise<number> {
+  await makeDue(tx, [webhook_id])
+  const failed = await tx<{ id: string }>`
+    select id from delivery
+    where webhook_id = ${webhook_id} and status = 'failed' and finished_at >= ${since} and finished_at < ${until}
+    order by finished_at, id limit ${countMax}`
+  const ids = failed.map(({ id }) => id)
+  return (await redeliverNow(tx, webhook_id, ids)).length
+}
+
+/** Whether a webhook has deliveries that were given up from `since` on and before `until`. */
+export async function hasFailed(
+  sql: Sql,
+  webhook_id: string,
+  { since, until }: { since: string; until: string },
+): Promise<boolean> {
+  const rows = await sql`
+    select 1 from delivery
+    where webhook_id = ${webhook_id} and status = 'failed' and finished_at >= ${since} and finished_at < ${until} limit 1`
+  return rows.length > 0
+}

@@ -1,0 +1,135 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/deliveries.ts'
+import { eventExamples } from '#contract/event-examples.ts'
+import { testEventName, type OutboxEventName } from '#contract/events.ts'
+import { bounds } from '#contract/limits.ts'
+import { invalid } from '#contract/problems.ts'
+import { addTestDelivery, redeliverNow } from '../../events/webhook-lanes.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { moment, pagePagination } from '../../http/pagination.ts'
+import type { Sql } from '../../platform/database.ts'
+import {
+  attemptView,
+  findPayload,
+  hasFailed,
+  listAttempts,
+  listDeliveries,
+  recoverFailed,
+  requireDelivery,
+} from './deliveries.queries.ts'
+import { requireWebhook, shareWebhook } from './webhooks.queries.ts'
+
+/** Deliveries that one transaction has sent again, so that senders wait for it shortly only. */
+const batch = 1000
+const day_ms = 86_400_000
+
+/** What webhooks were told, and telling them again (decisions D97 and D100). */
+export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, operations.testWebhook, {
+    load: loadWebhook,
+    run: ({ sql, loaded, body, principal }) => {
+      const type = (body.event ?? testEventName) as OutboxEventName
+      const data =
+        type === testEventName
+          ? { ...eventExamples[type], webhook_id: loaded.id, user_id: principal.user_id }
+          : eventExamples[type]
+      return sql.begin(async (tx) => {
+        await requireActive(tx, loaded.id)
+        const { id } = await addTestDelivery(tx, { id: loaded.id, org_id: principal.org_id }, data, type)
+        return requireDelivery(tx, id, loaded.id)
+      })
+    },
+  })
+
+  handle(app, http, operations.listDeliveries, {
+    load: loadWebhook,
+    run: async ({ sql, loaded, query }) => {
+      const { page = 1, limit = 20, status, event } = query
+      const { deliveries, total } = await listDeliveries(sql, {
+        webhook_id: loaded.id,
+        status,
+        event,
+        created_after: moment(query.created_after),
+        created_before: moment(query.created_before),
+        limit,
+        offset: (page - 1) * limit,
+      })
+      return { deliveries, pagination: pagePagination(total, page, limit) }
+    },
+  })
+
+  handle(app, http, operations.getDelivery, {
+    load: loadDelivery,
+    run: async ({ sql, loaded }) => ({
+      ...loaded,
+      payload: await findPayload(sql, loaded.event_id),
+      attempts: (await listAttempts(sql, loaded.id)).map(attemptView),
+    }),
+  })
+
+  handle(app, http, operations.redeliverDelivery, {
+    load: loadDelivery,
+    run: ({ sql, loaded, params }) =>
+      sql.begin(async (tx) => {
+        await requireActive(tx, params.webhook_id!)
+        await redeliverNow(tx, params.webhook_id!, [loaded.id])
+        return requireDelivery(tx, loaded.id, params.webhook_id!)
+      }),
+  })
+
+  handle(app, http, operations.recoverDeliveries, {
+    load: loadWebhook,
+    run: async ({ sql, loaded, body }) => {
+      const since = sinceOf(body.since)
+      const { recovered, has_more } = await recover(sql, loaded.id, since)
+      const deliveries = recovered === 1 ? 'delivery is' : 'deliveries are'
+      return { message: `${recovered} ${deliveries} due again`, webhook_id: loaded.id, recovered, has_more }
+    },
+  })
+}
+
+function loadWebhook({ sql, params, principal }: Loading) {
+  return requireWebhook(sql, params.webhook_id!, principal)
+}
+
+async function loadDelivery(loading: Loading) {
+  const { id } = await loadWebhook(loading)
+  return requireDelivery(loading.sql, loading.params.delivery_id!, id)
+}
+
+/** Holds a webhook active until the transaction ends: whoever disables it waits, and gives up what is begun here. */
+async function requireActive(tx: Sql, id: string): Promise<void> {
+  if ((await shareWebhook(tx, id)) === 'active') return
+  throw invalid({ field: 'status', message: 'must be active: the webhook is disabled', code: 'invalid_choice' })
+}
+
+/** The moment from which on deliveries are recovered, no longer ago than they are kept. */
+function sinceOf(text: string): string {
+  const since = moment(text)!
+  const age_ms = Date.now() - Date.parse(since)
+  if (age_ms >= 0 && age_ms <= bounds.recover_days * day_ms) return since
+  throw invalid({
+    field: 'since',
+    message: `must not be in the future, nor more than ${bounds.recover_days} days ago`,
+    code: 'out_of_range',
+  })
+}
+
+/** In transactions of bounded size. A webhook that is disabled meanwhile ends it: what was recovered is given up again. */
+async function recover(sql: Sql, webhook_id: string, since: string): Promise<{ recovered: number; has_more: boolean }> {
+  // What is given up from now on, also of what is recovered here, is not looked at again.
+  const [clock] = await sql<{ now: string }>`select clock_timestamp()::text as now`
+  const range = { since, until: clock!.now }
+  let recovered = 0
+  while (recovered < bounds.recovered_deliveries) {
+    const countMax = Math.min(batch, bounds.recovered_deliveries - recovered)
+    const count = await sql.begin(async (tx) => {
+      await requireActive(tx, webhook_id)
+      return recoverFailed(tx, webhook_id, { ...range, countMax })
+    })
+    recovered += count
+    if (count < countMax) return { recovered, has_more: false }
+  }
+  return { recovered, has_more: await hasFailed(sql, webhook_id, range) }
+}
