@@ -65,11 +65,20 @@ export async function listApiKeys(
   return { api_keys: rows.map(withoutNullUpdate), total: count?.total ?? 0 }
 }
 
-/** One of the owner's keys; undefined where it is not, or revoked. */
-export async function findApiKey(sql: Sql, owner: KeyOwner, id: string): Promise<ApiKeyRow | undefined> {
+/**
+ * One of the owner's keys; undefined where it is not, or revoked. With `lock` it stays as it is for the rest of the
+ * transaction.
+ */
+export async function findApiKey(
+  sql: Sql,
+  owner: KeyOwner,
+  id: string,
+  { lock = false } = {},
+): Promise<ApiKeyRow | undefined> {
   const [row] = await sql.run<ApiKeyRow>(sql.fragment`
     select ${columns(sql)} from api_key k
-    where k.id = ${id} and k.user_id = ${owner.user_id} and k.org_id = ${owner.org_id} and k.revoked_at is null`)
+    where k.id = ${id} and k.user_id = ${owner.user_id} and k.org_id = ${owner.org_id} and k.revoked_at is null
+    ${lock ? sql.fragment`for update of k` : sql.fragment``}`)
   return row && withoutNullUpdate(row)
 }
 

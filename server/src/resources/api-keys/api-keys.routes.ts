@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/api-keys.ts'
 import { invalid, notFound } from '#contract/problems.ts'
 import { expandScopes, hasScope, roleAllows, scopesOfRole, type Scope } from '#contract/scopes.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { insufficientScope } from '../../http/authorize.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -22,15 +23,15 @@ import {
 /** API keys (spec 4.1, decisions D52–D60). */
 export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createApiKey, {
-    run: async ({ sql, principal, body }) => {
+    run: async ({ sql, principal, body, doer }) => {
       const scopes = grantableScopes(principal, body.scopes)
       const expires_at = moment(body.expires_at) ?? null
       const key = newApiKey()
-      const row = await insertApiKey(sql, principal, key, {
-        name: body.name.normalize('NFC'),
-        description: body.description ?? '',
-        scopes,
-        expires_at,
+      const content = { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at }
+      const row = await sql.begin(async (tx) => {
+        const created = await insertApiKey(tx, principal, key, content)
+        await recordAudit(tx, doer, { action: 'api_key.created', target: created.id, after: created })
+        return created
       })
       const { key_preview: _, ...shown } = row
       return { ...shown, key }
@@ -52,29 +53,32 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: async ({ sql, principal, body, loaded }) => {
+    run: async ({ sql, principal, body, loaded, doer }) => {
       if (body.name === undefined && body.description === undefined && body.scopes === undefined) {
         throw invalid({ field: 'body', message: 'name, description or scopes is required', code: 'required' })
       }
       const scopes = body.scopes && grantableScopes(principal, body.scopes)
       const description = body.description === null ? '' : body.description
-      const row = await updateApiKey(sql, principal, loaded.id, {
-        name: body.name?.normalize('NFC'),
-        description,
-        scopes,
+      const content = { name: body.name?.normalize('NFC'), description, scopes }
+      return sql.begin(async (tx) => {
+        const before = await findApiKey(tx, principal, loaded.id, { lock: true })
+        const row = before && (await updateApiKey(tx, principal, loaded.id, content))
+        if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
+        await recordAudit(tx, doer, { action: 'api_key.updated', target: row.id, before, after: row })
+        return row
       })
-      if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
-      return row
     },
   })
 
   handle(app, http, operations.deleteApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: async ({ sql, principal, loaded }) => {
-      const revoked = await revokeApiKey(sql, principal, loaded.id)
-      if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
-      return { message: 'API key revoked', key_id: loaded.id, revoked_at: revoked.revoked_at }
-    },
+    run: ({ sql, principal, loaded, doer }) =>
+      sql.begin(async (tx) => {
+        const revoked = await revokeApiKey(tx, principal, loaded.id)
+        if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
+        await recordAudit(tx, doer, { action: 'api_key.revoked', target: loaded.id, before: loaded })
+        return { message: 'API key revoked', key_id: loaded.id, revoked_at: revoked.revoked_at }
+      }),
   })
 }
 

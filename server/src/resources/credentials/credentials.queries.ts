@@ -21,11 +21,16 @@ export interface CredentialKey {
 
 const columns = (sql: Sql) => sql.fragment`id, project_id, name, created_by, created_at, updated_at`
 
-/** A credential of a project; 404 where it is none. */
-export async function requireCredential(sql: Sql, { id, project_id }: CredentialKey): Promise<CredentialRow> {
+/** A credential of a project; 404 where it is none. With `lock` nobody else changes it for the rest of the transaction. */
+export async function requireCredential(
+  sql: Sql,
+  { id, project_id }: CredentialKey,
+  { lock = false } = {},
+): Promise<CredentialRow> {
   const [row] = isId('cred', id)
     ? await sql.run<CredentialRow>(sql.fragment`
-        select ${columns(sql)} from credential where id = ${id} and project_id = ${project_id}`)
+        select ${columns(sql)} from credential where id = ${id} and project_id = ${project_id}
+        ${lock ? sql.fragment`for update` : sql.fragment``}`)
     : []
   if (!row) throw notFound('credential_not_found', 'credential', id.slice(0, 100))
   return row

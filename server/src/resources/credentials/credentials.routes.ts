@@ -4,6 +4,7 @@ import { bounds } from '#contract/limits.ts'
 import { notFound } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { credentialLabel } from '../../engine/tools/credentials.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
@@ -16,17 +17,22 @@ import {
   listCredentials,
   requireCredential,
   updateCredential,
+  type CredentialRow,
 } from './credentials.queries.ts'
 
 /** Secrets that tools of a project are called with. Nothing answers their values. */
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secrets }: Context): void {
   handle(app, http, operations.createCredential, {
     load: loadProject,
-    run: async ({ sql, loaded, body, principal }) => {
+    run: async ({ sql, loaded, body, principal, doer }) => {
       const key = { id: newId('cred'), project_id: loaded.id }
       const value = secrets.encrypt(credentialLabel, body.value, key.id)
       const content = { name: body.name, value, created_by: principal.user_id }
-      return credentialView(await insertCredential(sql, key, content, bounds.credentials_per_project))
+      return sql.begin(async (tx) => {
+        const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
+        await recordAudit(tx, doer, { action: 'credential.created', ...auditKey(row), after: credentialView(row) })
+        return credentialView(row)
+      })
     },
   })
 
@@ -48,19 +54,41 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
 
   handle(app, http, operations.updateCredential, {
     load: loadCredential,
-    run: async ({ sql, loaded, body: { name, value } }) => {
+    run: async ({ sql, loaded, body: { name, value }, doer }) => {
       const encrypted = value === undefined ? undefined : secrets.encrypt(credentialLabel, value, loaded.id)
-      return credentialView(await updateCredential(sql, loaded, { name, value: encrypted }))
+      return sql.begin(async (tx) => {
+        const before = await requireCredential(tx, loaded, { lock: true })
+        const row = await updateCredential(tx, before, { name, value: encrypted })
+        await recordAudit(tx, doer, {
+          action: 'credential.updated',
+          ...auditKey(row),
+          before: credentialView(before),
+          after: credentialView(row),
+          // Whether it is another one than before is nobody's to know, so giving one is enough.
+          detail: encrypted && { is_value_changed: true },
+        })
+        return credentialView(row)
+      })
     },
   })
 
   handle(app, http, operations.deleteCredential, {
     load: loadCredential,
-    run: async ({ sql, loaded }) => {
-      if (!(await deleteCredential(sql, loaded))) throw notFound('credential_not_found', 'credential', loaded.id)
-      return { message: 'Credential deleted', credential_id: loaded.id }
-    },
+    run: ({ sql, loaded, doer }) =>
+      sql.begin(async (tx) => {
+        if (!(await deleteCredential(tx, loaded))) throw notFound('credential_not_found', 'credential', loaded.id)
+        await recordAudit(tx, doer, {
+          action: 'credential.deleted',
+          ...auditKey(loaded),
+          before: credentialView(loaded),
+        })
+        return { message: 'Credential deleted', credential_id: loaded.id }
+      }),
   })
+}
+
+function auditKey({ id, project_id }: CredentialRow) {
+  return { target: id, project_id }
 }
 
 function loadProject({ sql, params, principal }: Loading) {
