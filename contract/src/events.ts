@@ -1,4 +1,5 @@
 import type { AgentState } from './agent-lifecycle.ts'
+import type { EventData } from './event-payloads.ts'
 import { projectId } from './project-id.ts'
 import { taskEventTypes, type TaskEventType } from './task-lifecycle.ts'
 
@@ -32,12 +33,11 @@ export const testEventName = 'webhook.test'
 /** Everything that is written into the outbox. */
 export type OutboxEventName = EventName | TaskEventName | typeof testEventName
 
-/** What a webhook may subscribe to: an event, or all events of a task of one kind (`task.*`). */
-export const subscriptions: readonly string[] = [
-  ...eventNames,
-  ...taskEventGroups.map((group) => `${group}.*`),
-  ...taskEventNames,
-]
+/** Subscriptions to events of a task: by name, or all of one kind (`task.*`). */
+export const taskSubscriptions: readonly string[] = [...taskEventGroups.map((group) => `${group}.*`), ...taskEventNames]
+
+/** What a webhook may subscribe to. */
+export const subscriptions: readonly string[] = [...eventNames, ...taskSubscriptions]
 
 /** The subscriptions that an event belongs to: its name, and `task.*` for `task.completed`. */
 export function subscriptionsOf(event: OutboxEventName): string[] {
@@ -56,10 +56,10 @@ export const severities = ['low', 'medium', 'high', 'critical'] as const
 export type Severity = (typeof severities)[number]
 
 /** `data` of `error.occurred` (spec 6). */
-export interface ErrorOccurred {
-  error: { code: string; message: string; severity: Severity; affected_resources: string[] }
-  /** Who caused it, or owns what failed. */
-  user_id: string
-  /** The request that failed, or that started the task; null where there was none. */
-  request_id: string | null
-}
+export type ErrorOccurred = EventData<'error.occurred'>
+
+/**
+ * Requests answered 500 that become an `error.occurred` each, of one organization in one minute and process. During a storm
+ * of them the rest is only logged: a thousand deliveries a second would tell nobody more.
+ */
+export const internalErrorEvents_per_minute = 10

@@ -3,7 +3,7 @@ import { requiredScopes } from './openapi-problems.ts'
 import { failures, successes } from './openapi-responses.ts'
 import type { SchemaWriter } from './openapi-schemas.ts'
 import type { Json } from './openapi-types.ts'
-import { isIdempotent, type Operation } from './operation.ts'
+import { isIdempotent, type Operation, type OperationCallback } from './operation.ts'
 
 /** Headers that requests may carry, by the name of the component. */
 export const parameterComponents: Record<string, Json> = {
@@ -45,6 +45,7 @@ export function describeOperation(operation: Operation, schemas: SchemaWriter, s
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.body ? { requestBody: requestBody(operation, schemas) } : {}),
     responses: { ...successes(operation, schemas), ...failures(operation, shared) },
+    ...(operation.callbacks ? { callbacks: callbacksOf(operation, operation.callbacks, schemas) } : {}),
     security: securityOf(operation),
     'x-required-scopes': requiredScopes(operation),
     'x-rate-limit': rateLimitOf(operation),
@@ -88,6 +89,34 @@ function requestBody(operation: Operation, schemas: SchemaWriter): Json {
     required: !operation.body_optional,
     content: { [mediaType]: { schema: schemas.write(operation.body), ...(example === undefined ? {} : { example }) } },
   }
+}
+
+function callbacksOf({ tag }: Operation, callbacks: Record<string, OperationCallback>, schemas: SchemaWriter): Json {
+  return Object.fromEntries(
+    Object.entries(callbacks).map(([name, { url, id, summary, description, headers, body, example, responses }]) => {
+      const post = {
+        operationId: id,
+        tags: [tag],
+        summary,
+        description,
+        parameters: Object.entries(headers).map(([header, more]) => ({
+          name: header,
+          in: 'header',
+          required: true,
+          description: more.description,
+          schema: { type: 'string' },
+          example: more.example,
+        })),
+        requestBody: { required: true, content: { 'application/json': { schema: schemas.write(body), example } } },
+        responses: Object.fromEntries(
+          Object.entries(responses).map(([status, meaning]) => [status, { description: meaning }]),
+        ),
+        // The signature is what tells who it is from.
+        security: [],
+      }
+      return [name, { [url]: { post } }]
+    }),
+  )
 }
 
 function securityOf(operation: Operation): Json[] {

@@ -26,6 +26,21 @@ export interface OperationResponse {
   headers?: Record<string, string>
 }
 
+/** A request that the service makes by itself after an operation, to an address that it was given. */
+export interface OperationCallback {
+  /** Where it goes: an expression of OpenAPI, such as `{$request.body#/url}`. */
+  url: string
+  /** `verbNoun`. */
+  id: string
+  summary: string
+  description: string
+  headers: Record<string, { description: string; example: string }>
+  body: TSchema
+  example: unknown
+  /** What the answers mean, by status. */
+  responses: Record<string, string>
+}
+
 /** What a path parameter names; the loop tests know from it how to make one. */
 export interface PathParameter {
   description: string
@@ -64,6 +79,10 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   idempotent?: boolean
   /** Whether `If-Match` is honoured and `ETag` given (decision D99). */
   revisioned?: boolean
+  /** What the service does later because of it, by name. */
+  callbacks?: Record<string, OperationCallback>
+  /** Concerns the user alone: served, to a cookie session, also where its user belongs to no organization. */
+  personal?: boolean
   /** Not part of the specification: an extension that callers may use. */
   extension?: boolean
 }

@@ -1,4 +1,4 @@
-import { eventAgent, type ErrorOccurred } from '#contract/events.ts'
+import { eventAgent } from '#contract/events.ts'
 import { writeAgentLog } from '../events/agent-log.ts'
 import { emit } from '../events/outbox.ts'
 import type { Sql } from '../platform/database.ts'
@@ -15,6 +15,7 @@ interface FinishedTask {
   status: string
   code: string | null
   recent: boolean
+  request_id: string | null
 }
 
 /**
@@ -38,7 +39,7 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
       from agent a join project p on p.id = a.project_id where a.id = ${agent_id} and a.status = 'running'`
     if (!agent) return false
     const last = await tx<FinishedTask>`
-      select id, status, error->>'code' as code, finished_at > now() - make_interval(mins => ${anyFailures_minutes}) as recent
+      select id, status, error->>'code' as code, finished_at > now() - make_interval(mins => ${anyFailures_minutes}) as recent, request_id
       from task where agent_id = ${agent_id} and finished_at > ${agent.updated_at}::timestamptz and status <> 'canceled' and started_at is not null
       order by finished_at desc limit ${anyFailures}`
     const message = verdict(last)
@@ -68,8 +69,8 @@ export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean>
     await emit(tx, 'error.occurred', scope, {
       error: { ...error, severity: 'high', affected_resources: [agent_id, ...tasks] },
       user_id: agent.created_by,
-      request_id: null,
-    } satisfies ErrorOccurred)
+      request_id: last[0]?.request_id ?? null,
+    })
     return true
   })
 }

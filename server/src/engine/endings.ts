@@ -1,9 +1,8 @@
 import { eventAgent } from '#contract/events.ts'
-import { agentMayWork } from '#contract/task-lifecycle.ts'
+import { agentMayWork, type TaskState } from '#contract/task-lifecycle.ts'
 import { lastText } from './conversation.ts'
 import type { Decide } from './journal.ts'
 import type { Run } from './run.ts'
-import type { TaskChange } from './task-changes.ts'
 import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
 
 type Change = ReturnType<Decide>
@@ -28,7 +27,7 @@ export function completed(task: LockedTask, run: Run, output: TaskOutput): Chang
         context: { ...spent(run), duration_seconds: duration_seconds(task) },
       },
     ],
-    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), task: eventTask(task, 'completed') } }],
+    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), task: endedTask(task, 'completed') } }],
   }
 }
 
@@ -74,7 +73,7 @@ function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError,
       { level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } },
     ],
     outbox: [
-      { type: 'agent.failed', data: { agent: agentOf(task), task: eventTask(task, status), error: told } },
+      { type: 'agent.failed', data: { agent: agentOf(task), task: endedTask(task, status), error: told } },
       {
         type: 'error.occurred',
         data: {
@@ -132,7 +131,7 @@ function agentOf({ agent_id, project_id, agent }: LockedTask) {
   return eventAgent({ id: agent_id, name: agent?.name ?? '', project_id, status: agent?.status ?? 'stopped' })
 }
 
-function eventTask(task: LockedTask, status: TaskChange['status']): Record<string, unknown> {
+function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
   return {
     id: task.id,
     status,

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { subscriptionsOf } from '#contract/events.ts'
 import { notFound } from '#contract/problems.ts'
 import { agentMayWork } from '#contract/task-lifecycle.ts'
+import { emitAll, type NewEvent } from '../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../platform/database.ts'
 import type { TaskLimits } from './budgets.ts'
 import { freeSlots, gatesOf, isKeyHeld, lockGates } from './gates.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import type { NewJob, Queue } from './queue.ts'
+import { taskOutbox } from './task-outbox.ts'
 import { noUsage, type TaskInputMessage } from './task-rows.ts'
 
 /** A task as it is asked for (tasks 2 and 3). */
@@ -39,6 +42,8 @@ export interface NewTask {
   request_id: string | null
   trace_id?: string | null
   schedule_id?: string | null
+  /** The finished task that it tries again, and the step that it begins with: see `copyJournal`. */
+  retry_of?: { task_id: string; from_step: number }
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
 }
@@ -96,26 +101,34 @@ function isWithin(run_after: string | null | undefined, ms: number): boolean {
   return !run_after || Date.parse(run_after) <= Date.now() + ms
 }
 
-/** Writes new tasks, their first events and the jobs of those that are sent, in two statements. */
+/** A new task as it is stored, with what webhooks are told of it; null where none has subscribed. */
+interface StoredRow extends TaskRow {
+  told: { org_id: string; agent_name: string } | null
+}
+
+/**
+ * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third what webhooks are
+ * told, where one has subscribed.
+ */
 async function store(
   tx: Sql,
   queue: Queue,
   created: readonly { task: NewTask; admission: Admission }[],
 ): Promise<Map<string, TaskRow>> {
   const rows = created.map(({ task, admission }) => newRow(task, admission))
-  const kept = await tx.run<TaskRow>(tx.fragment`
+  const kept = await tx.run<StoredRow>(tx.fragment`
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
         run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
-        job_id, slot, last_sequence, expires_at, schedule_id, traceparent, credential_id, backlog)
+        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog)
       select r.id, r.project_id, r.agent_id, r.agent_version, r.thread_id, r.thread_position, r.concurrency_key, 'queued', r.input,
         r.priority, r.run_after, r.due_at, r.queue_ttl_seconds, r.timeout_seconds, r.max_attempts, ${lowestLimits(tx)}, r.usage,
         r.metadata, r.created_by, r.request_id, r.trace_id, r.job_id, r.slot, 1, now() + make_interval(secs => r.queue_ttl_seconds),
-        r.schedule_id, r.traceparent, r.credential_id, r.backlog
+        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int, thread_id text,
         thread_position int, concurrency_key text, input jsonb, priority int, run_after timestamptz, due_at timestamptz,
         queue_ttl_seconds int, timeout_seconds int, max_attempts int, budget jsonb, usage jsonb, metadata jsonb, created_by text,
-        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, traceparent text, credential_id text, backlog boolean)
+        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (
         select coalesce(v.config, a.config)->'budget' as budget from agent a
@@ -127,13 +140,30 @@ async function store(
       select id, 1, 'task.created', jsonb_build_object('status', status, 'agent_id', agent_id, 'agent_version', agent_version)
       from created
     )
-    select * from created`)
-  const found = new Map(kept.map((row) => [row.id, row]))
+    select created.*, (
+      select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
+      from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
+      where a.id = created.agent_id and w.status = 'active' and w.events && ${subscriptionsOf('task.created')} limit 1) as told
+    from created`)
+  const found = new Map(kept.map(({ told: _told, ...row }) => [row.id, row]))
+  await emitAll(
+    tx,
+    kept.flatMap((row) => createdEvents(row, created)),
+  )
   await queue.send(
     tx,
     created.flatMap(({ task }, i) => newJob(task, found.has(task.id) ? rows[i]!.job_id : null)),
   )
   return found
+}
+
+function createdEvents({ told, ...row }: StoredRow, created: readonly { task: NewTask }[]): NewEvent[] {
+  if (told === null) return []
+  const { org_id, agent_name } = told
+  const from_step = created.find(({ task }) => task.id === row.id)?.task.retry_of?.from_step
+  const event = { sequence: 1, type: 'task.created' as const, data: { from_step } }
+  const scope = { org_id, project_id: row.project_id, agent_id: row.agent_id }
+  return taskOutbox({ ...row, agent_name }, subscriptionsOf(event.type), [event]).map((one) => ({ ...one, scope }))
 }
 
 function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }: Admission) {
@@ -162,6 +192,7 @@ function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }:
     job_id: sent ? randomUUID() : null,
     slot,
     schedule_id: task.schedule_id ?? null,
+    retried_from: task.retry_of?.task_id ?? null,
     traceparent: task.traceparent ?? null,
     credential_id: task.credential_id ?? null,
     backlog,

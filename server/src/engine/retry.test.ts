@@ -89,8 +89,8 @@ describe('the journal of a retry', () => {
     )
     const before = await sql<{ id: string }>`select id from task_step where task_id = ${old}`
     assert.ok(kept.every(({ id }) => id.startsWith('step_') && !before.some((step) => step.id === id)))
-    const [task] = await sql`select retried_from, usage from task where id = ${fresh}`
-    assert.deepEqual(task, { retried_from: old, usage: noUsage })
+    const [task] = await sql`select usage from task where id = ${fresh}`
+    assert.deepEqual(task, { usage: noUsage })
     const [event] = await sql`select data from task_event where task_id = ${fresh}`
     assert.deepEqual(event!['data'], { status: 'queued', retried_from: old, from_step: 4 })
   })

@@ -3,7 +3,7 @@ import { jsonb } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 
 /**
- * Makes a task that was just stored a retry of a finished one, in the transaction that stored it: it keeps the
+ * Gives a task that was just stored to retry a finished one (`retry_of`) what it begins with, in the same transaction: the
  * old one's steps before `from_step`, and the messages that were read before it. What is kept is not repeated, and
  * counts nothing in the new task's usage.
  *
@@ -13,7 +13,6 @@ import { newId } from '../platform/ids.ts'
  * the same. The others move up, so that the new journal has no gaps.
  */
 export async function copyJournal(tx: Sql, from_task: string, to_task: string, from_step: number): Promise<void> {
-  await tx`update task set retried_from = ${from_task} where id = ${to_task}`
   await tx`
     update task_event set data = data || ${jsonb({ retried_from: from_task, from_step })}::jsonb
     where task_id = ${to_task} and sequence = 1`

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isFinished, type TaskEventType, type TaskState } from '#contract/task-lifecycle.ts'
+import type { EventOf } from '#contract/event-payloads.ts'
 import type { EventName } from '#contract/events.ts'
 import { agentLogRows, type AgentLogEntry, type AgentLogRow } from '../events/agent-log.ts'
 import { emitAll, type NewEvent } from '../events/outbox.ts'
@@ -12,6 +13,7 @@ import { keptEvents } from './kept-events.ts'
 import type { JobAttempt, NewJob, Queue } from './queue.ts'
 import type { CancelRequest, LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
 import { holdAfter, settleChanges } from './spending.ts'
+import { taskOutbox, type ToldTask } from './task-outbox.ts'
 import { addUsage, type AgentConsumption, type CallUse, type Consumption } from './usage.queries.ts'
 
 /** What is to become of one locked task. What is not given stays as it is. */
@@ -48,7 +50,8 @@ export interface TaskChange {
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
   /** What must not appear in its logs: values of environment variables (decision D48). */
   secrets?: readonly string[]
-  outbox?: { type: EventName; data: Record<string, unknown> }[]
+  /** What is told of its agent. */
+  outbox?: EventOf<EventName>[]
   consumed?: Consumption
   /** Calls that ended, for the bill. */
   calls?: CallUse[]
@@ -264,11 +267,20 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   }
 }
 
-function outboxEvents({ task, outbox = [] }: TaskChange): NewEvent[] {
+/** What webhooks are told: the events of the task itself where one has subscribed to them, and of its agent while it is there. */
+function outboxEvents(change: TaskChange): NewEvent[] {
+  const { task, outbox = [] } = change
   const { org_id, project_id, agent_id } = task
-  return org_id === null
-    ? []
-    : outbox.map(({ type, data }) => ({ type, data, scope: { org_id, project_id, agent_id } }))
+  if (org_id === null) return []
+  const events = task.subscriptions === null ? [] : taskOutbox(toldTask(change), task.subscriptions, sequenced(change))
+  return [...events, ...(task.agent ? outbox : [])].map((event) => ({
+    ...event,
+    scope: { org_id, project_id, agent_id },
+  }))
+}
+
+function toldTask({ task, status = task.status }: TaskChange): ToldTask {
+  return { ...task, status, agent_name: task.agent?.name }
 }
 
 /** What a change cost its agent, and how many bytes it stores. */

@@ -1,3 +1,4 @@
+import type { EventData, EventOf } from '#contract/event-payloads.ts'
 import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -9,25 +10,20 @@ export interface EventScope {
   agent_id?: string | undefined
 }
 
-/** An event to be written. */
-export interface NewEvent {
-  type: OutboxEventName
-  scope: EventScope
-  /** What subscribers will read; holds no secret. */
-  data: Record<string, unknown>
-}
+/** An event to be written; `data` is what subscribers will read, and holds no secret. */
+export type NewEvent<Name extends OutboxEventName = OutboxEventName> = EventOf<Name> & { scope: EventScope }
 
 /**
  * Writes an event into the outbox, in the transaction that makes it true: either both are there after a crash, or
  * neither (decision D93).
  */
-export async function emit(
+export async function emit<Name extends OutboxEventName>(
   tx: Sql,
-  type: OutboxEventName,
+  type: Name,
   scope: EventScope,
-  data: Record<string, unknown>,
+  data: EventData<Name>,
 ): Promise<void> {
-  await emitAll(tx, [{ type, scope, data }])
+  await writeEvents(tx, [{ type, scope, data }])
 }
 
 /**
@@ -35,7 +31,13 @@ export async function emit(
  * organization has subscribed is matched already: nobody is to be told.
  */
 export async function emitAll(tx: Sql, events: readonly NewEvent[]): Promise<void> {
-  if (events.length === 0) return
+  if (events.length > 0) await writeEvents(tx, events)
+}
+
+async function writeEvents(
+  tx: Sql,
+  events: readonly { type: OutboxEventName; scope: EventScope; data: EventData }[],
+): Promise<void> {
   const rows = events.map(({ type, scope, data }) => ({
     id: newId('evt'),
     ...scope,

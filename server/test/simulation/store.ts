@@ -321,6 +321,7 @@ function newTask(id: string, created_at: string): Omit<StoredTask, 'config' | 'm
     created_at,
     started_at: null,
     org_id: null,
+    subscriptions: null,
     budget: {},
     hold: null,
     error: null,

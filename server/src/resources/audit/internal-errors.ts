@@ -1,24 +1,58 @@
 import type { FastifyRequest } from 'fastify'
+import { internalErrorEvents_per_minute } from '#contract/events.ts'
 import type { Problem } from '#contract/problems.ts'
+import { projectId } from '#contract/project-id.ts'
 import type { Context } from '../../context.ts'
 import { emit } from '../../events/outbox.ts'
 
+/** What a report is about: the request that was answered 500, and who sent it. */
+type Failed = Pick<FastifyRequest, 'id' | 'params' | 'principal'>
+
 /**
- * Makes every 500 of a known organization an `error.occurred` of severity critical (decision D94). The request has
+ * Makes every 500 of a known organization an `error.occurred` of severity critical (decision D94), up to
+ * `internalErrorEvents_per_minute`: what comes beyond that is dropped before it costs the database anything. The request has
  * failed already, so the event has a transaction of its own; where that fails too, the log has the error.
  */
-export function reportInternalErrors({ sql, log }: Context): (problem: Problem, request: FastifyRequest) => void {
-  return (problem, request) => {
-    const { principal } = request
-    if (!principal) return
-    const error = { code: 'internal_error', message: problem.message, severity: 'critical', affected_resources: [] }
-    emit(
-      sql,
-      'error.occurred',
-      { org_id: principal.org_id },
-      { error, user_id: principal.user_id, request_id: request.id },
-    ).catch((cause: unknown) => {
+export function reportInternalErrors(
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
+  now_ms: () => number = Date.now,
+): (problem: Problem, request: Failed) => void {
+  const mayTell = bounded(internalErrorEvents_per_minute, now_ms)
+  return (problem, { principal, id: request_id, params }) => {
+    if (!principal || !mayTell(principal.org_id)) return
+    const { user_id, org_id } = principal
+    const error = {
+      code: 'internal_error',
+      message: problem.message,
+      severity: 'critical' as const,
+      affected_resources: idsIn(params),
+    }
+    emit(sql, 'error.occurred', { org_id }, { error, user_id, request_id }).catch((cause: unknown) => {
       log.error({ err: cause }, 'an internal error could not be made an event')
     })
   }
+}
+
+/** Lets a name pass so many times in each minute of the clock. */
+function bounded(times: number, now_ms: () => number): (name: string) => boolean {
+  let minute = 0
+  const passed = new Map<string, number>()
+  return (name) => {
+    const current = Math.floor(now_ms() / 60_000)
+    if (current !== minute) passed.clear()
+    minute = current
+    const count = passed.get(name) ?? 0
+    if (count < times) passed.set(name, count + 1)
+    return count < times
+  }
+}
+
+/** The resources that a path named. A caller may write anything there: only what has the form of an identifier counts. */
+function idsIn(params: unknown): string[] {
+  return Object.entries(params ?? {}).flatMap(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'string') return []
+    if (name === 'project_id' && /^(proj_)?\d{1,15}$/.test(value))
+      return [projectId(Number(value.replace('proj_', '')))]
+    return /^[a-z]{2,8}_[0-9a-hjkmnp-tv-z]{26}$/.test(value) ? [value] : []
+  })
 }

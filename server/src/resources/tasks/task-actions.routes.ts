@@ -5,6 +5,7 @@ import { isFinished } from '#contract/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
 import type { TaskRow } from '../../engine/kept-task.ts'
 import { copyJournal } from '../../engine/retry.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Sql } from '../../platform/database.ts'
@@ -58,8 +59,15 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
       await occupyToWatch(handling)
       const id = newId('task')
       return sql.begin(async (tx) => {
-        await engine.enqueue(tx, { ...sameAs(old), ...madeBy(handling), id, agent })
+        const retry_of = { task_id: old.id, from_step }
+        await engine.enqueue(tx, { ...sameAs(old), ...madeBy(handling), id, agent, retry_of })
         await copyJournal(tx, old.id, id, from_step)
+        await recordAudit(tx, handling.doer, {
+          action: 'task.retried',
+          target: old.id,
+          project_id: old.project_id,
+          detail: { task_id: id, from_step },
+        })
         const gone = notFound('task_not_found', 'task', old.id)
         return taskView(await requireMade(tx, { id, project_id: old.project_id }, gone))
       })
