@@ -65,6 +65,19 @@ const superviseInterval_seconds = 60
 /** How many jobs one fetch takes at most. */
 export const fetchMax = 64
 
+/** As text, for COPY: the open tasks whose job is for a moment that has not come, `task_id` and `start_after`. */
+export const delayedJobsQuery = `
+  select t.id as task_id, j.start_after from ${schema}.job j join task t on t.job_id = j.id
+  where j.name = '${name}' and j.state < 'active' and j.start_after > now()`
+
+/** Whether the queue's schema is there, and has jobs in it. */
+export async function hasJobs(sql: Sql): Promise<boolean> {
+  const [queue] = await sql<{ is_there: boolean }>`select to_regclass(${`${schema}.job`}) is not null as is_there`
+  if (!queue?.is_there) return false
+  const [job] = await sql.run(sql.fragment`select from pgboss.job limit 1`)
+  return job !== undefined
+}
+
 /** Opens the queue. Its schema is made or checked in the background: see `ready`. */
 export function openQueue({ database, log }: { database: Database; log: Logger }): Queue {
   const own = ownDatabase(database, log)

@@ -98,28 +98,35 @@ export async function planByKeys(tx: Sql): Promise<void> {
 
 /** Opens a pool. Nothing is connected until the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const base = typeof options.connection === 'string' ? fromUrl(options.connection) : options.connection
   const settings: pg.ClientConfig = {
-    ...base,
-    application_name: options.application_name ?? 'cadre',
-    connectionTimeoutMillis: connectionTimeout_ms,
-    query_timeout: queryTimeout_ms,
-    keepAlive: true,
-    types,
-    options: [
-      // The operator's own come first: of one that is set twice PostgreSQL takes the last.
-      ...(base.options ? [base.options] : []),
+    ...connectionSettings(options, [
       `-c statement_timeout=${statementTimeout_ms}`,
       `-c lock_timeout=${lockTimeout_ms}`,
       `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms}`,
       `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
-      '-c timezone=UTC',
-      '-c datestyle=ISO',
-    ].join(' '),
+    ]),
+    query_timeout: queryTimeout_ms,
   }
   const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: 60_000 })
   pool.on('error', (error) => options.onError?.(error))
   return { sql: poolSql(pool), pool, settings, close: () => pool.end() }
+}
+
+/** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
+export function connectionSettings(
+  options: Pick<DatabaseOptions, 'connection' | 'application_name'>,
+  bounds: readonly string[],
+): pg.ClientConfig {
+  const base = typeof options.connection === 'string' ? fromUrl(options.connection) : options.connection
+  return {
+    ...base,
+    application_name: options.application_name ?? 'cadre',
+    connectionTimeoutMillis: connectionTimeout_ms,
+    keepAlive: true,
+    types,
+    // The operator's own come first: of one that is set twice PostgreSQL takes the last.
+    options: [...(base.options ? [base.options] : []), ...bounds, '-c timezone=UTC', '-c datestyle=ISO'].join(' '),
+  }
 }
 
 /** A URL without its `options`, which `pg` would take instead of ours, and those beside it. */
@@ -137,42 +144,61 @@ interface Queryable {
 }
 
 interface Transaction {
-  client: pg.PoolClient
+  client: Queryable
   depth: number
   commits: (() => void)[]
 }
 
 function poolSql(pool: pg.Pool): Sql {
   /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
-  const transact = async (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => {
+  const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => {
     const client = await pool.connect()
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
     client.on('error', onError)
-    const transaction: Transaction = { client, depth: 0, commits: [] }
+    let broken: Error | undefined
     try {
-      await client.query(kind === 'byKeys' ? beginByKeys : 'begin')
-      const result = await work(transactionSql(transaction))
-      const { command } = await client.query('commit')
-      // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
-      if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
+      return await transact(client, work, kind, (error) => (broken = error))
+    } finally {
       client.off('error', onError)
-      client.release()
-      return { result, commits: transaction.commits }
-    } catch (error) {
-      await client.query('rollback').then(
-        () => client.release(),
-        (broken: Error) => client.release(broken),
-      )
-      client.off('error', onError)
-      throw error
+      client.release(broken)
     }
   }
   return makeSql(pool, async (work, kind) => {
-    const { result, commits } = await transact(work, kind)
+    const { result, commits } = await transactOnce(work, kind)
     for (const commit of commits) commit()
     return result
   })
+}
+
+/** A connection of one's own as a template tag. Whoever opened it closes it. */
+export function clientSql(client: pg.Client): Sql {
+  return makeSql(client, async (work, kind) => {
+    const { result, commits } = await transact(client, work, kind)
+    for (const commit of commits) commit()
+    return result
+  })
+}
+
+/** Runs `work` in a transaction of `client`; `onBroken` is told where not even a rollback was possible. */
+async function transact(
+  client: Queryable,
+  work: (tx: Sql) => Promise<unknown>,
+  kind?: 'byKeys',
+  onBroken?: (error: Error) => void,
+): Promise<{ result: unknown; commits: (() => void)[] }> {
+  const transaction: Transaction = { client, depth: 0, commits: [] }
+  try {
+    await client.query(kind === 'byKeys' ? beginByKeys : 'begin')
+    const result = await work(transactionSql(transaction))
+    const { command } = await client.query('commit')
+    // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
+    if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
+    return { result, commits: transaction.commits }
+  } catch (error) {
+    await client.query('rollback').catch((broken: Error) => onBroken?.(broken))
+    throw error
+  }
 }
 
 function transactionSql(transaction: Transaction): Sql {

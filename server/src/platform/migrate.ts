@@ -37,10 +37,10 @@ export class MigrationError extends Error {
 /**
  * Brings the database to this build's schema: each missing migration in a transaction of its own, forward only, one
  * process at a time (advisory lock). A database that is ahead of this build, or a migration that was changed after it
- * ran, is refused by a `MigrationError`: both would mean guessing.
+ * ran, is refused by a `MigrationError`: both would mean guessing. `upTo` stops behind a version, for data of that version.
  */
-export async function migrate(sql: Sql): Promise<{ applied: string[] }> {
-  const migrations = await listMigrations()
+export async function migrate(sql: Sql, { upTo = Infinity } = {}): Promise<{ applied: string[] }> {
+  const migrations = (await listMigrations()).filter(({ version }) => version <= upTo)
   if ((await isBegun(sql)) && (await pending(sql, migrations)).length === 0) return { applied: [] }
 
   return sql.begin(async (tx) => {

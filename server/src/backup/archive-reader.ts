@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { extract, type Extract } from 'tar-stream'
+import { countLines, type TableSize } from './archive-writer.ts'
+import { BackupError } from './backup-error.ts'
+import {
+  type Checksums,
+  entryNames,
+  type Manifest,
+  readChecksums,
+  readManifest,
+  type TableChecksum,
+} from './manifest.ts'
+
+type Entry = Extract extends AsyncIterable<infer Each> ? Each : never
+
+/** What is not rows is small. */
+const smallMax_bytes = 64 * 1024 * 1024
+
+/** What an archive says of itself. */
+export interface ArchiveContent {
+  manifest: Manifest
+  /** Where the archive has one. */
+  secret_key: string | undefined
+  checksums: Checksums
+}
+
+/** What is done with an archive while it is read. */
+export interface ArchiveReading {
+  /** Told before the first table. */
+  onBegin?: (content: Omit<ArchiveContent, 'checksums'>) => Promise<void>
+  /** Takes a table's rows, all of them, in COPY's text format. */
+  onTable?: (table: Manifest['tables'][number], rows: AsyncIterable<Buffer>) => Promise<void>
+  onPart?: (table: string, soFar: TableSize) => void
+  signal?: AbortSignal
+}
+
+/**
+ * Reads an archive from its beginning to its end, and compares all of it with its checksums: what `onTable` was given may
+ * still turn out to be damaged, and then this throws. Throws `BackupError`, and whatever the functions throw.
+ */
+export async function readArchive(file: string, reading: ArchiveReading = {}): Promise<ArchiveContent> {
+  const tar = extract()
+  const source = createReadStream(file)
+  let fault: unknown
+  const read = pipeline(source, createGunzip(), tar, reading.signal ? { signal: reading.signal } : {}).catch(
+    (error: unknown) => void (fault ??= error),
+  )
+  try {
+    const entries = new Entries(tar)
+    const content = await readEntries(entries, reading)
+    await read
+    if (fault !== undefined) throw fault
+    return content
+  } catch (error) {
+    tar.destroy()
+    source.destroy()
+    await read
+    if (reading.signal?.aborted) throw reading.signal.reason
+    throw explain(file, error instanceof UnreadableArchive ? (fault ?? error) : error)
+  }
+}
+
+/** The tar could not be read on, for whatever reason the stream behind it has. */
+class UnreadableArchive extends Error {}
+
+async function readEntries(entries: Entries, { onBegin, onTable, onPart }: ArchiveReading): Promise<ArchiveContent> {
+  const hashes: Record<string, string> = {}
+  const small = async (name: string): Promise<string> => {
+    const text = await entries.text(name)
+    hashes[name] = createHash('sha256').update(text).digest('hex')
+    return text
+  }
+  const manifest = readManifest(await small(entryNames.manifest))
+  const hasKey = (await entries.next()) === entryNames.secretKey
+  const secret_key = hasKey ? (await small(entryNames.secretKey)).trim() : undefined
+  await onBegin?.({ manifest, secret_key })
+
+  const tables: TableChecksum[] = []
+  for (const table of manifest.tables) {
+    const { rows, checksum } = measured(table.name, entries, onPart)
+    if (onTable) await onTable(table, rows)
+    // Also what was not wanted is compared.
+    for await (const _ of rows) continue
+    tables.push(checksum())
+  }
+  const checksums = readChecksums(await entries.text(entryNames.checksums))
+  if ((await entries.next()) !== undefined) throw new Damaged(`it goes on behind ${entryNames.checksums}`)
+  for (const [name, hash] of Object.entries(hashes))
+    if (checksums.entries[name] !== hash) throw new Damaged(`${name} is not what was written`)
+  if (Object.keys(checksums.entries).length !== Object.keys(hashes).length) throw new Damaged('an entry is missing')
+  compareTables(tables, checksums.tables)
+  return { manifest, secret_key, checksums }
+}
+
+function compareTables(read: readonly TableChecksum[], written: readonly TableChecksum[]): void {
+  if (read.length !== written.length) throw new Damaged('a table is missing')
+  for (const [i, { name, rows, bytes, sha256 }] of read.entries()) {
+    const expected = written[i]!
+    const isSame =
+      expected.name === name && expected.rows === rows && expected.bytes === bytes && expected.sha256 === sha256
+    if (!isSame) throw new Damaged(`table ${name} has ${rows} rows that are not the ${expected.rows} that were written`)
+  }
+}
+
+/** The rows of a table over all of its parts, measured while they pass; they can be taken once. */
+function measured(
+  table: string,
+  entries: Entries,
+  onPart: ArchiveReading['onPart'],
+): { rows: AsyncGenerator<Buffer>; checksum: () => TableChecksum } {
+  const hash = createHash('sha256')
+  const size: TableSize = { rows: 0, bytes: 0 }
+  async function* read(): AsyncGenerator<Buffer> {
+    for (let number = 1; (await entries.next()) === entryNames.part(table, number); number += 1) {
+      for await (const chunk of entries.take()) {
+        hash.update(chunk)
+        size.rows += countLines(chunk)
+        size.bytes += chunk.length
+        yield chunk
+      }
+      onPart?.(table, size)
+    }
+  }
+  return { rows: read(), checksum: () => ({ name: table, ...size, sha256: hash.digest('hex') }) }
+}
+
+/** Entries of a tar, one after the other; what is next is known before it is taken. */
+class Entries {
+  readonly #iterator: AsyncIterator<Entry>
+  #next: Promise<Entry | undefined> | undefined
+
+  constructor(tar: AsyncIterable<Entry>) {
+    this.#iterator = tar[Symbol.asyncIterator]()
+  }
+
+  /** The name of the entry that would be taken; undefined at the end. */
+  async next(): Promise<string | undefined> {
+    return (await this.#peek())?.header.name
+  }
+
+  async *take(): AsyncGenerator<Buffer> {
+    const entry = await this.#peek()
+    this.#next = undefined
+    try {
+      if (entry) yield* entry as AsyncIterable<Buffer>
+    } catch (error) {
+      throw new UnreadableArchive('an entry ends early', { cause: error })
+    }
+  }
+
+  /** The text of the next entry, which must have this name. */
+  async text(name: string): Promise<string> {
+    const found = await this.next()
+    if (found !== name)
+      throw new Damaged(found === undefined ? `${name} is missing` : `${found} stands where ${name} should`)
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of this.take()) {
+      chunks.push(chunk)
+      if ((bytes += chunk.length) > smallMax_bytes) throw new Damaged(`${name} is too large`)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
+  #peek(): Promise<Entry | undefined> {
+    this.#next ??= this.#iterator.next().then(
+      ({ value, done }) => (done ? undefined : (value as Entry)),
+      (error: unknown) => {
+        throw new UnreadableArchive('the archive ends early', { cause: error })
+      },
+    )
+    return this.#next
+  }
+}
+
+class Damaged extends Error {}
+
+function explain(file: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (['ENOENT', 'EACCES', 'EISDIR', 'EPERM'].includes(code))
+    return new BackupError(`The archive ${file} cannot be read (${code}).`, error)
+  const isOurs = error instanceof Damaged || error instanceof UnreadableArchive
+  // zlib's own faults: the file is cut off, was changed, or is something else.
+  if (isOurs || code.startsWith('Z_') || isOfTar(error)) {
+    const said = error instanceof Error ? error.message : String(error)
+    return new BackupError(`The archive ${file} is damaged or no backup of Cadre: ${said}. Nothing was changed.`, error)
+  }
+  return error
+}
+
+function isOfTar(error: unknown): boolean {
+  return error instanceof Error && /tar|end of data/i.test(error.message)
+}

@@ -1,0 +1,110 @@
+import type { Writable } from 'node:stream'
+import pg from 'pg'
+import { to as copyTo } from 'pg-copy-streams'
+import { delayedJobsQuery } from '../engine/queue.ts'
+import { openConnection, type Connection } from '../platform/connection.ts'
+import type { DatabaseOptions } from '../platform/database.ts'
+import { migrationStatus } from '../platform/migrate.ts'
+import { openArchiveWriter, type TableSize } from './archive-writer.ts'
+import { BackupError } from './backup-error.ts'
+import { type Checksums, delayedTasks, format, type Manifest, type TableChecksum } from './manifest.ts'
+import { listKeptTables, readSnapshotContent } from './snapshot.ts'
+
+export interface BackupOptions {
+  connection: DatabaseOptions['connection']
+  /** Ended with the archive, or destroyed where it failed. */
+  output: Writable
+  cadre_version: string
+  /** Put into the archive. It must be the one that the database was made with. */
+  secret_key?: { text: string; key_id: string } | undefined
+  onProgress?: (table: string, soFar: TableSize) => void
+  signal: AbortSignal
+}
+
+/** What was written. */
+export interface Backup {
+  manifest: Manifest
+  tables: Checksums['tables']
+}
+
+/** Migrations that run just now change which tables there are: then the snapshot is taken again. */
+const triesMax = 10
+
+/**
+ * Writes an archive of the database as it is at one moment, while it is in use: a transaction that only reads sees all
+ * tables as they were when it began. It keeps nobody from reading or writing; only migrations, and dropping old partitions,
+ * wait for its end. Throws `BackupError`, `MigrationError`, and what PostgreSQL and `output` throw.
+ */
+export async function backUp(options: BackupOptions): Promise<Backup> {
+  const { connection, output, cadre_version, secret_key, onProgress, signal } = options
+  const writer = openArchiveWriter(output, signal)
+  const source = await openConnection({ connection, application_name: 'cadre backup' })
+  const stop = (): void => void source.close().catch(() => {})
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    signal.throwIfAborted()
+    await beginSnapshot(source)
+    // One that is ahead of this build has tables of which this build knows nothing.
+    await migrationStatus(source.sql)
+    const content = await readSnapshotContent(source.sql)
+    if (secret_key && content.key_id !== null && content.key_id !== secret_key.key_id) {
+      throw new BackupError(
+        `The secret key here (${secret_key.key_id}) is not the one of this database (${content.key_id}), so it is no use in ` +
+          'its backup. Set CADRE_SECRET_KEY to the one that the service is started with.',
+      )
+    }
+    const delayed = await selectDelayed(source)
+    const manifest: Manifest = {
+      format,
+      cadre_version,
+      ...content,
+      tables: [...content.tables, { name: delayedTasks, columns: ['task_id', 'start_after'] }],
+    }
+    await writer.manifest(manifest)
+    if (secret_key) await writer.secretKey(secret_key.text)
+    const copy = async (name: string, what: string): Promise<TableChecksum> => {
+      const rows = source.client.query(copyTo(`copy ${what} to stdout`))
+      return writer.table(name, rows, (soFar) => onProgress?.(name, soFar))
+    }
+    const tables: TableChecksum[] = []
+    for (const { name, columns } of content.tables) {
+      // Of a partitioned table COPY gives nothing but by a query.
+      const list = columns.map((column) => pg.escapeIdentifier(column)).join(', ')
+      tables.push(await copy(name, `(select ${list} from ${pg.escapeIdentifier(name)})`))
+    }
+    tables.push(await copy(delayedTasks, `(${delayed})`))
+    await writer.end()
+    return { manifest, tables }
+  } catch (error) {
+    output.destroy()
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    signal.removeEventListener('abort', stop)
+    await source.close().catch(() => {})
+  }
+}
+
+/** Begins the transaction that sees one moment, with every table locked against being changed or dropped until its end. */
+async function beginSnapshot({ sql }: Connection): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const names = await listKeptTables(sql)
+    if (!names.includes('task')) {
+      throw new BackupError('The database has nothing in it that could be kept: it has no tables of Cadre.')
+    }
+    await sql.script('begin isolation level repeatable read, read only')
+    // Locks are taken before anything is read, so that no table changes between the snapshot and its COPY.
+    await sql.script(`lock table ${names.map((name) => pg.escapeIdentifier(name)).join(', ')} in access share mode`)
+    await sql.script(
+      `set local extra_float_digits = 1; set local bytea_output = 'hex'; set local intervalstyle = 'postgres'`,
+    )
+    if (String(await listKeptTables(sql)) === String(names)) return
+    await sql.script('rollback')
+    if (tries === triesMax) throw new BackupError('The database is being migrated. Try again when that is done.')
+  }
+}
+
+/** The query for `delayedTasks`. A database whose service never started has no queue. */
+async function selectDelayed({ sql }: Connection): Promise<string> {
+  const [queue] = await sql<{ is_there: boolean }>`select to_regclass('pgboss.job') is not null as is_there`
+  return queue?.is_there ? delayedJobsQuery : 'select null, null where false'
+}

@@ -1,0 +1,136 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
+import type { Logger } from 'pino'
+import { openQueue, hasJobs, type Queue } from '../engine/queue.ts'
+import { requeueTasks } from '../engine/requeue.ts'
+import { openConnection, type Connection } from '../platform/connection.ts'
+import { openDatabase, type DatabaseOptions, type Sql } from '../platform/database.ts'
+import { migrate } from '../platform/migrate.ts'
+import { readArchive, type ArchiveContent } from './archive-reader.ts'
+import type { TableSize } from './archive-writer.ts'
+import { BackupError } from './backup-error.ts'
+import { delayedTasks, type Manifest } from './manifest.ts'
+
+export interface RestoreOptions {
+  file: string
+  /** As `readArchive` gave it before. */
+  content: ArchiveContent
+  connection: DatabaseOptions['connection']
+  log: Logger
+  onProgress?: (table: string, soFar: TableSize) => void
+  /** Done to the restored data before anybody else sees it. */
+  alter?: (tx: Sql) => Promise<void>
+  signal: AbortSignal
+}
+
+/** What a restore did beside loading. */
+export interface Restored {
+  /** Migrations that were run on the data, because the archive is of an older version. */
+  migrated: string[]
+  /** Tasks that were put into the queue. */
+  queued: number
+}
+
+/**
+ * Loads an archive into an empty database, in one transaction: whatever fails, and whenever it is interrupted, nothing of
+ * it is there (but the queue's own schema, which is empty). The schema is made as it was when the archive was written, then
+ * the rest of the migrations run on the data. Throws `BackupError`.
+ */
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { connection, log, signal } = options
+  const target = await openConnection({ connection, application_name: 'cadre restore' })
+  const database = openDatabase({ connection, connectionsMax: 1, application_name: 'cadre restore', onError: () => {} })
+  const stop = (): void => void target.close().catch(() => {})
+  signal.addEventListener('abort', stop, { once: true })
+  let queue: Queue | undefined
+  try {
+    signal.throwIfAborted()
+    await requireEmpty(target.sql)
+    // Made in transactions of its own, which cannot be part of ours.
+    queue = openQueue({ database, log })
+    await queue.ready
+    const restored = await load(target, queue, options)
+    // Until then the planner knows nothing of the tables, and takes them for empty.
+    await target.sql.script('analyze')
+    return restored
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    signal.removeEventListener('abort', stop)
+    await queue?.close().catch(() => {})
+    await Promise.all([target.close(), database.close()]).catch(() => {})
+  }
+}
+
+async function load(
+  { sql, client }: Connection,
+  queue: Queue,
+  { file, content, onProgress, alter, signal }: RestoreOptions,
+): Promise<Restored> {
+  const { manifest, checksums } = content
+  const versionAt = manifest.migrations.at(-1)!.version
+  return sql.begin(async (tx) => {
+    // A service that starts meanwhile waits for its end, and finds all of it.
+    await tx.script(`select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
+    await requireEmpty(tx)
+    await migrate(tx, { upTo: versionAt })
+    await makePartitions(tx, manifest)
+    await tx.script(`create table ${delayedTasks} (task_id text not null, start_after timestamptz not null)`)
+
+    const read = await readArchive(file, {
+      signal,
+      ...(onProgress ? { onPart: onProgress } : {}),
+      onTable: async ({ name, columns }, rows) => {
+        const [into, ...list] = [name, ...columns].map((word) => pg.escapeIdentifier(word))
+        const copy = client.query(copyFrom(`copy ${into} (${list.join(', ')}) from stdin`))
+        await pipeline(Readable.from(rows, { objectMode: false }), copy)
+        const expected = checksums.tables.find((table) => table.name === name)?.rows
+        if (copy.rowCount !== expected)
+          throw new BackupError(`Of table ${name} PostgreSQL took ${copy.rowCount} of ${expected} rows.`)
+      },
+    })
+    if (JSON.stringify(read.checksums) !== JSON.stringify(checksums))
+      throw new BackupError(`The archive ${file} was changed while it was read.`)
+    await setSequences(tx, manifest)
+    const { applied } = await migrate(tx)
+    const queued = await requeueTasks(tx, queue)
+    await tx.script(`drop table ${delayedTasks}`)
+    await alter?.(tx)
+    return { migrated: applied, queued }
+  })
+}
+
+/** Throws `BackupError` where there is anything in the database that a restore could be mixed up with. */
+export async function requireEmpty(sql: Sql): Promise<void> {
+  const found = await sql<{ name: string }>`
+    select c.relname as name from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+      and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+    order by c.relkind <> 'p', c.relname limit 4`
+  if (found.length === 0 && !(await hasJobs(sql))) return
+  const names = found.slice(0, 3).map(({ name }) => name)
+  const listed = [...names, ...(found.length > names.length ? ['…'] : [])].join(', ') || 'jobs of the queue'
+  throw new BackupError(
+    `The database is not empty (${listed}), and a restore never overwrites. Restore into a new database: ` +
+      '`createdb` and DATABASE_URL, or for the embedded one a new folder by CADRE_DATA_DIR.',
+  )
+}
+
+/** Partitions of the time before the restore; those of the migrations are there already. */
+async function makePartitions(tx: Sql, { partitions }: Manifest): Promise<void> {
+  for (const { table, name, from, to } of partitions) {
+    const [made] = await tx<{ statement: string | null }>`
+      select case when to_regclass(quote_ident(${name})) is null
+        then format('create table %I partition of %I for values from (%L) to (%L)', ${name}::text, ${table}::text, ${from}::text, ${to}::text) end
+      as statement`
+    if (made?.statement != null) await tx.script(made.statement)
+  }
+}
+
+/** New numbers come after the last that was ever given, also where its row is gone. */
+async function setSequences(tx: Sql, { sequences }: Manifest): Promise<void> {
+  for (const { table, column, last_value } of sequences)
+    await tx`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column}), ${last_value})`
+}
