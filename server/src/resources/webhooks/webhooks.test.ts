@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventNames } from '#contract/events.ts'
+import { eventNames, taskEventNames } from '#contract/events.ts'
+import { bounds } from '#contract/limits.ts'
+import { makeKey, makePerson } from '../../../test/actors.ts'
 import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
 
 let test: TestService
@@ -53,23 +55,27 @@ describe('registering a webhook (decision D92)', () => {
     for (const filters of [undefined, null, {}]) assert.deepEqual((await register({ filters })).body.filters, {})
   })
 
-  it('takes every event of the specification, once, and no other', async () => {
-    assert.deepEqual([...eventNames].sort(), [
-      'agent.completed',
-      'agent.failed',
-      'agent.launched',
-      'agent.stopped',
-      'error.occurred',
-      'project.created',
-      'project.deleted',
-      'project.updated',
-    ])
-    assert.deepEqual((await register({ events: [...eventNames, ...eventNames] })).body.events, eventNames)
+  it('takes every event of the specification, those of tasks one by one or by group, and no other', async () => {
+    const groups = ['task.*', 'approval.*', 'budget.*']
+    const named = [...eventNames, ...groups, ...taskEventNames]
+    assert.equal(eventNames.length, 8)
+    for (const group of groups) assert.ok(taskEventNames.some((name) => name.startsWith(group.slice(0, -1))))
+    for (let at = 0; at < named.length; at += 16) {
+      const events = named.slice(at, at + 16)
+      assert.deepEqual((await register({ events })).body.events, events)
+    }
+    const twice = await register({ events: ['task.*', ...eventNames.slice(0, 7), 'task.*', ...eventNames.slice(0, 7)] })
+    assert.deepEqual(twice.body.events, ['task.*', ...eventNames.slice(0, 7)])
     for (const events of [
       ['agent.nope'],
       ['agent.failed', ''],
       ['AGENT.FAILED'],
       ['*'],
+      ['agent.*'],
+      ['project.*'],
+      ['step.*'],
+      ['tool.called'],
+      ['webhook.test'],
       [5],
       [],
       'agent.failed',
@@ -77,11 +83,9 @@ describe('registering a webhook (decision D92)', () => {
       Array.from({ length: 17 }, () => 'agent.failed'),
     ]) {
       const { status, body } = await register({ events })
-      assert.deepEqual(
-        [status, body.error.code, body.error.details.field],
-        [400, 'INVALID_REQUEST', 'events'],
-        JSON.stringify(events),
-      )
+      assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST'], JSON.stringify(events))
+      assert.deepEqual(Object.keys(body.error.details), ['field', 'issue'])
+      assert.equal(body.error.details.field, 'events')
     }
   })
 
@@ -191,6 +195,28 @@ describe('registering a webhook (decision D92)', () => {
     }
     const kinds = { severity: ['high', 5, true, null, { a: [1] }] }
     assert.deepEqual((await register({ filters: kinds })).body.filters, kinds)
+  })
+})
+
+describe('webhooks of an organization', () => {
+  it('are bounded, also where many are registered at once', async () => {
+    const person = await makePerson(test)
+    const { key } = await makeKey(test, person, ['projects:write'])
+    const room = 3
+    await test.sql`
+      insert into webhook (id, org_id, url, events, secret, created_by)
+      select 'wh_' || n, ${person.org_id}, 'https://hooks.example.com/', '{agent.failed}', '', ${person.user_id}
+      from generate_series(1, ${bounds.webhooks_per_organization - room}::int) n`
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, () => test.send('POST', '/api/v1/webhooks', { key, body: valid })),
+    )
+    assert.equal(replies.filter(({ status }) => status === 201).length, room)
+    for (const { status, body } of replies.filter(({ status: of }) => of !== 201)) {
+      assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST'])
+      const issue = `are too many: an organization has ${bounds.webhooks_per_organization} at most`
+      assert.deepEqual(body.error.details, { field: 'webhooks', issue })
+    }
+    assert.equal((await register()).status, 201, 'another organization has its own')
   })
 })
 
