@@ -3,15 +3,11 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { makeTestDatabase, sender } from '../server/test/harness.ts'
-import { refusedStart, startProcess } from './process.ts'
+import { databaseEnvironment, refusedStart, startProcess } from './process.ts'
 
 test('what a first start generated is shown even where that start fails, because no later one shows it', async () => {
   const database = await makeTestDatabase()
-  const { host, database: name, user } = database.connection
-  const env = {
-    DATABASE_URL: `postgres://${user}@localhost/${name}?host=${encodeURIComponent(host!)}`,
-    CADRE_SECRET_KEY: 'a secret key for tests, 32 characters',
-  }
+  const env = databaseEnvironment(database.connection)
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   try {

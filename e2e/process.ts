@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ClientConfig } from 'pg'
 
 const root = new URL('..', import.meta.url).pathname
 
@@ -59,11 +60,50 @@ export async function refusedStart(env: Record<string, string>): Promise<{ code:
   return { code, output }
 }
 
-function launch(env: Record<string, string>, [file, ...args]: [string, ...string[]]): ChildProcess {
+/** A command of `cadre` that runs, and how it ends. */
+export interface RunningCommand {
+  process: ChildProcess
+  ended: Promise<{ code: number | null; stdout: string; stderr: string }>
+}
+
+/** Starts `node cadre.mjs <words>` with `input` as its standard input. */
+export function startCommand(env: Record<string, string>, words: readonly string[], input = ''): RunningCommand {
+  const child = launch(env, [process.execPath, 'cadre.mjs', ...words], 'pipe')
+  const said = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]!.setEncoding('utf8').on('data', (text: string) => (said[name] += text))
+  // It may end without having read anything.
+  child.stdin!.on('error', () => {}).end(input)
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...said }))
+  return { process: child, ended }
+}
+
+/** Runs `node cadre.mjs <words>` to its end. */
+export function runCommand(
+  env: Record<string, string>,
+  words: readonly string[],
+  input?: string,
+): RunningCommand['ended'] {
+  return startCommand(env, words, input).ended
+}
+
+/** The environment of a process that uses a test's database; further processes on it share the secret key. */
+export function databaseEnvironment({ host, user, database }: ClientConfig): Record<string, string> {
+  return {
+    DATABASE_URL: `postgres://${user}@localhost/${database}?host=${encodeURIComponent(String(host))}`,
+    CADRE_SECRET_KEY: 'a secret key for tests, 32 characters',
+  }
+}
+
+function launch(
+  env: Record<string, string>,
+  [file, ...args]: [string, ...string[]],
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): ChildProcess {
   return spawn(file, args, {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', CADRE_LOG_LEVEL: 'error', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe'],
   })
 }
 

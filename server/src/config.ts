@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
+import { readSsoProviders, type SsoConfig } from './config-sso.ts'
 import { providerSettings, sections, type Setting, type Settings, takenProviders } from './config-settings.ts'
+import { nearest } from './platform/nearest.ts'
 
 /** A model server that speaks the OpenAI protocol, by the name before the slash in `name/model`. */
 export interface ProviderConfig {
@@ -15,6 +17,10 @@ export interface ProviderConfig {
  */
 export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never } & {
   providers: ProviderConfig[]
+  /** Identity providers, by name. */
+  sso: SsoConfig[]
+  /** Variables that were set, by their names; a secret that came from a file by the name without `_FILE`. */
+  given: ReadonlySet<string>
   /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
   warnings: string[]
 }
@@ -39,18 +45,57 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** What one setting is in an environment, to be shown to its operator. */
+export interface Reading {
+  section: string
+  name: string
+  is_secret: boolean
+  /** The variable that says it, `<name>_FILE` for a file; null where none does and the default holds. */
+  variable: string | null
+  /** The file that `variable` names. */
+  file?: string
+  /** As it was set, or the default; null where there is neither. The text of a secret is never here. */
+  text: string | null
+}
+
+/** An environment as it was understood; `config` is undefined where there are faults. */
+export interface Inspection {
+  config: Config | undefined
+  readings: Reading[]
+  faults: ConfigFault[]
+  warnings: string[]
+}
+
 /** Reads the configuration; an empty value counts as unset. Throws `ConfigError` with every fault at once. */
 export function readConfig(env: Environment = process.env): Config {
+  const { config, faults } = inspectConfig(env)
+  if (!config) throw new ConfigError(faults)
+  return config
+}
+
+/** Reads the configuration, and tells of every setting what it is and where from; throws nothing. */
+export function inspectConfig(env: Environment): Inspection {
   const reader = new Reader(env)
-  const values = Object.values(sections)
-    .flatMap((section) => Object.entries<Setting<unknown>>(section))
-    .map(([key, setting]) => [key, reader.read(setting)])
+  const values = Object.entries(sections).flatMap(([title, section]) => {
+    reader.section = title
+    return Object.entries<Setting<unknown>>(section).map(([key, setting]) => [key, reader.read(setting)])
+  })
+  reader.section = 'Further model servers'
   const providers = readProviders(reader)
-  const warnings = reader
-    .unknownNames()
-    .map((name) => `${name} is not a setting and is ignored; .env.example lists those that there are.`)
-  if (reader.faults.length > 0) throw new ConfigError(reader.faults)
-  return { ...Object.fromEntries(values), providers, warnings } as Config
+  reader.section = 'Identity providers'
+  const sso = readSsoProviders(reader)
+  const { readings, faults } = reader
+  const warnings = reader.unknownNames().map((name) => unknown(name, readings))
+  const given = new Set(readings.filter(({ variable }) => variable !== null).map(({ name }) => name))
+  const config = { ...Object.fromEntries(values), providers, sso, given, warnings } as Config
+  return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
+}
+
+function unknown(name: string, readings: readonly Reading[]): string {
+  const names = readings.flatMap((known) => (known.is_secret ? [known.name, `${known.name}_FILE`] : [known.name]))
+  const meant = nearest(name, names)
+  const advice = meant ? `did you mean ${meant}?` : '.env.example lists those that there are.'
+  return `${name} is not a setting and is ignored; ${advice}`
 }
 
 /** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
@@ -64,10 +109,13 @@ export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: num
   return `http://${host}:${port}`
 }
 
-/** Reads settings one by one; remembers which names it knows and what was wrong. */
+/** Reads settings one by one; remembers which names it knows, what it read and what was wrong. */
 class Reader {
   readonly env: Environment
   readonly faults: ConfigFault[] = []
+  readonly readings: Reading[] = []
+  /** Where what is read belongs. */
+  section = ''
   readonly #known = new Set<string>()
 
   constructor(env: Environment) {
@@ -76,6 +124,7 @@ class Reader {
 
   read<T>(setting: Setting<T>): T | undefined {
     const given = this.#text(setting)
+    this.readings.push(this.#reading(setting, given))
     if (given === undefined) return setting.default === undefined ? undefined : setting.kind.parse(setting.default)
     const value = setting.kind.parse(given)
     if (value !== undefined) return value
@@ -93,6 +142,20 @@ class Reader {
     return Object.keys(this.env)
       .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name))
       .sort()
+  }
+
+  #reading({ name, secret, default: fallback }: Setting<unknown>, given: string | undefined): Reading {
+    const file = (secret && this.env[`${name}_FILE`]) || undefined
+    const variable = file === undefined ? (this.env[name] ? name : null) : `${name}_FILE`
+    const text = secret ? '' : withoutUserInfo(given ?? fallback ?? '')
+    return {
+      section: this.section,
+      name,
+      is_secret: secret,
+      variable,
+      ...(file === undefined ? {} : { file }),
+      text: text === '' ? null : text,
+    }
   }
 
   #text({ name, secret }: Setting<unknown>): string | undefined {
@@ -154,6 +217,11 @@ const shownMax = 80
 
 /** A value as part of a message: one line, not long, without a password that slipped into a URL. */
 function show(value: string): string {
-  const text = JSON.stringify(value.replace(/\/\/[^/@]*@/g, '//…@'))
+  const text = JSON.stringify(withoutUserInfo(value))
   return text.length > shownMax ? `${text.slice(0, shownMax)}…"` : text
+}
+
+/** A text without user names and passwords of URLs. */
+function withoutUserInfo(text: string): string {
+  return text.replace(/\/\/[^/@]*@/g, '//…@')
 }

@@ -98,7 +98,7 @@ function firstValues(config: FirstStartConfig): Omit<FirstOwner, 'user_id' | 'or
 }
 
 /** 100 random bits in groups that can be read aloud: `3kf9x-…`. */
-function newPassword(): string {
+export function newPassword(): string {
   return Array.from({ length: 4 }, () => randomText(5)).join('-')
 }
 

@@ -39,6 +39,11 @@ export async function clearAttempts(tx: Sql, account: string, address: string): 
   await tx`delete from login_attempt where account = lower(${account}) and ip = ${address}`
 }
 
+/** No failure of this account counts any more, wherever it came from. */
+export async function clearAllAttempts(tx: Sql, account: string): Promise<void> {
+  await tx`delete from login_attempt where account = lower(${account})`
+}
+
 /** The attempt was none: nothing was found out about the password. */
 export async function forgetAttempt(sql: Sql, id: number): Promise<void> {
   await sql`delete from login_attempt where id = ${id}`

@@ -1,0 +1,54 @@
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { CommandError } from './command.ts'
+
+/** More than any secret has. */
+const secretMax_chars = 4096
+
+/**
+ * A secret from whoever runs the command: typed twice without being shown where standard input is a terminal, and the
+ * first line of it otherwise. `what` names it in the questions. Throws `CommandError` where there is none, or where the
+ * two differ.
+ */
+export async function askSecret(what: string, signal: AbortSignal): Promise<string> {
+  if (!process.stdin.isTTY) return firstLine(what)
+  const secret = await ask(`${what}: `, signal)
+  if ((await ask(`${what} again: `, signal)) !== secret) throw new CommandError('The two are not the same.')
+  return given(what, secret)
+}
+
+async function firstLine(what: string): Promise<string> {
+  let length = 0
+  const input = process.stdin.setEncoding('utf8').map((chunk: string) => {
+    length += chunk.length
+    if (length > secretMax_chars)
+      throw new CommandError(`The ${what.toLowerCase()} is longer than ${secretMax_chars} characters.`)
+    return chunk
+  })
+  const [line = ''] = (await text(input)).split(/\r?\n/)
+  return given(what, line)
+}
+
+function given(what: string, secret: string): string {
+  if (secret === '') throw new CommandError(`No ${what.toLowerCase()} was given.`)
+  return secret
+}
+
+/** Asks on standard error, so that standard output stays the command's; what is typed is written nowhere. */
+async function ask(question: string, signal: AbortSignal): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true })
+  const closed = Promise.withResolvers<never>()
+  // Ctrl-C reaches this process as a key here, not as a signal.
+  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  terminal.on('close', () => closed.reject(new CommandError('Nothing was entered.')))
+  closed.promise.catch(() => {})
+  process.stderr.write(question)
+  try {
+    return await Promise.race([terminal.question('', { signal }), closed.promise])
+  } finally {
+    terminal.close()
+    process.stderr.write('\n')
+  }
+}

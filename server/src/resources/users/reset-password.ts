@@ -1,0 +1,38 @@
+import type { Doer } from '#contract/audit.ts'
+import { recordAudit } from '../../events/audit.ts'
+import type { Sql } from '../../platform/database.ts'
+import { endGrantsOf } from '../oauth/oauth.queries.ts'
+import { endSessionsOf } from '../sessions/sessions.queries.ts'
+import { clearAllAttempts } from './sign-in-attempts.queries.ts'
+import { type SignInRow, updatePasswordHash } from './users.queries.ts'
+
+/** Whoever can run commands where the service runs; the service does not know who that is. */
+const operator: Doer = {
+  org_id: null,
+  actor: null,
+  credential: null,
+  ip: null,
+  user_agent: null,
+  request_id: null,
+}
+
+/** No session and no grant has this identifier, so that none is left. */
+const none = ''
+
+/**
+ * Sets a user's password for an operator, ends all sessions and grants of the user, and forgets failures to sign in, so that
+ * the new password can be used at once; returns how many sessions and grants were ended. Undefined, with nothing done,
+ * where the password was changed since `user` was read.
+ */
+export async function resetPassword(sql: Sql, user: SignInRow, password_hash: string): Promise<number | undefined> {
+  return sql.begin(async (tx) => {
+    if (!(await updatePasswordHash(tx, user.id, user.password_hash, password_hash))) return undefined
+    // Sessions before grants, as with any change of a password: whoever lets an app in at this moment holds the session.
+    const sessions = await endSessionsOf(tx, user.id, none)
+    const grants = await endGrantsOf(tx, user.id, none)
+    await clearAllAttempts(tx, user.email)
+    const sessions_ended = sessions + grants.length
+    await recordAudit(tx, operator, { action: 'user.password_reset', target: user.id, detail: { sessions_ended } })
+    return sessions_ended
+  })
+}
