@@ -60,7 +60,10 @@ const DeliveryAttempt = Named(
     attempt: Type.Integer({ minimum: 1 }),
     at: Timestamp,
     duration_ms: Type.Integer({ minimum: 0 }),
-    request: Type.Object({ url: Type.String(), headers: Headers }),
+    request: Type.Object({
+      url: Type.String(),
+      headers: { ...Headers, description: 'The signature is shortened.' },
+    }),
     response: Nullable(
       Type.Object(
         {
@@ -120,7 +123,7 @@ const attemptExample = {
       'content-type': 'application/json',
       'webhook-id': example.event_id,
       'webhook-timestamp': '1795167000',
-      'webhook-signature': 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+      'webhook-signature': 'v1,K5oZfzN9…',
     },
   },
   response: { status: 204, headers: { date: 'Fri, 20 Nov 2026 09:30:00 GMT' }, body: '' },

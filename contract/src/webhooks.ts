@@ -15,6 +15,7 @@ import {
   Timestamp,
   TimestampInput,
 } from './schemas.ts'
+import { webhookDelivery } from './webhook-delivery.ts'
 
 /** States of a webhook: only an active one is told of events. */
 export const webhookStates = ['active', 'disabled'] as const
@@ -142,6 +143,7 @@ export const createWebhook = defineOperation({
       headers: revision,
     },
   ],
+  callbacks: { event: webhookDelivery },
   problems: [],
 })
 
