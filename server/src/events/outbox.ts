@@ -2,6 +2,7 @@ import type { EventData, EventOf } from '#contract/event-payloads.ts'
 import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { tellNewEvents } from './new-events.ts'
 
 /** Whose event it is: an organization's, and where it has one its project's and agent's. */
 export interface EventScope {
@@ -45,11 +46,13 @@ async function writeEvents(
     data,
     subscriptions: subscriptionsOf(type),
   }))
-  await tx`
+  const written = await tx<{ is_matched: boolean }>`
     insert into event (id, org_id, project_id, agent_id, type, data, matched_at)
     select id, org_id, project_id, agent_id, type, data,
       case when not exists (
         select from webhook w where w.org_id = e.org_id and w.status = 'active' and w.events && e.subscriptions) then now() end
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
-      as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])`
+      as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
+    returning matched_at is not null as is_matched`
+  if (written.some(({ is_matched }) => !is_matched)) tellNewEvents(tx)
 }

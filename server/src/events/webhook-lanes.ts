@@ -2,6 +2,9 @@ import { testEventName, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 
+/** Rows of one statement. */
+const batch = 1000
+
 /** The event that deliveries are of. */
 export interface DeliveredEvent {
   id: string
@@ -31,23 +34,52 @@ export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<
       where l.due_at is null or l.due_at > excluded.due_at`
 }
 
-/**
- * Begins a delivery of an event to each of these webhooks, due at once, in the caller's transaction. Nobody is asked
- * whether they subscribed. Gives the deliveries in the order of the webhooks.
- */
+/** A delivery that is to begin. */
+export interface NewDelivery {
+  id: string
+  webhook_id: string
+  event: DeliveredEvent
+}
+
+/** Begins deliveries, due at once, in the caller's transaction. Nobody is asked whether they subscribed. */
+export async function insertDeliveries(
+  tx: Sql,
+  deliveries: readonly NewDelivery[],
+  { is_test = false }: { is_test?: boolean } = {},
+): Promise<void> {
+  if (deliveries.length === 0) return
+  await makeDue(
+    tx,
+    deliveries.map(({ webhook_id }) => webhook_id),
+  )
+  for (let from = 0; from < deliveries.length; from += batch) {
+    const rows = deliveries.slice(from, from + batch).map(({ id, webhook_id, event }) => ({
+      id,
+      webhook_id,
+      org_id: event.org_id,
+      event_id: event.id,
+      event: event.type,
+    }))
+    await tx`
+      insert into delivery (id, webhook_id, org_id, event_id, event, is_test, next_attempt_at)
+      select id, webhook_id, org_id, event_id, event, ${is_test}, now()
+      from jsonb_to_recordset(${jsonb(rows)}::jsonb) d(id text, webhook_id text, org_id text, event_id text, event text)`
+  }
+}
+
+/** The same for one event and some webhooks; gives the deliveries in the order of the webhooks. */
 export async function addDeliveries(
   tx: Sql,
-  { id: event_id, org_id, type }: DeliveredEvent,
+  event: DeliveredEvent,
   webhook_ids: readonly string[],
-  { is_test = false }: { is_test?: boolean } = {},
+  options: { is_test?: boolean } = {},
 ): Promise<BegunDelivery[]> {
-  if (webhook_ids.length === 0) return []
   const begun = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
-  await makeDue(tx, webhook_ids)
-  await tx`
-    insert into delivery (id, webhook_id, org_id, event_id, event, is_test, next_attempt_at)
-    select id, webhook_id, ${org_id}, ${event_id}, ${type}, ${is_test}, now()
-    from unnest(${begun.map(({ id }) => id)}::text[], ${[...webhook_ids]}::text[]) d(id, webhook_id)`
+  await insertDeliveries(
+    tx,
+    begun.map((delivery) => ({ ...delivery, event })),
+    options,
+  )
   return begun
 }
 

@@ -1,0 +1,38 @@
+import { createHmac } from 'node:crypto'
+
+/** An event as it stands in the outbox. */
+export interface StoredEvent {
+  type: string
+  /** ISO 8601 in UTC, with milliseconds. */
+  occurred_at: string
+  data: Record<string, unknown>
+}
+
+/** The body of every attempt to deliver an event: the same bytes each time (decision D93). */
+export function deliveryBody({ type, occurred_at, data }: StoredEvent): string {
+  return JSON.stringify({ event: type, timestamp: occurred_at, data })
+}
+
+/**
+ * The key that a secret stands for (decision D96): of `whsec_` and base64 those bytes, of anything else its own bytes.
+ */
+export function signingKey(secret: string): Buffer {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
+  // Libraries of receivers take nothing else for base64 than what has its padding.
+  const isBase64 = encoded !== undefined && encoded.length % 4 === 0
+  return isBase64 ? Buffer.from(encoded, 'base64') : Buffer.from(secret)
+}
+
+/**
+ * Headers that prove where a request comes from, by Standard Webhooks 1.0: `id` is the event's, the same on every attempt,
+ * `at` the moment of this one. While a secret is being replaced both sign, the current one first.
+ */
+export function signatureHeaders(
+  secrets: readonly string[],
+  { id, at, body }: { id: string; at: Date; body: string },
+): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
+  const timestamp = String(Math.floor(at.getTime() / 1000))
+  const sign = (secret: string): string =>
+    `v1,${createHmac('sha256', signingKey(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': secrets.map(sign).join(' ') }
+}
