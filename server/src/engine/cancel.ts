@@ -6,10 +6,11 @@ import { lockTasks, type CancelRequest, type LockedTask, type Step } from './tas
 
 /**
  * What became of a cancellation: `canceled` it is so now, or was before; `requested` its worker is told and
- * confirms; `finished` it had ended otherwise; `missing`.
+ * confirms; `finished` it had ended otherwise; `missing`. `is_new` where nobody had asked for it before.
  */
 export type CancelOutcome =
-  | { outcome: 'canceled' | 'requested' | 'finished'; status: TaskState }
+  | { outcome: 'canceled' | 'requested'; status: TaskState; is_new: boolean }
+  | { outcome: 'finished'; status: TaskState }
   | { outcome: 'missing' }
 
 /** What a cancellation leaves behind: calls that took effect, and calls whose outcome is unknown. */
@@ -31,23 +32,23 @@ export async function cancelTask(
   const task = (await lockTasks(tx, [task_id])).get(task_id)
   if (!task) return { result: { outcome: 'missing' }, published: [] }
   const { status } = task
-  if (status === 'canceled') return { result: { outcome: 'canceled', status }, published: [] }
+  if (status === 'canceled') return { result: { outcome: 'canceled', status, is_new: false }, published: [] }
   if (isFinished(status)) return { result: { outcome: 'finished', status }, published: [] }
   if (status === 'running' && task.worker_id !== null && request.mode === 'force') {
     const change = await forced(tx, task, request)
     return {
-      result: { outcome: 'canceled', status: 'canceled' },
+      result: { outcome: 'canceled', status: 'canceled', is_new: true },
       published: await applyChanges(tx, queue, [change]),
       interrupt: true,
     }
   }
   if (status === 'running' && task.worker_id !== null) {
     const published = task.cancel ? [] : await applyChanges(tx, queue, [requested(task, request)])
-    return { result: { outcome: 'requested', status }, published, interrupt: true }
+    return { result: { outcome: 'requested', status, is_new: task.cancel === null }, published, interrupt: true }
   }
   const receipt = await readReceipt(tx, task_id)
   const published = await applyChanges(tx, queue, [{ ...canceled(task, request, receipt), job: { kind: 'forget' } }])
-  return { result: { outcome: 'canceled', status: 'canceled' }, published }
+  return { result: { outcome: 'canceled', status: 'canceled', is_new: true }, published }
 }
 
 /** A running task whose worker is asked to cancel it. */

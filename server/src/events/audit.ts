@@ -10,7 +10,7 @@ export interface AuditEntry {
   /** The identifier of what it was done to; null where that is not known. */
   target: string | null
   /** Where the target belongs to a project, its number; read in `detail`. */
-  project_id?: number
+  project_id?: number | undefined
   /** What the target was, in the form in which the API answers it; absent of what is new. */
   before?: object | undefined
   /** What the target is now; absent of what is gone. */

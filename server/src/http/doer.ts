@@ -11,11 +11,20 @@ export function doerOf(
   principal?: Pick<Principal, 'kind' | 'credential_id' | 'user_id' | 'org_id'>,
 ): Doer {
   return {
-    org_id: principal?.org_id ?? null,
+    // Empty where the user belongs to none.
+    org_id: principal?.org_id || null,
     actor: principal?.user_id ?? null,
     credential: principal ? { kind: principal.kind, id: principal.credential_id } : null,
     ip: request.ip,
     user_agent: request.headers['user-agent']?.slice(0, userAgentMax) ?? null,
     request_id: request.id,
   }
+}
+
+/**
+ * The same, of what concerns a user rather than an organization: a cookie belongs to none. A key or a token does, and
+ * its identifier is no other organization's to read.
+ */
+export function asUser(doer: Doer): Doer {
+  return doer.credential?.kind === 'session' ? { ...doer, org_id: null } : doer
 }

@@ -48,12 +48,17 @@ function seenFrom({ fragment }: Sql, { project_id, org_id }: BudgetPlace) {
   return fragment`org_id = ${org_id} and (project_id = ${project_id} or scope in ('organization', 'api_key'))`
 }
 
-/** A budget that is seen from a project; 404 where it is none. */
-export async function requireBudget(sql: Sql, id: string, place: BudgetPlace): Promise<BudgetRow> {
+/** A budget that is seen from a project; 404 where it is none. With `lock` its limits stay for the rest of the transaction. */
+export async function requireBudget(
+  sql: Sql,
+  id: string,
+  place: BudgetPlace,
+  { lock = false } = {},
+): Promise<BudgetRow> {
   const [row] = isId('budget', id)
-    ? await sql.run<BudgetRow>(
-        sql.fragment`select ${columns(sql)} from budget where id = ${id} and ${seenFrom(sql, place)}`,
-      )
+    ? await sql.run<BudgetRow>(sql.fragment`
+        select ${columns(sql)} from budget where id = ${id} and ${seenFrom(sql, place)}
+        ${lock ? sql.fragment`for update` : sql.fragment``}`)
     : []
   if (!row) throw budgetNotFound(id)
   return row
@@ -136,14 +141,19 @@ export async function deleteBudget(sql: Sql, id: string): Promise<void> {
   if (gone.length === 0) throw budgetNotFound(id)
 }
 
-/** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that there are. */
-export async function changeTaskBudget(sql: Sql, id: string, limits: TaskLimits): Promise<TaskLimits> {
+/** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that it had and has. */
+export async function changeTaskBudget(
+  sql: Sql,
+  id: string,
+  limits: TaskLimits,
+): Promise<{ before: TaskLimits; after: TaskLimits }> {
   const { max_cost_usd, max_tokens, max_steps, max_tool_calls } = limits
-  const [row] = await sql<{ budget: TaskLimits }>`
-    update task set budget = jsonb_strip_nulls(budget || ${jsonb({ max_cost_usd, max_tokens, max_steps, max_tool_calls })}::jsonb),
+  const [row] = await sql<{ before: TaskLimits; after: TaskLimits }>`
+    with was as materialized (select id, budget from task where id = ${id} and finished_at is null for update)
+    update task set budget = jsonb_strip_nulls(was.budget || ${jsonb({ max_cost_usd, max_tokens, max_steps, max_tool_calls })}::jsonb),
       updated_at = now()
-    where id = ${id} and finished_at is null returning budget`
-  if (row) return row.budget
+    from was where task.id = was.id returning was.budget as before, task.budget as after`
+  if (row) return row
   const [task] = await sql<{ status: string }>`select status from task where id = ${id}`
   throw new Problem('task_already_finished', {
     resource_type: 'task',

@@ -4,6 +4,7 @@ import { invalid, notFound, Problem } from '#contract/problems.ts'
 import { isAdministrator } from '#contract/scopes.ts'
 import type { BodyOf } from '#contract/operation.ts'
 import { projectId } from '#contract/project-id.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
@@ -36,14 +37,17 @@ export interface BudgetWaiters {
 export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: BudgetWaiters): void {
   handle(app, http, operations.createBudget, {
     load: loadPlace,
-    run: async ({ sql, loaded: place, body, principal }) => {
+    run: async ({ sql, loaded: place, body, principal, doer }) => {
       const { scope, period = 'month' } = body
       const limits = limitsOf(body)
       const subject = await subjectOf(sql, place, body, principal)
       await requireMaySet(sql, { scope, subject }, principal)
-      return budgetView(
-        await insertBudget(sql, { ...place, ...limits, scope, subject, period, created_by: principal.user_id }),
-      )
+      const budget = { ...place, ...limits, scope, subject, period, created_by: principal.user_id }
+      return sql.begin(async (tx) => {
+        const row = await insertBudget(tx, budget)
+        await recordAudit(tx, doer, { action: 'budget.created', ...auditKey(row, place), after: audited(row) })
+        return budgetView(row)
+      })
     },
   })
 
@@ -57,31 +61,36 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
 
   handle(app, http, operations.getBudget, {
     load: loadBudget,
-    run: async ({ loaded }) => budgetView(loaded),
+    run: async ({ loaded }) => budgetView(loaded.budget),
   })
 
   handle(app, http, operations.updateBudget, {
     load: loadBudget,
-    run: async ({ sql, loaded, body, principal }) => {
-      await requireMaySet(sql, loaded, principal)
-      const { max_cost_usd = loaded.max_cost_usd, max_tokens = loaded.max_tokens, period = loaded.period } = body
+    run: async ({ sql, loaded: { budget, place }, body, principal, doer }) => {
+      await requireMaySet(sql, budget, principal)
+      const { max_cost_usd = budget.max_cost_usd, max_tokens = budget.max_tokens, period = budget.period } = body
       const limits = limitsOf({ max_cost_usd, max_tokens })
       return sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
-        return budgetView(await updateBudget(tx, loaded.id, { ...limits, period }))
+        const before = await requireBudget(tx, budget.id, place, { lock: true })
+        const row = await updateBudget(tx, budget.id, { ...limits, period })
+        const changed = { before: audited(before), after: audited(row) }
+        await recordAudit(tx, doer, { action: 'budget.updated', ...auditKey(row, place), ...changed })
+        return budgetView(row)
       })
     },
   })
 
   handle(app, http, operations.deleteBudget, {
     load: loadBudget,
-    run: async ({ sql, loaded, principal }) => {
-      await requireMaySet(sql, loaded, principal)
+    run: async ({ sql, loaded: { budget, place }, principal, doer }) => {
+      await requireMaySet(sql, budget, principal)
       await sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
-        await deleteBudget(tx, loaded.id)
+        await deleteBudget(tx, budget.id)
+        await recordAudit(tx, doer, { action: 'budget.deleted', ...auditKey(budget, place), before: audited(budget) })
       })
-      return { message: 'Budget deleted', budget_id: loaded.id }
+      return { message: 'Budget deleted', budget_id: budget.id }
     },
   })
 
@@ -90,10 +99,12 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
       const project = await requireProject(sql, params.project_id!, principal)
       return requireTask(sql, { id: params.task_id!, project_id: project.id })
     },
-    run: async ({ sql, loaded: { id }, body }) => {
+    run: async ({ sql, loaded: { id, project_id }, body, doer }) => {
       const budget = await sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
-        return changeTaskBudget(tx, id, body)
+        const changed = await changeTaskBudget(tx, id, body)
+        await recordAudit(tx, doer, { action: 'task.budget_changed', target: id, project_id, ...changed })
+        return changed.after
       })
       return { message: 'Budget changed', task_id: id, budget }
     },
@@ -105,8 +116,19 @@ async function loadPlace({ sql, params, principal }: Loading): Promise<BudgetPla
   return { project_id: id, org_id: principal.org_id }
 }
 
-async function loadBudget(loading: Loading): Promise<BudgetRow> {
-  return requireBudget(loading.sql, loading.params.budget_id!, await loadPlace(loading))
+async function loadBudget(loading: Loading): Promise<{ budget: BudgetRow; place: BudgetPlace }> {
+  const place = await loadPlace(loading)
+  return { budget: await requireBudget(loading.sql, loading.params.budget_id!, place), place }
+}
+
+/** A budget as the audit log compares it: what people decide about it, without what is spent. */
+function audited({ id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at }: BudgetRow) {
+  return { id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at }
+}
+
+/** Budgets of the organization and of keys go beyond any project. */
+function auditKey({ id, scope }: BudgetRow, { project_id }: BudgetPlace) {
+  return { target: id, project_id: scope === 'agent' || scope === 'project' ? project_id : undefined }
 }
 
 /** At least one limit: a budget without any would limit nothing. */

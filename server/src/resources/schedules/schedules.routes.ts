@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '#contract/agents.ts'
+import type { Doer } from '#contract/audit.ts'
 import { mergePatch } from '#contract/merge-patch.ts'
 import { invalid, notFound, Problem, summarize } from '#contract/problems.ts'
 import * as operations from '#contract/schedules.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
@@ -47,7 +49,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 
   handle(app, http, operations.createSchedule, {
     load: loadProject,
-    run: async ({ sql, loaded, body, principal }) => {
+    run: async ({ sql, loaded, body, principal, doer }) => {
       const { id: agent_id, project_id } = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
       const content: ScheduleContent = {
         name: body.name.normalize('NFC'),
@@ -65,16 +67,12 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
       await requireThread(sql, content.thread_id, agent_id)
       const next_run_at = requireDue(content, await databaseNow(sql))
       const id = newId('sched')
-      return scheduleView(
-        await insertSchedule(sql, {
-          ...content,
-          id,
-          project_id,
-          agent_id,
-          next_run_at,
-          created_by: principal.user_id,
-        }),
-      )
+      const schedule = { ...content, id, project_id, agent_id, next_run_at, created_by: principal.user_id }
+      return sql.begin(async (tx) => {
+        const row = await insertSchedule(tx, schedule)
+        await recordAudit(tx, doer, { action: 'schedule.created', ...auditKey(row), after: audited(row) })
+        return scheduleView(row)
+      })
     },
   })
 
@@ -85,57 +83,81 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 
   handle(app, http, operations.updateSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, body }) =>
+    run: ({ sql, loaded, body, doer }) =>
       sql.begin(async (tx) => {
         const before = await requireSchedule(tx, loaded, { lock: true })
         const content = changed(before, body)
         if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
-        return scheduleView(await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content)))
+        const row = await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content))
+        const states = { before: audited(before), after: audited(row) }
+        await recordAudit(tx, doer, { action: 'schedule.updated', ...auditKey(row), ...states })
+        return scheduleView(row)
       }),
   })
 
   handle(app, http, operations.deleteSchedule, {
     load: loadSchedule,
-    run: async ({ sql, loaded }) => {
-      // Of two that delete it one finds nothing any more.
-      if (!(await deleteSchedule(sql, loaded))) await requireSchedule(sql, loaded)
-      return { message: 'Schedule deleted', schedule_id: loaded.id }
-    },
+    run: ({ sql, loaded, doer }) =>
+      sql.begin(async (tx) => {
+        const gone = await deleteSchedule(tx, loaded)
+        // Of two that delete it one finds nothing any more.
+        if (!gone) await requireSchedule(tx, loaded)
+        else await recordAudit(tx, doer, { action: 'schedule.deleted', ...auditKey(loaded), before: audited(loaded) })
+        return { message: 'Schedule deleted', schedule_id: loaded.id }
+      }),
   })
 
   handle(app, http, operations.pauseSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded }) => sql.begin((tx) => pause(tx, loaded)),
+    run: ({ sql, loaded, doer }) => sql.begin((tx) => pause(tx, loaded, doer)),
   })
   handle(app, http, operations.resumeSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded }) => sql.begin((tx) => resume(tx, loaded)),
+    run: ({ sql, loaded, doer }) => sql.begin((tx) => resume(tx, loaded, doer)),
   })
 
   handle(app, http, operations.triggerSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, principal, request_id }) =>
+    run: ({ sql, loaded, principal, request_id, doer }) =>
       sql.begin(async (tx) => {
         const by = { user_id: principal.user_id, request_id }
         const id = await trigger(context, tx, loaded, by)
+        await recordAudit(tx, doer, { action: 'schedule.triggered', ...auditKey(loaded), detail: { task_id: id } })
         const gone = notFound('schedule_not_found', 'schedule', loaded.id)
         return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
       }),
   })
 }
 
-async function pause(tx: Sql, key: ScheduleKey) {
+async function pause(tx: Sql, key: ScheduleKey, doer: Doer) {
   const before = await requireSchedule(tx, key, { lock: true })
   const row = before.status === 'paused' ? before : await moveSchedule(tx, before, null)
+  const states = { before: audited(before), after: audited(row) }
+  await recordAudit(tx, doer, { action: 'schedule.paused', ...auditKey(row), ...states })
   return result('Schedule paused', row)
 }
 
 /** Due again from now on: what passed while it was paused was not missed. */
-async function resume(tx: Sql, key: ScheduleKey) {
+async function resume(tx: Sql, key: ScheduleKey, doer: Doer) {
   const before = await requireSchedule(tx, key, { lock: true })
   const row =
     before.status === 'active' ? before : await moveSchedule(tx, before, requireDue(before, await databaseNow(tx)))
+  const states = { before: audited(before), after: audited(row) }
+  await recordAudit(tx, doer, { action: 'schedule.resumed', ...auditKey(row), ...states })
   return result('Schedule resumed', row)
+}
+
+/** A schedule as the audit log compares it: what people decide about it, without what became of it. */
+function audited(row: ScheduleRow) {
+  const { id, agent_id, thread_id, name, status, cron, time_zone, input, priority, timeout_seconds } = row
+  const { budget, metadata, overlap, catch_up, created_by, created_at } = row
+  const timing = { cron, time_zone, overlap, catch_up }
+  const task = { input, thread_id, priority, timeout_seconds, budget, metadata }
+  return { id, agent_id, name, status, ...timing, ...task, created_by, created_at }
+}
+
+function auditKey({ id, project_id }: ScheduleRow) {
+  return { target: id, project_id }
 }
 
 function result(message: string, { id, status, next_run_at }: ScheduleRow) {

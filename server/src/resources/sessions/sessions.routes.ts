@@ -4,6 +4,7 @@ import { notFound } from '#contract/problems.ts'
 import * as operations from '#contract/sessions.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
+import { asUser } from '../../http/doer.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Principal } from '../../http/principal.ts'
@@ -55,7 +56,7 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
         const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
         for (const grant of grants) await recordGrantEnd(tx, doer, grant)
         if (sessions + grants.length > 0) {
-          await recordAudit(tx, aboutUser(doer), {
+          await recordAudit(tx, asUser(doer), {
             action: 'user.sessions_ended',
             target: principal.user_id,
             detail: { sessions, grants: grants.length },
@@ -76,7 +77,7 @@ async function requireSession(sql: Sql, user_id: string, id: string) {
 
 async function endOne(tx: Sql, principal: Principal, id: string, doer: Doer): Promise<boolean> {
   if (await endSession(tx, principal.user_id, id)) {
-    await recordAudit(tx, aboutUser(doer), { action: 'session.ended', target: id })
+    await recordAudit(tx, asUser(doer), { action: 'session.ended', target: id })
     return true
   }
   const grant = await endGrantOf(tx, principal.user_id, id)
@@ -97,9 +98,4 @@ async function recordGrantEnd(tx: Sql, doer: Doer, grant: GrantOwner): Promise<v
       detail: { reason: 'ended_by_user', client_id: grant.client_id },
     },
   )
-}
-
-/** A sign-in is a user's, not an organization's. */
-function aboutUser(doer: Doer): Doer {
-  return { ...doer, org_id: null }
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { notFound, Problem } from '#contract/problems.ts'
 import * as operations from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'
@@ -58,9 +59,17 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.cancelTask, {
     load: loadTask,
-    run: async ({ sql, loaded, body, principal }) => {
+    run: async ({ sql, loaded, body, principal, doer }) => {
       const request = { reason: body.reason ?? null, mode: body.mode ?? 'graceful', user_id: principal.user_id }
-      const result = await sql.begin((tx) => engine.cancel(tx, loaded.id, request))
+      const result = await sql.begin(async (tx) => {
+        const became = await engine.cancel(tx, loaded.id, request)
+        if ('is_new' in became && became.is_new) {
+          const { id: target, project_id } = loaded
+          const detail = { reason: request.reason, mode: request.mode }
+          await recordAudit(tx, doer, { action: 'task.canceled', target, project_id, detail })
+        }
+        return became
+      })
       if (result.outcome === 'missing') return requireTask(sql, { id: loaded.id, project_id: loaded.project_id })
       const { outcome, status } = result
       if (outcome === 'finished') {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '#contract/problems.ts'
 import * as operations from '#contract/threads.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
@@ -28,8 +29,16 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.deleteThread, {
     load: loadThread,
-    run: async ({ sql, loaded }) => {
-      if (!(await sql.begin((tx) => deleteThread(tx, loaded)))) {
+    run: async ({ sql, loaded, doer }) => {
+      const deleted = await sql.begin(async (tx) => {
+        const gone = await deleteThread(tx, loaded)
+        if (gone) {
+          const { id: target, project_id } = loaded
+          await recordAudit(tx, doer, { action: 'thread.deleted', target, project_id, before: threadView(loaded) })
+        }
+        return gone
+      })
+      if (!deleted) {
         // Deleted by somebody else meanwhile, or busy.
         const { id } = await requireThread(sql, loaded)
         throw new Problem('thread_busy', { resource_type: 'thread', resource_id: id, current_status: 'busy' })

@@ -50,15 +50,12 @@ export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promis
 /** Registers a tool; a name that is taken, and one tool more than a project may have, are `resource_conflict`. */
 export async function insertTool(
   sql: Sql,
-  id: string,
-  project_id: number,
-  content: ToolContent,
-  created_by: string,
+  tool: ToolContent & ToolKey & Pick<KeptTool, 'created_by'>,
   toolsMax: number,
 ): Promise<KeptTool> {
-  const { name, description, kind, safety, parameters, definition, pinned } = content
-  return nameTaken(sql, project_id, name, async () => {
-    const [row] = await sql.run<KeptTool>(sql.fragment`
+  const { id, project_id, created_by, name, description, kind, safety, parameters, definition, pinned } = tool
+  return nameTaken(sql, project_id, name, async (tx) => {
+    const [row] = await tx.run<KeptTool>(tx.fragment`
       insert into tool (id, project_id, name, description, kind, safety, parameters, definition, pinned, created_by)
       select ${id}, ${project_id}, ${name}, ${description}, ${kind}, ${safety}, ${parameters && jsonb(parameters)}::jsonb,
         ${jsonb(definition)}::jsonb, ${pinned && jsonb(pinned)}::jsonb, ${created_by}
@@ -84,8 +81,8 @@ export async function updateTool(
   pinsAnew: boolean,
 ): Promise<KeptTool> {
   const { name, description, safety, parameters, definition, pinned } = content
-  return nameTaken(sql, project_id, name, async () => {
-    const [row] = await sql.run<KeptTool>(sql.fragment`
+  return nameTaken(sql, project_id, name, async (tx) => {
+    const [row] = await tx.run<KeptTool>(tx.fragment`
       update tool set name = ${name}, description = ${description}, safety = ${safety},
         parameters = ${parameters && jsonb(parameters)}::jsonb, definition = ${jsonb(definition)}::jsonb,
         pinned = ${pinned && jsonb(pinned)}::jsonb, revision = revision + 1,
@@ -94,7 +91,7 @@ export async function updateTool(
       where id = ${id} and project_id = ${project_id} and revision = ${revision}
       returning ${columns(sql)}`)
     if (row) return row
-    await requireTool(sql, { id, project_id })
+    await requireTool(tx, { id, project_id })
     throw new Problem(
       'resource_conflict',
       { resource_type: 'tool', resource_id: id },
@@ -153,9 +150,15 @@ function taken(name: string, id: string | undefined): Problem {
   )
 }
 
-async function nameTaken<T>(sql: Sql, project_id: number, name: string, statement: () => Promise<T>): Promise<T> {
+/** In a level of its own, so that a name that is taken leaves a transaction around it usable. */
+async function nameTaken<T>(
+  sql: Sql,
+  project_id: number,
+  name: string,
+  statement: (tx: Sql) => Promise<T>,
+): Promise<T> {
   try {
-    return await statement()
+    return await sql.begin(statement)
   } catch (error) {
     const constraint = brokenConstraint(error)
     if (constraint === 'tool_project_id_fkey') throw notFound('project_not_found', 'project', projectId(project_id))
@@ -178,6 +181,16 @@ export function listedTool({ id, project_id, name, description, kind, safety, ..
     created_at: row.created_at,
     updated_at: row.updated_at,
   }
+}
+
+/**
+ * A tool as the audit log compares it: of the definitions that a server offers only the fingerprints, which are others
+ * when they are.
+ */
+export function auditedTool(row: KeptTool) {
+  const { tools: _, ...view } = toolView(row)
+  const fingerprints = row.pinned?.map(({ name, fingerprint }) => [name, fingerprint])
+  return { ...view, ...(fingerprints && { tools: Object.fromEntries(fingerprints) as Record<string, string> }) }
 }
 
 /** A tool as it is answered. */

@@ -1,18 +1,22 @@
 import type { FastifyInstance } from 'fastify'
+import type { Doer } from '#contract/audit.ts'
 import { bounds } from '#contract/limits.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import * as operations from '#contract/tools.ts'
 import type { Context } from '../../context.ts'
 import { definitionsFingerprint, driftOf } from '../../engine/tools/mcp-definitions.ts'
 import { markDrifted } from '../../engine/tools/tool-rows.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
+import type { Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { findDefinitions } from './find-definitions.ts'
 import { draftTool } from './tool-content.ts'
 import {
+  auditedTool,
   deleteTool,
   insertTool,
   listedTool,
@@ -21,6 +25,8 @@ import {
   requireTool,
   toolView,
   updateTool,
+  type KeptTool,
+  type ToolContent,
 } from './tools.queries.ts'
 
 /** Tools of a project. Servers and documents are asked before anything is written. */
@@ -29,14 +35,17 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.createTool, {
     load: loadProject,
-    run: async ({ sql, loaded: { id: project_id }, body, principal }) => {
+    run: async ({ sql, loaded: { id: project_id }, body, principal, doer }) => {
       const draft = draftTool(egress, body)
       await requireFreeName(sql, project_id, draft.name)
       const pinned = await findDefinitions(context, project_id, draft)
       const content = { ...draft, pinned }
-      return toolView(
-        await insertTool(sql, newId('tool'), project_id, content, principal.user_id, bounds.tools_per_project),
-      )
+      return sql.begin(async (tx) => {
+        const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
+        const row = await insertTool(tx, tool, bounds.tools_per_project)
+        await recordAudit(tx, doer, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
+        return toolView(row)
+      })
     },
   })
 
@@ -52,7 +61,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.updateTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body }) => {
+    run: async ({ sql, loaded, body, doer }) => {
       const draft = draftTool(egress, body, loaded)
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
       const pinsAnew = body[loaded.kind] !== undefined
@@ -60,18 +69,18 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const pinned = pinsAnew
         ? await findDefinitions(context, loaded.project_id, draft)
         : (loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null)
-      return toolView(await updateTool(sql, loaded, { ...draft, pinned }, pinsAnew))
+      return change(sql, doer, 'tool.updated', loaded, { ...draft, pinned }, pinsAnew)
     },
   })
 
   handle(app, http, operations.approveTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body }) => {
+    run: async ({ sql, loaded, body, doer }) => {
       const pinned = await findDefinitions(context, loaded.project_id, loaded)
       if (pinned === null || loaded.pinned === null) return toolView(loaded)
       const { fingerprint } = body
       if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
-        return toolView(await updateTool(sql, loaded, { ...loaded, pinned }, true))
+        return change(sql, doer, 'tool.approved', loaded, { ...loaded, pinned }, true)
       const drift = driftOf(loaded.pinned, pinned)
       if (drift) await markDrifted(sql, loaded, { ...drift })
       throw new Problem(
@@ -89,10 +98,31 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.deleteTool, {
     load: loadTool,
-    run: async ({ sql, loaded }) => {
-      if (!(await deleteTool(sql, loaded))) throw notFound('tool_not_found', 'tool', loaded.id)
-      return { message: 'Tool deleted', tool_id: loaded.id }
-    },
+    run: ({ sql, loaded, doer }) =>
+      sql.begin(async (tx) => {
+        if (!(await deleteTool(tx, loaded))) throw notFound('tool_not_found', 'tool', loaded.id)
+        const { id: target, project_id } = loaded
+        await recordAudit(tx, doer, { action: 'tool.deleted', target, project_id, before: auditedTool(loaded) })
+        return { message: 'Tool deleted', tool_id: loaded.id }
+      }),
+  })
+}
+
+/** A tool that was changed by somebody else since it was read is not changed: what it was is what was read. */
+function change(
+  sql: Sql,
+  doer: Doer,
+  action: 'tool.updated' | 'tool.approved',
+  before: KeptTool,
+  content: ToolContent,
+  pinsAnew: boolean,
+) {
+  return sql.begin(async (tx) => {
+    const row = await updateTool(tx, before, content, pinsAnew)
+    const { id: target, project_id } = row
+    const changed = { before: auditedTool(before), after: auditedTool(row) }
+    await recordAudit(tx, doer, { action, target, project_id, ...changed })
+    return toolView(row)
   })
 }
 

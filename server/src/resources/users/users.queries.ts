@@ -21,6 +21,14 @@ export async function findUser(sql: Sql, id: string): Promise<UserRow | undefine
   return row
 }
 
+/** The same, locked: nobody else changes it for the rest of the transaction. */
+export async function lockUser(tx: Sql, id: string): Promise<UserRow | undefined> {
+  const [row] = await tx.run<UserRow>(
+    tx.fragment`select ${columns(tx)} from app_user where id = ${id} for no key update`,
+  )
+  return row
+}
+
 /** An organization as its member sees it (decision D62). */
 export interface UserOrganization {
   id: string
@@ -81,7 +89,10 @@ export async function updatePasswordHash(sql: Sql, id: string, before: string | 
 export interface NewUser {
   email: string
   name: string
-  password_hash: string
+  /** Null for an account that an identity provider signs in. */
+  password_hash: string | null
+  /** Whether somebody vouches for the address; false where it is not said. */
+  email_verified?: boolean
 }
 
 /** Undefined when the address is taken. */
@@ -89,8 +100,8 @@ export async function insertUser(tx: Sql, user: NewUser): Promise<UserRow | unde
   try {
     const [row] = await tx.begin((inner) =>
       inner.run<UserRow>(inner.fragment`
-      insert into app_user (id, email, name, password_hash)
-      values (${newId('user')}, ${user.email}, ${user.name}, ${user.password_hash})
+      insert into app_user (id, email, name, password_hash, email_verified)
+      values (${newId('user')}, ${user.email}, ${user.name}, ${user.password_hash}, ${user.email_verified ?? false})
       returning ${columns(inner)}`),
     )
     return row
@@ -109,6 +120,20 @@ export async function insertOrganization(tx: Sql, name: string, owner_id: string
     returning org_id as id, ${name}::text as name, role, joined_at`
   if (!row) throw new Error('an inserted member is returned')
   return row
+}
+
+/** The organization that was made before all others; undefined where there is none. */
+export async function findFirstOrganization(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>`select id from organization order by created_at, id limit 1`
+  return row?.id
+}
+
+/** Makes a new user a member. */
+export async function insertMember(
+  tx: Sql,
+  { org_id, user_id, role }: { org_id: string; user_id: string; role: Role },
+): Promise<void> {
+  await tx`insert into member (org_id, user_id, role) values (${org_id}, ${user_id}, ${role})`
 }
 
 /** Whether nobody has an account yet. */

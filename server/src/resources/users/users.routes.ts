@@ -1,19 +1,24 @@
 import type { FastifyInstance } from 'fastify'
+import { acceptInvitation } from '#contract/invitations.ts'
 import { invalid, Problem } from '#contract/problems.ts'
 import { permissionsOf, sessionScopes } from '#contract/scopes.ts'
 import * as operations from '#contract/users.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { checkSameOrigin } from '../../http/cross-site.ts'
+import { asUser } from '../../http/doer.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { addressSubject, countSubject } from '../../http/rate-limit.ts'
 import { clearSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
 import { createPasswords } from '../../platform/passwords.ts'
 import { endSession, type SessionRow } from '../sessions/sessions.queries.ts'
 import { changePassword, signUp } from './accounts.ts'
-import { signInFrom, signInPages } from './sign-in.pages.ts'
+import { join } from './join.ts'
+import { signInFrom } from './pages.ts'
+import { signInPages } from './sign-in.pages.ts'
 import { signIn, type SignedIn } from './sign-in.ts'
-import { findUser, listOrganizations, updateUser } from './users.queries.ts'
+import { findUser, listOrganizations, lockUser, updateUser } from './users.queries.ts'
 
 /** The user, what their credential may do, and signing in, up and out (spec 4.3, decisions D61–D67). */
 export function userRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
@@ -29,13 +34,16 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   handle(app, http, operations.updateUser, {
-    run: async ({ sql, principal, body }) => {
+    run: async ({ sql, principal, body, doer }) => {
       if (body.name === undefined && body.avatar_url === undefined) {
         throw invalid({ field: 'body', message: 'name or avatar_url is required', code: 'required' })
       }
-      return updateUser(sql, principal.user_id, {
-        name: body.name?.normalize('NFC'),
-        avatar_url: avatar(body.avatar_url),
+      const content = { name: body.name?.normalize('NFC'), avatar_url: avatar(body.avatar_url) }
+      return sql.begin(async (tx) => {
+        const before = await lockUser(tx, principal.user_id)
+        const user = await updateUser(tx, principal.user_id, content)
+        await recordAudit(tx, asUser(doer), { action: 'user.updated', target: principal.user_id, before, after: user })
+        return user
       })
     },
   })
@@ -67,7 +75,7 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   handle(app, http, operations.signup, {
     run: async ({ request, body }) => {
       checkSameOrigin(request, http.public_origin())
-      if (context.config.signup !== 'open') {
+      if (context.config.signup !== 'open' && body.invitation === undefined) {
         throw new Problem('insufficient_permissions', undefined, { message: 'Accounts are made by invitation here.' })
       }
       return signUp(signing, body, signInFrom(request))
@@ -79,11 +87,20 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
     },
   })
 
+  handle(app, http, acceptInvitation, {
+    run: async ({ request, sql, principal, body, doer }) => {
+      const { sql: auth_sql, rates } = http.authentication
+      await countSubject(auth_sql, rates, 'login', addressSubject(request.ip))
+      const organization = await sql.begin((tx) => join(tx, body.token, principal.user_id, doer))
+      return { message: 'Organization joined', organization }
+    },
+  })
+
   handle(app, http, operations.logout, {
     run: async ({ sql, principal, doer }) => {
       await sql.begin(async (tx) => {
         if (!(await endSession(tx, principal.user_id, principal.credential_id))) return
-        await recordAudit(tx, { ...doer, org_id: null }, { action: 'user.signed_out', target: principal.user_id })
+        await recordAudit(tx, asUser(doer), { action: 'user.signed_out', target: principal.user_id })
       })
       return { message: 'Signed out' }
     },
