@@ -6,6 +6,7 @@ import { buildApp } from './app.ts'
 import { publicUrl, type Config } from './config.ts'
 import type { Context } from './context.ts'
 import { startEngine } from './engine/start.ts'
+import { startWebhooks } from './events/webhook-runner.ts'
 import { makeModels } from './engine/models/models.ts'
 import { makePrices, providersElsewhere } from './engine/prices.ts'
 import { makeSandboxes } from './engine/tools/sandbox.ts'
@@ -130,6 +131,7 @@ export async function startService({
   context.onInternalError = reportInternalErrors(context)
   const settler = startSettler(context)
   const scheduler = startScheduler(context)
+  const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id })
   const maintenance = startMaintenance(context, [sweepOAuth])
   const app = await buildApp(context, settler)
   const unused = collectUnusedConnections(app)
@@ -147,7 +149,7 @@ export async function startService({
       context.stopping = stopping = true
       engine.closeStreams()
       await closeServer(app, unused)
-      await Promise.all([settler.stop(), scheduler.stop(), maintenance.stop()])
+      await Promise.all([settler.stop(), scheduler.stop(), webhooks.stop(), maintenance.stop()])
       await engine.stop()
       await tracing.stop()
       await Promise.all([database.close(), authentication.close()])
