@@ -314,10 +314,12 @@ create table identity (
   issuer text not null,
   subject text not null,
   user_id identifier not null,
+  id identifier not null,
   email text,
   created_at timestamp with time zone not null default now(),
   last_sign_in_at timestamp with time zone not null default now(),
-  constraint identity_pkey PRIMARY KEY (issuer, subject)
+  constraint identity_pkey PRIMARY KEY (issuer, subject),
+  constraint identity_id_key UNIQUE (id)
 );
 
 create table invitation (
@@ -410,7 +412,7 @@ create table organization (
   id identifier not null,
   name text not null,
   created_at timestamp with time zone not null default now(),
-  updated_at timestamp with time zone,
+  updated_at timestamp with time zone not null default now(),
   constraint organization_pkey PRIMARY KEY (id)
 );
 
@@ -721,6 +723,8 @@ CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = AN
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);
 CREATE INDEX agent_usage_minute ON agent_usage USING btree (minute);
+CREATE INDEX api_key_org ON api_key USING btree (org_id, id DESC) WHERE revoked_at IS NULL;
+CREATE INDEX api_key_overlap ON api_key USING btree (previous_expires_at) WHERE previous_expires_at IS NOT NULL;
 CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
 CREATE UNIQUE INDEX api_key_previous ON api_key USING btree (previous_hash) WHERE previous_hash IS NOT NULL;
 CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
@@ -740,15 +744,17 @@ CREATE INDEX budget_project ON budget USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX budget_subject ON budget USING btree (subject, period);
 CREATE UNIQUE INDEX credential_name ON credential USING btree (project_id, name);
 CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
-CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at) WHERE status = 'pending'::text;
-CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, id) WHERE status = 'failed'::text;
+CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at, id) WHERE status = 'pending'::text;
+CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, finished_at, id) WHERE status = 'failed'::text;
 CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
 CREATE INDEX freed_gate_name ON freed_gate USING btree (gate);
 CREATE INDEX idempotency_age ON idempotency USING btree (created_at);
 CREATE INDEX identity_user ON identity USING btree (user_id);
+CREATE INDEX invitation_open ON invitation USING btree (org_id, created_by) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 CREATE INDEX invitation_org ON invitation USING btree (org_id, id DESC);
+CREATE INDEX invitation_over ON invitation USING btree (COALESCE(accepted_at, revoked_at, expires_at));
 CREATE INDEX login_attempt_account ON login_attempt USING btree (account, at DESC);
 CREATE INDEX login_attempt_ip ON login_attempt USING btree (ip, at DESC);
 CREATE INDEX member_joined ON member USING btree (org_id, joined_at, user_id);

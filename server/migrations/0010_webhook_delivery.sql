@@ -41,7 +41,7 @@ create table delivery (
   finished_at timestamptz
 ) partition by range (id);
 create index delivery_webhook on delivery (webhook_id, id desc);
-create index delivery_due on delivery (webhook_id, next_attempt_at) where status = 'pending';
+create index delivery_due on delivery (webhook_id, next_attempt_at, id) where status = 'pending';
 create index delivery_failed on delivery (webhook_id, finished_at, id) where status = 'failed';
 
 -- What was sent and what came back.

@@ -111,7 +111,8 @@ async function updateWebhooks(tx: Sql, written: readonly Written[]): Promise<voi
 
 async function disable(tx: Sql, { id, org_id }: AttemptedWebhook, reason: 'gone' | 'failing'): Promise<void> {
   await tx`
-    update webhook set status = 'disabled', disabled_reason = ${reason}, disabled_at = now(), updated_at = now()
+    update webhook set status = 'disabled', disabled_reason = ${reason}, disabled_at = now(),
+      updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${id}`
   await giveUpPending(tx, id, reason === 'gone' ? 'gone' : 'webhook_disabled')
   await recordAudit(tx, service(org_id), {
