@@ -75,7 +75,7 @@ async function readEntries(entries: Entries, { onBegin, onTable, onPart }: Archi
   }
   const manifest = readManifest(await small(entryNames.manifest))
   const hasKey = (await entries.next()) === entryNames.secretKey
-  const secret_key = hasKey ? (await small(entryNames.secretKey)).trim() : undefined
+  const secret_key = hasKey ? await small(entryNames.secretKey) : undefined
   await onBegin?.({ manifest, secret_key })
 
   const tables: TableChecksum[] = []

@@ -52,7 +52,7 @@ export function openArchiveWriter(output: Writable, signal: AbortSignal): Archiv
 
   return {
     manifest: (manifest) => small(entryNames.manifest, `${JSON.stringify(manifest, null, 1)}\n`),
-    secretKey: (key) => small(entryNames.secretKey, `${key}\n`),
+    secretKey: (key) => small(entryNames.secretKey, key),
     async table(name, rows, onPart) {
       const hash = createHash('sha256')
       const size: TableSize = { rows: 0, bytes: 0 }

@@ -7,7 +7,8 @@ import { openQueue, hasJobs, type Queue } from '../engine/queue.ts'
 import { requeueTasks } from '../engine/requeue.ts'
 import { openConnection, type Connection } from '../platform/connection.ts'
 import { openDatabase, type DatabaseOptions, type Sql } from '../platform/database.ts'
-import { migrate } from '../platform/migrate.ts'
+import { listMigrations, migrate } from '../platform/migrate.ts'
+import { version as ourVersion } from '../version.ts'
 import { readArchive, type ArchiveContent } from './archive-reader.ts'
 import type { TableSize } from './archive-writer.ts'
 import { BackupError } from './backup-error.ts'
@@ -100,6 +101,22 @@ async function load(
     await alter?.(tx)
     return { migrated: applied, queued }
   })
+}
+
+/** Throws `BackupError` where the archive is of a schema that this build cannot make. */
+export async function requireKnownMigrations({ manifest }: Pick<ArchiveContent, 'manifest'>): Promise<void> {
+  const ours = await listMigrations()
+  for (const { version, name, hash } of manifest.migrations) {
+    const known = ours.find((migration) => migration.version === version)
+    if (!known) {
+      throw new BackupError(
+        `The archive was written by Cadre ${manifest.cadre_version} and has migration ${name}, which this version (${ourVersion}) ` +
+          'does not know. Restore it with that version, or a later one.',
+      )
+    }
+    if (known.hash !== hash)
+      throw new BackupError(`Migration ${name} of the archive differs from the one of this version (${ourVersion}).`)
+  }
 }
 
 /** Throws `BackupError` where there is anything in the database that a restore could be mixed up with. */

@@ -11,6 +11,8 @@ export interface DataFolder {
   path: string
   /** The key that is kept in `secret.key` (mode 0600): 32 random bytes as base64, made by the first call ever. */
   secretKey(): Promise<string>
+  /** Keeps a key that comes from elsewhere as `secret.key`. Throws where there is another one. */
+  keepSecretKey(key: string): Promise<void>
   /** Keeps what the first start generated in `credentials.json` (mode 0600, decision D69); gives the file's path. */
   writeCredentials(credentials: Readonly<Record<string, unknown>>): Promise<string>
   /** Gives the folder free for another process. */
@@ -39,6 +41,10 @@ export async function openDataFolder(path: string, { exclusive = true } = {}): P
   return {
     path: folder,
     secretKey: () => readOrMakeKey(folder),
+    keepSecretKey: async (key) => {
+      if ((await readOrMakeKey(folder, key)) !== key)
+        throw new DataFolderError(`${join(folder, keyName)} holds another key.`)
+    },
     writeCredentials: async (credentials) => {
       const file = join(folder, 'credentials.json')
       const written = await writeBeside(file, `${JSON.stringify(credentials, null, 2)}\n`)
@@ -125,20 +131,27 @@ async function describeOwner(file: string): Promise<string> {
   return `process ${pid}${host === hostname() ? '' : ` on ${host}`}, which started at ${started_at}`
 }
 
-async function readOrMakeKey(folder: string): Promise<string> {
-  const file = join(folder, 'secret.key')
+/** The key that the folder at `path` keeps; undefined where it has none, or is not there. Nothing is made. */
+export function findSecretKey(path: string): Promise<string | undefined> {
+  return readKey(join(path, keyName))
+}
+
+const keyName = 'secret.key'
+
+async function readOrMakeKey(folder: string, made = randomBytes(32).toString('base64')): Promise<string> {
+  const file = join(folder, keyName)
   const existing = await readKey(file)
   if (existing !== undefined) return existing
   // Linking, unlike renaming, never replaces: of two processes at once, both end up with the key of the first.
-  const written = await writeBeside(file, `${randomBytes(32).toString('base64')}\n`)
+  const written = await writeBeside(file, `${made}\n`)
   await link(written, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
   await rm(written)
   await syncFolder(folder)
-  const made = await readKey(file)
-  if (made === undefined) throw new DataFolderError(`${file} vanished while it was made.`)
-  return made
+  const kept = await readKey(file)
+  if (kept === undefined) throw new DataFolderError(`${file} vanished while it was made.`)
+  return kept
 }
 
 /** Never replaced when it is damaged: everything that was encrypted with it would be lost. */

@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto'
+import { giveUpPending } from '../events/webhook-lanes.ts'
+import type { Sql } from '../platform/database.ts'
+import type { Secrets } from '../platform/secrets.ts'
+
+/** What was taken out of restored data because its key is lost: to be told, so that somebody sets it again. */
+export interface DroppedSecrets {
+  /** Agents without their environment variables, by name. */
+  agents: string[]
+  /** Credentials of projects that are gone, by name. */
+  credentials: string[]
+  /** Webhooks that are disabled, and have a secret that nobody knows, by URL. */
+  webhooks: string[]
+}
+
+/**
+ * Takes everything out of restored data that only a lost key could read, so that nothing works on with half of what it
+ * needs. Webhooks are disabled: a receiver could not tell their signatures from forged ones until it has their new secret.
+ */
+export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSecrets> {
+  const agents = await tx<{ name: string }>`
+    update agent set environment = null where environment is not null returning name`
+  await tx`update agent_version set environment = null where environment is not null`
+  const credentials = await tx<{ name: string }>`delete from credential returning name`
+  const webhooks = await tx<{ id: string; url: string }>`select id, url from webhook order by id`
+  for (const { id } of webhooks) {
+    const secret = secrets.encrypt('webhook-secret', randomBytes(32).toString('base64url'), id)
+    await tx`
+      update webhook set secret = ${secret}, previous_secret = null, previous_secret_until = null,
+        status = 'disabled', disabled_reason = 'requested', disabled_at = coalesce(disabled_at, now()) where id = ${id}`
+    await giveUpPending(tx, id, 'webhook_disabled')
+  }
+  // Made anew by the next start: the signing key of OAuth, and whose key this is.
+  await tx`delete from service_secret`
+  await tx`delete from idempotency`
+  const names = (rows: readonly { name: string }[]): string[] => rows.map(({ name }) => name).toSorted()
+  return { agents: names(agents), credentials: names(credentials), webhooks: webhooks.map(({ url }) => url) }
+}

@@ -1,0 +1,118 @@
+import { readArchive, type ArchiveContent } from '../backup/archive-reader.ts'
+import { BackupError } from '../backup/backup-error.ts'
+import { dropSecrets, type DroppedSecrets } from '../backup/drop-secrets.ts'
+import { count, makeProgress } from '../backup/progress.ts'
+import { requireEmpty, requireKnownMigrations, restore as restoreArchive } from '../backup/restore.ts'
+import { chooseSecretKey, type KnownKey } from '../backup/secret-key.ts'
+import { type Config, readConfig } from '../config.ts'
+import { findSecretKey, openDataFolder } from '../platform/data-folder.ts'
+import { makeSecrets } from '../platform/secrets.ts'
+import { CommandError, defineCommand } from './command.ts'
+import { withInstallation } from './installation.ts'
+
+/** `cadre restore <file>`: a backup becomes an installation again. */
+export const restore = defineCommand({
+  summary: 'Loads a backup into an empty database',
+  description:
+    'Checks the whole file first, then loads it in one transaction into the database of DATABASE_URL, which must be empty, or ' +
+    'into an embedded one, which is made in CADRE_DATA_DIR. Whatever fails, and when it is interrupted, the database stays empty. ' +
+    'A backup of an older version is migrated to this one.\n' +
+    'It takes the secret key that the service had: CADRE_SECRET_KEY, or the file secret.key of its data folder, put into this one. ' +
+    'Where the backup has the key in it, it is put there.\n' +
+    'When the service is started next, its tasks go on as after a crash. Stop the old service first, or both will do them.',
+  arguments: [{ name: 'file', description: 'What `cadre backup` wrote.' }],
+  options: {
+    check: { type: 'boolean', description: 'Only reads the file and says what it is; needs no database.' },
+    'without-secrets': {
+      type: 'boolean',
+      description:
+        'Where the key is lost: removes the environment variables of agents and all credentials, and disables webhooks.',
+    },
+    quiet: { type: 'boolean', short: 'q', description: 'Says nothing unless something is wrong.' },
+  },
+  run: async ({ options, arguments: { file }, ...call }) => {
+    const say = options.quiet ? (): void => {} : call.note
+    const began_ms = performance.now()
+    try {
+      const content = await readArchive(file, { signal: call.signal, onPart: makeProgress('Checking', say) })
+      await requireKnownMigrations(content)
+      if (options.check) {
+        call.print(described(content))
+        return 0
+      }
+      const config = readConfig(call.env)
+      const isDropping = options['without-secrets']
+      const key = isDropping
+        ? undefined
+        : chooseSecretKey(content, await keyHere(config), `${config.data_dir}/secret.key`)
+      let dropped: DroppedSecrets | undefined
+      const need = { alone: true, make: true, schema: 'any' } as const
+      const { migrated, queued } = await withInstallation(call, need, async ({ connection, sql, log }) => {
+        await requireEmpty(sql)
+        // Before the data: were it interrupted between the two, nothing could read what is there.
+        if (key?.isNew) await keepKey(config, key.text)
+        const secrets = isDropping ? makeSecrets(await anyKey(config)) : undefined
+        return restoreArchive({
+          file,
+          content,
+          connection,
+          log,
+          onProgress: makeProgress('Loading', say),
+          ...(secrets ? { alter: async (tx) => void (dropped = await dropSecrets(tx, secrets)) } : {}),
+          signal: call.signal,
+        })
+      })
+      if (key?.isNew) call.note(`The secret key of the backup was put to ${config.data_dir}/secret.key.`)
+      if (migrated.length > 0) say(`Migrated from the backup's version: ${migrated.join(', ')}.`)
+      if (dropped) sayDropped(dropped, call.note)
+      const rows = content.checksums.tables.reduce((sum, table) => sum + table.rows, 0)
+      say(
+        `Restored ${count(rows)} rows as of ${content.manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s. ` +
+          `${count(queued)} tasks go on when the service starts.`,
+      )
+      return 0
+    } catch (error) {
+      throw error instanceof BackupError ? new CommandError(error.message, error) : error
+    }
+  },
+})
+
+/** The key that the service would be started with, were it started now. */
+async function keyHere({ secret_key, data_dir }: Config): Promise<KnownKey | undefined> {
+  if (secret_key !== undefined) return { text: secret_key, from: 'CADRE_SECRET_KEY' }
+  const text = await findSecretKey(data_dir)
+  return text === undefined ? undefined : { text, from: `${data_dir}/secret.key` }
+}
+
+async function keepKey({ data_dir }: Config, key: string): Promise<void> {
+  const folder = await openDataFolder(data_dir, { exclusive: false })
+  await folder.keepSecretKey(key)
+}
+
+/** The key that the service will be started with; made where there is none. */
+async function anyKey(config: Config): Promise<string> {
+  const here = await keyHere(config)
+  return here?.text ?? (await openDataFolder(config.data_dir, { exclusive: false })).secretKey()
+}
+
+function described({ manifest, secret_key, checksums }: ArchiveContent): string {
+  const { created_at, cadre_version, postgresql_version, key_id, migrations } = manifest
+  const [bytes, rows] = (['bytes', 'rows'] as const).map((of) =>
+    checksums.tables.reduce((sum, table) => sum + table[of], 0),
+  )
+  return [
+    `A whole backup of ${created_at}, by Cadre ${cadre_version} on PostgreSQL ${postgresql_version}`,
+    `  Schema      ${migrations.at(-1)!.name}`,
+    `  Data        ${count(rows!)} rows in ${checksums.tables.filter(({ rows: some }) => some > 0).length} tables, ${count(bytes!)} bytes`,
+    `  Secret key  ${key_id ?? 'none was made yet'}${secret_key === undefined ? ', not in the file' : ', in the file'}`,
+  ].join('\n')
+}
+
+function sayDropped({ agents, credentials, webhooks }: DroppedSecrets, note: (text: string) => void): void {
+  const list = (what: string, of: readonly string[]): void => {
+    if (of.length > 0) note(`${what}: ${of.join(', ')}`)
+  }
+  list('Agents that lost their environment variables', agents)
+  list('Credentials that are gone', credentials)
+  list('Webhooks that are disabled until their secret is rotated', webhooks)
+}
