@@ -34,13 +34,19 @@ const shared = {
 const preview = {
   key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
   updated_at: Type.Optional(Timestamp),
+  previous_expires_at: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'After a rotation, while the secret before it still works: when that ends.',
+    }),
+  ),
 }
 
 const CreatedKey = Named(
   'CreatedApiKey',
   Type.Object({ ...shared, key: Type.String({ description: 'The secret. It is never shown again.' }) }),
 )
-const ApiKey = Named('ApiKey', Type.Object({ ...shared, ...preview }))
+export const ApiKey = Named('ApiKey', Type.Object({ ...shared, ...preview }))
 const ApiKeyWithUsage = Named(
   'ApiKeyWithUsage',
   Type.Object({
@@ -68,6 +74,7 @@ const created = {
   last_used: null,
 }
 const shown = { ...created, key_preview: 'cadre_1a2b3c4d***' }
+export const apiKeyExample = shown
 
 const scopeList = Type.Array(Choice(scopes), {
   minItems: 1,
@@ -177,6 +184,65 @@ export const updateApiKey = defineOperation({
   problems: ['api_key_not_found', 'insufficient_scope'],
 })
 
+const RotatedKey = Named(
+  'RotatedApiKey',
+  Type.Object({
+    ...shared,
+    key: Type.String({ description: 'The new secret. It is never shown again.' }),
+    updated_at: Timestamp,
+    previous_expires_at: Nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'Until when the secret before it still works; null: no more.',
+      }),
+    ),
+  }),
+)
+
+export const rotateApiKey = defineOperation({
+  ...common,
+  id: 'rotateApiKey',
+  method: 'POST',
+  path: '/api/v1/auth/api-keys/{key_id}/rotate',
+  params: one.params,
+  summary: 'Give an API key a new secret',
+  description:
+    'The key stays what it is: identifier, name, scopes, expiry, usage and budgets. The secret until now works on for ' +
+    '`overlap_seconds`, the one before that no more; revoking the key ends both. A key may rotate itself; another one only ' +
+    'where the caller holds all its scopes. Ignores `Idempotency-Key`, because the secret is not kept.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  body: Type.Object({
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.api_key_overlap_seconds,
+        default: 86_400,
+        description: 'How long the secret until now still works; 0 ends it at once.',
+      }),
+    ),
+  }),
+  body_example: { overlap_seconds: 3600 },
+  body_optional: true,
+  responses: [
+    {
+      status: 200,
+      description: 'The key with its new secret.',
+      schema: RotatedKey,
+      example: {
+        ...created,
+        last_used: '2026-11-20T09:31:00.000Z',
+        updated_at: '2026-11-20T10:00:00.000Z',
+        key: 'cadre_9f8e7d6c5b4a39281706f5e4d3c2b1a0',
+        previous_expires_at: '2026-11-20T11:00:00.000Z',
+      },
+    },
+  ],
+  problems: ['api_key_not_found', 'insufficient_scope', 'resource_conflict'],
+  idempotent: false,
+  extension: true,
+})
+
 export const deleteApiKey = defineOperation({
   ...one,
   id: 'deleteApiKey',
@@ -201,5 +267,6 @@ export const apiKeyOperations: Operation[] = [
   listApiKeys,
   getApiKey,
   updateApiKey,
+  rotateApiKey,
   deleteApiKey,
 ] as Operation[]

@@ -3,12 +3,16 @@ import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
 import { approvalOperations } from './approvals.ts'
 import { deliveryOperations } from './deliveries.ts'
+import { invitationOperations } from './invitations.ts'
 import { budgetOperations } from './budgets.ts'
 import { logOperations } from './logs.ts'
+import { memberOperations } from './members.ts'
 import { metricOperations } from './metrics.ts'
 import { oauthOperations } from './oauth.ts'
 import { credentialOperations } from './credentials.ts'
 import type { Operation } from './operation.ts'
+import { organizationApiKeyOperations } from './organization-api-keys.ts'
+import { organizationOperations } from './organizations.ts'
 import { projectEventOperations } from './project-events.ts'
 import { projectOperations } from './projects.ts'
 import { scheduleOperations } from './schedules.ts'
@@ -41,6 +45,10 @@ export const operations: readonly Operation[] = [
   ...credentialOperations,
   ...apiKeyOperations,
   ...userOperations,
+  ...organizationApiKeyOperations,
+  ...organizationOperations,
+  ...memberOperations,
+  ...invitationOperations,
   ...sessionOperations,
   ...deliveryOperations,
   ...oauthOperations,

@@ -45,6 +45,14 @@ const implied: ReadonlyMap<string, readonly FineScope[]> = new Map<Scope, readon
 export const roles = ['owner', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
+/** What each role is for, in words for pages and guides. */
+export const roleDescriptions: Record<Role, string> = {
+  owner: 'Everything, and deciding who else is an owner',
+  admin: 'Everything but what concerns owners: members, invitations, apps and settings too',
+  member: 'Projects, agents and tasks, and their own API keys',
+  viewer: 'Seeing projects, agents and members, and their own API keys',
+}
+
 /** What a role allows in its organization (decision D70). */
 const roleScopes: Record<Role, readonly FineScope[]> = {
   owner: fineScopes,

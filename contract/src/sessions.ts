@@ -39,6 +39,7 @@ export const sessionExample = {
 export const getSession = defineOperation({
   ...common,
   id: 'getSession',
+  personal: true,
   method: 'GET',
   path: '/api/v1/auth/session',
   summary: 'Read the current session',
@@ -52,6 +53,7 @@ export const getSession = defineOperation({
 export const listSessions = defineOperation({
   ...common,
   id: 'listSessions',
+  personal: true,
   method: 'GET',
   path: '/api/v1/auth/sessions',
   summary: 'List sessions',
@@ -72,6 +74,7 @@ export const listSessions = defineOperation({
 export const deleteSession = defineOperation({
   ...common,
   id: 'deleteSession',
+  personal: true,
   method: 'DELETE',
   path: '/api/v1/auth/sessions/{session_id}',
   params: { session_id: { description: 'The session.', example: sharedExample.id } },
@@ -94,6 +97,7 @@ export const deleteSession = defineOperation({
 export const deleteSessions = defineOperation({
   ...common,
   id: 'deleteSessions',
+  personal: true,
   method: 'DELETE',
   path: '/api/v1/auth/sessions',
   summary: 'End all other sessions',

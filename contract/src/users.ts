@@ -13,7 +13,7 @@ export type Plan = (typeof plans)[number]
 
 /** Bounds of a password, in code points (decision D67). */
 export const passwordLength = { min: 12, max: 128 } as const
-const emailMax = 254
+export const emailMax = 254
 
 const userFields = {
   id: Type.String(),
@@ -25,21 +25,16 @@ const userFields = {
   plan: Choice(plans),
 }
 const User = Named('User', Type.Object(userFields))
+/** An organization as its member sees it (decision D62). */
+export const OrganizationMembership = Named(
+  'OrganizationMembership',
+  Type.Object({ id: Type.String(), name: Type.String(), role: Choice(roles), joined_at: Timestamp }),
+)
 const UserWithOrganizations = Named(
   'UserWithOrganizations',
   Type.Object({
     ...userFields,
-    organizations: Type.Array(
-      Named(
-        'OrganizationMembership',
-        Type.Object({
-          id: Type.String(),
-          name: Type.String(),
-          role: Choice(roles),
-          joined_at: Timestamp,
-        }),
-      ),
-    ),
+    organizations: Type.Array(OrganizationMembership),
   }),
 )
 
@@ -52,7 +47,7 @@ const userExample = {
   email_verified: false,
   plan: 'free',
 }
-const organizationExample = {
+export const organizationExample = {
   id: 'org_01jcm3x5v8f9a2b4c6d8e0g2h4',
   name: 'Analytical Engines',
   role: 'owner',
@@ -62,6 +57,7 @@ const organizationExample = {
 export const getUser = defineOperation({
   ...common,
   id: 'getUser',
+  personal: true,
   method: 'GET',
   path: '/api/v1/auth/user',
   summary: 'Read the current user',
@@ -83,6 +79,7 @@ export const getUser = defineOperation({
 export const updateUser = defineOperation({
   ...common,
   id: 'updateUser',
+  personal: true,
   method: 'PUT',
   path: '/api/v1/auth/user',
   summary: 'Update the current user',
@@ -120,6 +117,7 @@ const AccessWithDelete = Type.Object({ read: Type.Boolean(), write: Type.Boolean
 export const getPermissions = defineOperation({
   ...common,
   id: 'getPermissions',
+  personal: true,
   method: 'GET',
   path: '/api/v1/auth/permissions',
   summary: 'Read what the credential may do',
@@ -193,6 +191,7 @@ export const login = defineOperation({
 export const logout = defineOperation({
   ...common,
   id: 'logout',
+  personal: true,
   method: 'POST',
   path: '/api/v1/auth/logout',
   summary: 'Sign out',
@@ -208,14 +207,24 @@ export const logout = defineOperation({
   extension: true,
 })
 
+/** The secret in an invitation's link: 256 random bits, base64url. */
+export const InvitationToken = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  'x-secret': true,
+  description: "The last segment of the invitation's link.",
+})
+
 /** What an account is made from. */
-export const NewAccount = Type.Object({
+const account = {
   email: Type.String({ minLength: 3, maxLength: emailMax, format: 'email' }),
   password: password(
     `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
   ),
   name: NameText(bounds.user_name, 'What the user is called.'),
-})
+}
+/** What a page asks of somebody who makes an account. */
+export const NewAccount = Type.Object(account)
 
 export const signup = defineOperation({
   ...common,
@@ -224,11 +233,13 @@ export const signup = defineOperation({
   path: '/api/v1/auth/signup',
   summary: 'Make an account',
   description:
-    'Makes a user with an organization of their own and signs them in. Only where the operator lets everybody (`CADRE_SIGNUP=open`).',
+    'Makes a user with an organization of their own and signs them in, where the operator lets everybody ' +
+    '(`CADRE_SIGNUP=open`). With an invitation everywhere: then the user joins the organization that it is for, and gets ' +
+    'none of their own.',
   credentials: [],
   scope: null,
   bucket: 'login',
-  body: NewAccount,
+  body: Type.Object({ ...account, invitation: Type.Optional(InvitationToken) }),
   body_example: { email: 'ada@example.com', password: 'seven grey herons', name: 'Ada Lovelace' },
   responses: [
     {
@@ -239,13 +250,14 @@ export const signup = defineOperation({
       headers: sessionCookie,
     },
   ],
-  problems: ['insufficient_permissions', 'resource_conflict'],
+  problems: ['insufficient_permissions', 'resource_conflict', 'invitation_not_found'],
   extension: true,
 })
 
 export const changePassword = defineOperation({
   ...common,
   id: 'changePassword',
+  personal: true,
   method: 'PUT',
   path: '/api/v1/auth/password',
   summary: 'Change the password',

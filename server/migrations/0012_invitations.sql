@@ -4,7 +4,7 @@ create table invitation (
   org_id identifier not null references organization on delete cascade,
   token_hash bytea not null unique,
   role text not null check (role in ('owner', 'admin', 'member', 'viewer')),
-  -- Whom it is meant for; null: whoever has the link.
+  -- The address whose account may accept it; null: whoever has the link.
   email text,
   created_by identifier not null,
   created_at timestamptz not null default now(),
@@ -14,6 +14,9 @@ create table invitation (
   revoked_at timestamptz
 );
 create index invitation_org on invitation (org_id, id desc);
+-- The open invitations of a member are withdrawn with the right to make them.
+create index invitation_open on invitation (org_id, created_by) where accepted_at is null and revoked_at is null;
+create index invitation_over on invitation (coalesce(accepted_at, revoked_at, expires_at));
 
-alter table organization add column updated_at timestamptz;
+alter table organization add column updated_at timestamptz not null default now();
 create index member_joined on member (org_id, joined_at, user_id);

@@ -16,11 +16,16 @@ import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { Settler } from './resources/agents/settler.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
+import { organizationApiKeyRoutes } from './resources/api-keys/organization-api-keys.routes.ts'
+import { apiKeyRotationRoutes } from './resources/api-keys/rotation.routes.ts'
 import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
+import { invitationRoutes } from './resources/members/invitations.routes.ts'
+import { memberRoutes } from './resources/members/members.routes.ts'
+import { organizationRoutes } from './resources/members/organizations.routes.ts'
 import { metricRoutes } from './resources/metrics/metrics.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
 import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
@@ -104,6 +109,11 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     budgetRoutes(api, http, context.engine)
     usageRoutes(api, http)
     apiKeyRoutes(api, http)
+    apiKeyRotationRoutes(api, http)
+    organizationApiKeyRoutes(api, http)
+    organizationRoutes(api, http, context)
+    memberRoutes(api, http, context)
+    invitationRoutes(api, http, context)
     userRoutes(api, http, context)
     sessionRoutes(api, http, context)
     oauthRoutes(api, http, context)

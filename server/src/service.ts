@@ -21,6 +21,8 @@ import { makeSecrets, type Secrets } from './platform/secrets.ts'
 import { startSettler } from './resources/agents/settler.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { startScheduler } from './resources/schedules/scheduler.ts'
+import { sweepPreviousSecrets } from './resources/api-keys/rotation.queries.ts'
+import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { version } from './version.ts'
 
@@ -132,7 +134,7 @@ export async function startService({
   const settler = startSettler(context)
   const scheduler = startScheduler(context)
   const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id })
-  const maintenance = startMaintenance(context, [sweepOAuth])
+  const maintenance = startMaintenance(context, [sweepOAuth, sweepInvitations, sweepPreviousSecrets])
   const app = await buildApp(context, settler)
   const unused = collectUnusedConnections(app)
   await app.listen({ host: config.host, port: config.port })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Operation } from '#contract/operation.ts'
 import { newId } from '../src/platform/ids.ts'
 import { createPasswords } from '../src/platform/passwords.ts'
+import { insertInvitation } from '../src/resources/members/invitations.queries.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Credential, type Person } from './actors.ts'
 import type { TestService } from './harness.ts'
 
@@ -28,6 +29,8 @@ export const missing: Record<string, string> = {
   webhook_id: 'wh_00000000000000000000000000',
   delivery_id: 'dlv_00000000000000000000000000',
   client_id: 'nobody',
+  user_id: 'user_00000000000000000000000000',
+  invitation_id: 'inv_00000000000000000000000000',
 }
 
 const password = 'seven grey herons on a roof'
@@ -98,7 +101,8 @@ export class Samples {
     if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
     if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
     if ('budget_id' in (operation.params ?? {})) params.budget_id = await this.#makeBudget()
-    if ('key_id' in (operation.params ?? {})) params.key_id = (await makeKey(this.test, person, ['read'])).id
+    if ('key_id' in (operation.params ?? {}))
+      params.key_id = (await makeKey(this.test, person, [id === 'rotateApiKey' ? 'api_keys:write' : 'read'])).id
     if ('tool_id' in (operation.params ?? {})) params.tool_id = await this.#tool(id === 'deleteTool')
     if ('credential_id' in (operation.params ?? {}))
       params.credential_id = await this.#credential(id === 'deleteCredential')
@@ -106,13 +110,26 @@ export class Samples {
     if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
     if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
     if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
+    if ('user_id' in (operation.params ?? {}))
+      params.user_id = (await makePerson(this.test, 'member', this.owner.org_id)).user_id
+    if ('invitation_id' in (operation.params ?? {})) params.invitation_id = (await this.#makeInvitation(this.owner)).id
     if (operation.bucket === 'agents.action' || id === 'createTask' || id === 'retryTask' || id === 'triggerSchedule') {
       await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     }
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
     if (id === 'changePassword')
       await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
-    return { path: fill(operation.path, params), ...this.#body(operation) }
+    const sample = { path: fill(operation.path, params), ...this.#body(operation) }
+    if (id === 'acceptInvitation')
+      sample.body = { token: (await this.#makeInvitation(await makePerson(this.test))).token }
+    if (id === 'leaveOrganization') sample.body = { organization_id: person.org_id }
+    // The owner of the samples is the last one, and stays; anybody else gets somewhere to go.
+    if (id === 'leaveOrganization' && person !== this.owner) {
+      await makePerson(this.test, 'owner', person.org_id)
+      const { org_id } = await makePerson(this.test)
+      await this.test.sql`insert into member (org_id, user_id, role) values (${org_id}, ${person.user_id}, 'viewer')`
+    }
+    return sample
   }
 
   /** The same request for something that does not exist: `which` names the parameter, the last one where nothing is said. */
@@ -269,6 +286,14 @@ export class Samples {
     const path = `/api/v1/projects/${this.project_id}/threads`
     const { body } = await this.test.send('POST', path, { key: this.key, body: { agent_id: this.agent_id } })
     return body.id
+  }
+
+  /** A pending invitation into the organization of an owner. */
+  async #makeInvitation({ org_id, user_id }: Person): Promise<{ id: string; token: string }> {
+    const invitation = { org_id, created_by: user_id, role: 'viewer', email: null, expires_in_seconds: 3600 } as const
+    const made = await insertInvitation(this.test.sql, invitation)
+    if (typeof made === 'string') throw new Error(`an owner may invite: ${made}`)
+    return { id: made.row.id, token: made.token }
   }
 
   async #makeClient(): Promise<string> {

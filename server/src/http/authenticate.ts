@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { BucketName } from '#contract/limits.ts'
 import type { CredentialKind, Operation } from '#contract/operation.ts'
 import { notFound, Problem, type ProblemKind } from '#contract/problems.ts'
-import { sessionScopes } from '#contract/scopes.ts'
+import { sessionScopes, type Role } from '#contract/scopes.ts'
 import type { Sql } from '../platform/database.ts'
 import { hashOf } from '../platform/hash-of.ts'
 import { isId } from '../platform/ids.ts'
@@ -33,7 +33,7 @@ export interface AuthenticationSettings {
 export interface Authenticated {
   principal: Principal
   headers: Record<string, string>
-  /** Set when the request was refused by its windows; thrown after the headers are on the answer. */
+  /** Set when the request was refused by its windows, or for want of an organization; thrown after the headers are on the answer. */
   refused: Problem | undefined
 }
 
@@ -71,7 +71,7 @@ export function presentedCredential(
  */
 export async function authenticate(
   settings: AuthenticationSettings,
-  operation: Pick<Operation, 'bucket'>,
+  operation: Pick<Operation, 'bucket' | 'personal'>,
   headers: IncomingHttpHeaders,
 ): Promise<Authenticated> {
   const presented = presentedCredential(headers, settings.cookies)
@@ -94,11 +94,17 @@ export async function authenticate(
     credential_id: row.credential_id,
     subject: row.subject,
     user_id: row.user_id,
-    org_id: row.org_id,
-    role: row.role,
-    scopes: presented.kind === 'session' ? sessionScopes(row.role) : row.scopes,
+    org_id: row.org_id ?? '',
+    role: row.role ?? 'viewer',
+    scopes: presented.kind === 'session' ? (row.role === null ? [] : sessionScopes(row.role)) : row.scopes,
   }
-  if (!rates.enabled) return { principal, headers: {}, refused: undefined }
+  const homeless =
+    row.org_id === null && !operation.personal
+      ? new Problem('insufficient_permissions', undefined, {
+          message: 'You belong to no organization. Ask for an invitation to one.',
+        })
+      : undefined
+  if (!rates.enabled) return { principal, headers: {}, refused: homeless }
 
   const window = governingWindow(row, limits)
   const general = limitsOf('general', rates, presented.kind)
@@ -115,12 +121,16 @@ export async function authenticate(
       'x-ratelimit-reset-tokens': String(row.hour_reset),
       ...windowHeaders(window),
     },
-    refused: row.admitted ? undefined : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
+    refused: row.admitted ? homeless : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
   }
 }
 
-interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind'> {
+interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role'> {
+  /** `no_organization`: the one that the request names is none of the user's. */
   state: 'ok' | 'unknown' | 'expired' | 'no_organization'
+  /** Null where the user belongs to none at all. */
+  org_id: string | null
+  role: Role | null
   general_used: number
   tokens_used: number
 }
@@ -143,13 +153,15 @@ const lookups: Record<
 > = {
   api_key({ sql }, presented) {
     if (presented.kind !== 'api_key' || !/^cadre_[0-9a-f]{32}$/.test(presented.key)) return undefined
+    const hash = hashOf(presented.key)
+    // After a rotation the secret before it works until its time is over.
     return sql.fragment`
       select case when k.expires_at <= now() then 'expired' else 'ok' end as state,
         k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes
       from api_key k
       join member m on m.org_id = k.org_id and m.user_id = k.user_id
       join app_user u on u.id = k.user_id and u.disabled_at is null
-      where k.hash = ${hashOf(presented.key)} and k.revoked_at is null`
+      where (k.hash = ${hash} or (k.previous_hash = ${hash} and k.previous_expires_at > now())) and k.revoked_at is null`
   },
   token({ sql }, presented) {
     if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
@@ -175,7 +187,7 @@ const lookups: Record<
     if (org_id !== null && !isId('org', org_id))
       throw notFound('organization_not_found', 'organization', org_id.slice(0, 100))
     return sql.fragment`
-      select case when m.org_id is null then 'no_organization' else 'ok' end as state,
+      select case when m.org_id is null and ${org_id}::text is not null then 'no_organization' else 'ok' end as state,
         s.id as credential_id, s.user_id as subject, s.user_id, m.org_id, m.role, '{}'::text[] as scopes
       from session s
       join app_user u on u.id = s.user_id and u.disabled_at is null

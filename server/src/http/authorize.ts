@@ -10,7 +10,9 @@ export function authorizeScope(operation: Operation, principal: Principal): void
       principal.kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
     throw new Problem('insufficient_permissions', undefined, { message })
   }
-  if (operation.scope && !hasScope(principal.scopes, operation.scope))
+  // Cookie sessions have any write scope (decision D72), those of users without an organization too.
+  const isOwnMatter = principal.kind === 'session' && operation.scope === 'any_write'
+  if (operation.scope && !isOwnMatter && !hasScope(principal.scopes, operation.scope))
     throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
 }
 

@@ -29,6 +29,7 @@ p { margin: 0 0 12px; }
 label { display: block; margin-bottom: 6px; font-size: 0.875rem; font-weight: 600; }
 input, select { width: 100%; min-height: 44px; padding: 9px 12px; font: inherit; color: var(--text); background: var(--card); border: 1px solid var(--field); border-radius: 9px; }
 input[aria-invalid="true"] { border-color: var(--bad); }
+input[readonly] { color: var(--soft); background: var(--quiet); }
 .hint, .fault { margin: 6px 0 0; font-size: 0.8125rem; color: var(--soft); }
 .fault { color: var(--bad); font-weight: 500; }
 button, .button { display: inline-flex; align-items: center; justify-content: center; min-height: 44px; padding: 9px 18px; font: inherit; font-weight: 600; color: var(--text); background: var(--quiet); border: 1px solid var(--line); border-radius: 9px; text-decoration: none; cursor: pointer; }

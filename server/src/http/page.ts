@@ -101,9 +101,11 @@ export interface Field {
   /** What is wrong with it. */
   fault?: string | undefined
   focus?: boolean
+  /** Shown, and not to be changed. */
+  isFixed?: boolean
 }
 
-export function field({ name, label, type, autocomplete, value, hint, fault, focus }: Field): Html {
+export function field({ name, label, type, autocomplete, value, hint, fault, focus, isFixed }: Field): Html {
   const described = [fault !== undefined && `${name}-fault`, hint !== undefined && `${name}-hint`].filter(
     (id) => id !== false,
   )
@@ -115,6 +117,7 @@ export function field({ name, label, type, autocomplete, value, hint, fault, foc
         ${described.length > 0 && html`aria-describedby="${described.join(' ')}"`}
         ${fault !== undefined && html`aria-invalid="true"`}
         ${type === 'email' && html`autocapitalize="none" spellcheck="false"`}
+        ${isFixed === true && html`readonly`}
         ${focus === true && html`autofocus`}>
       ${fault !== undefined && html`<p class="fault" id="${name}-fault">${fault}</p>`}
       ${hint !== undefined && html`<p class="hint" id="${name}-hint">${hint}</p>`}

@@ -9,7 +9,9 @@ export interface Principal {
   /** What requests and tokens are counted for: the key, the grant, or for cookies the user (decision D86). */
   subject: string
   user_id: string
+  /** Empty for the cookie of somebody who belongs to no organization: only `personal` operations are given one. */
   org_id: string
+  /** What is worth the least, where there is no organization. */
   role: Role
   /** As written on the credential; of a cookie, what the role allows. */
   scopes: string[]

@@ -12,6 +12,8 @@ export interface ApiKeyRow {
   scopes: string[]
   created_at: string
   updated_at?: string | undefined
+  /** While the secret before the last rotation still works. */
+  previous_expires_at?: string | undefined
   expires_at: string | null
   last_used: string | null
 }
@@ -25,6 +27,11 @@ export interface KeyOwner {
 /** A new secret: `cadre_` and 128 random bits as lowercase hexadecimal (decision D54). */
 export function newApiKey(): string {
   return `cadre_${randomBytes(16).toString('hex')}`
+}
+
+/** What is shown of a secret. */
+export function previewOf(key: string): string {
+  return `${key.slice(0, 14)}***`
 }
 
 /** Keeps a key by its SHA-256; a slow hash would protect nothing that 128 random bits do not (decision D54). */
@@ -41,13 +48,14 @@ export async function insertApiKey(
 ): Promise<ApiKeyRow> {
   const [row] = await sql<ApiKeyRow>`
     insert into api_key (id, hash, preview, org_id, user_id, name, description, scopes, expires_at)
-    values (${newId('key')}, ${hashOf(key)}, ${`${key.slice(0, 14)}***`}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
+    values (${newId('key')}, ${hashOf(key)}, ${previewOf(key)}, ${owner.org_id}, ${owner.user_id}, ${name}, ${description}, ${scopes}, ${expires_at})
     returning id, name, description, preview as key_preview, scopes, created_at, expires_at, null as last_used`
   return row!
 }
 
-const columns = (sql: Sql) => sql.fragment`
+export const columns = (sql: Sql) => sql.fragment`
   k.id, k.name, k.description, k.preview as key_preview, k.scopes, k.created_at, k.updated_at, k.expires_at,
+  case when k.previous_expires_at > now() then k.previous_expires_at end as previous_expires_at,
   (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used`
 
 /** The owner's keys, newest first; those that have expired only where asked for (decision D56). */
@@ -62,7 +70,7 @@ export async function listApiKeys(
   const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from api_key k where ${where}`)
   const rows = await sql.run<ApiKeyRow>(sql.fragment`
     select ${columns(sql)} from api_key k where ${where} order by k.id desc limit ${limit} offset ${offset}`)
-  return { api_keys: rows.map(withoutNullUpdate), total: count?.total ?? 0 }
+  return { api_keys: rows.map(withoutNulls), total: count?.total ?? 0 }
 }
 
 /**
@@ -79,7 +87,7 @@ export async function findApiKey(
     select ${columns(sql)} from api_key k
     where k.id = ${id} and k.user_id = ${owner.user_id} and k.org_id = ${owner.org_id} and k.revoked_at is null
     ${lock ? sql.fragment`for update of k` : sql.fragment``}`)
-  return row && withoutNullUpdate(row)
+  return row && withoutNulls(row)
 }
 
 /** Sums over hour rows, so up to one hour coarse at the old end (decision D58). */
@@ -115,7 +123,7 @@ export async function updateApiKey(
       updated_at = greatest(now(), coalesce(updated_at, created_at) + interval '1 millisecond')
     where id = ${id} and user_id = ${owner.user_id} and org_id = ${owner.org_id} and revoked_at is null
     returning ${columns(sql)}`)
-  return row && withoutNullUpdate(row)
+  return row && withoutNulls(row)
 }
 
 /** Revokes a key for good; undefined where it already was (decision D57). */
@@ -127,7 +135,15 @@ export async function revokeApiKey(sql: Sql, owner: KeyOwner, id: string): Promi
   return row
 }
 
-/** `updated_at` is present only after an update (decision D55). */
-function withoutNullUpdate({ updated_at, ...row }: ApiKeyRow): ApiKeyRow {
-  return updated_at ? { ...row, updated_at } : row
+/** Revokes all keys of an owner; gives their identifiers. */
+export async function revokeApiKeysOf(tx: Sql, owner: KeyOwner): Promise<string[]> {
+  const rows = await tx<{ id: string }>`
+    update api_key set revoked_at = now()
+    where user_id = ${owner.user_id} and org_id = ${owner.org_id} and revoked_at is null returning id`
+  return rows.map(({ id }) => id)
+}
+
+/** `updated_at` is present only after an update (decision D55), `previous_expires_at` while two secrets work. */
+export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, ...row }: Row) {
+  return { ...row, ...(updated_at ? { updated_at } : {}), ...(previous_expires_at ? { previous_expires_at } : {}) }
 }

@@ -82,7 +82,8 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
-async function requireApiKey(sql: Sql, principal: Principal, id: string) {
+/** One of the caller's own keys; anything else is 404 (decision D59). */
+export async function requireApiKey(sql: Sql, principal: Principal, id: string) {
   const row = isId('key', id) ? await findApiKey(sql, principal, id) : undefined
   if (!row) throw notFound('api_key_not_found', 'api_key', id.slice(0, 100))
   return row
@@ -92,7 +93,7 @@ async function requireApiKey(sql: Sql, principal: Principal, id: string) {
  * The scopes without duplicates, if the caller holds them all: by its own scopes and by its role, so that no key can do
  * more than whoever made it (decisions D53, D70).
  */
-function grantableScopes(principal: Principal, wanted: readonly Scope[]): Scope[] {
+export function grantableScopes(principal: Principal, wanted: readonly Scope[]): Scope[] {
   const scopes = [...new Set(wanted)]
   const lacking = scopes.filter((scope) => !holds(principal, scope))
   if (lacking.length > 0) throw insufficientScope(lacking, principal.scopes)

@@ -162,6 +162,15 @@ export async function endGrantsOf(tx: Sql, user_id: string, except: string): Pro
   )
 }
 
+/** Ends all grants of a user in one organization; returns those that ended. */
+export async function endGrantsOfMember(tx: Sql, user_id: string, org_id: string): Promise<GrantOwner[]> {
+  return deleteArtifacts(
+    tx,
+    await tx<GrantOwner>`
+    delete from oauth_grant where user_id = ${user_id} and org_id = ${org_id} returning id, user_id, org_id, client_id`,
+  )
+}
+
 /** Ends all grants of an app. */
 export async function endGrantsOfClient(tx: Sql, client_id: string): Promise<GrantOwner[]> {
   return deleteArtifacts(
@@ -179,6 +188,11 @@ async function deleteArtifacts(tx: Sql, ended: GrantOwner[]): Promise<GrantOwner
 /** The user no longer wants this app to be let in without being asked. */
 export async function forgetConsent(tx: Sql, user_id: string, client_id: string): Promise<void> {
   await tx`delete from oauth_consent where user_id = ${user_id} and client_id = ${client_id}`
+}
+
+/** Nor any app into this organization. */
+export async function forgetConsentsOf(tx: Sql, user_id: string, org_id: string): Promise<void> {
+  await tx`delete from oauth_consent where user_id = ${user_id} and org_id = ${org_id}`
 }
 
 /** Rows that one statement removes, so that nobody waits behind a sweep. */

@@ -4,6 +4,7 @@ import type { Sql } from '../../platform/database.ts'
 import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/password-rules.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
+import { isFor, join, requireOffer } from './join.ts'
 import {
   beginSession,
   checkPassword,
@@ -14,15 +15,30 @@ import {
 } from './sign-in.ts'
 import { findCredentials, insertOrganization, insertUser, updatePasswordHash, type SignInRow } from './users.queries.ts'
 
+/** Somebody who makes an account. */
+export interface SignUp {
+  email: string
+  password: string
+  name: string
+  /** The token of an invitation. */
+  invitation?: string | undefined
+}
+
 /**
- * Makes an account with an organization of its own (decision D62) and signs it in. Throws `validation_error` for a
- * password that the rules refuse and `resource_conflict` for an address that is taken.
+ * Makes an account and signs it in. It gets an organization of its own, or with an invitation joins the one that this is
+ * for: everybody has one (decision D62). Throws `validation_error` for a password that the rules refuse and for another
+ * address than the invitation's, `resource_conflict` for an address that is taken, and 404 for an invitation that offers
+ * nothing; of accounts that are made at once by one invitation exactly one is.
  */
 export async function signUp(
   { sql, passwords }: SignInContext,
-  { email, password, name }: { email: string; password: string; name: string },
+  { email, password, name, invitation }: SignUp,
   from: SignInFrom,
 ): Promise<SignedIn> {
+  // Asked before the password is hashed, which is dear.
+  const offer = invitation === undefined ? undefined : await requireOffer(sql, invitation)
+  if (offer && !isFor(offer, email))
+    throw invalid({ field: 'email', message: 'must be the one that the invitation is for', code: 'invalid_choice' })
   refuseFault('password', passwordFault(password, email))
   const password_hash = await passwords.hash(password)
   return sql.begin(async (tx) => {
@@ -36,7 +52,10 @@ export async function signUp(
         },
       )
     }
-    const organization = await insertOrganization(tx, `${user.name}'s organization`, user.id)
+    const organization =
+      invitation === undefined
+        ? await insertOrganization(tx, `${user.name}'s organization`, user.id)
+        : await join(tx, invitation, user.id, signingIn(from, user.id))
     const doer = { ...signingIn(from, user.id), org_id: organization.id }
     await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user })
     const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from, { method: 'sign_up' })

@@ -1,27 +1,27 @@
-import { passwordLength } from '#contract/users.ts'
 import type { Issue } from '#contract/problems.ts'
 import { html } from '../../http/html.ts'
-import { alert, field, type Field, type Page } from '../../http/page.ts'
+import { alert, field, type Page } from '../../http/page.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
+import { accountFields } from './account-form.ts'
 
 /** What the page for signing in shows. */
 export interface SignInView {
   return_to: string
   token: string
-  /** The app that one signs in for. */
-  app: string | undefined
+  /** The app, or the organization, that one signs in for. */
+  onward: string | undefined
   email?: string | undefined
   fault?: string | undefined
   /** Whether everybody may make an account. */
   signup: boolean
 }
 
-export function signInPage({ return_to, token, app, email, fault, signup }: SignInView): Page {
+export function signInPage({ return_to, token, onward, email, fault, signup }: SignInView): Page {
   return {
     title: 'Sign in',
     content: html`
       <h1>Sign in</h1>
-      <p class="lead">${app === undefined ? 'Enter your e-mail address and password.' : html`to continue to <strong>${app}</strong>`}</p>
+      <p class="lead">${onward === undefined ? 'Enter your e-mail address and password.' : html`to continue to <strong>${onward}</strong>`}</p>
       ${alert(fault)}
       <form method="post" action="/login">
         <input type="hidden" name="token" value="${token}">
@@ -44,21 +44,7 @@ export interface SignUpView {
   issues?: readonly Issue[]
 }
 
-export function signUpPage({ return_to, token, email = '', name = '', fault, issues = [] }: SignUpView): Page {
-  const fields: Field[] = [
-    { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name },
-    { name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email },
-    {
-      name: 'password',
-      label: 'Password',
-      type: 'password',
-      autocomplete: 'new-password',
-      hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
-    },
-  ]
-  const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
-  // Whoever made a mistake continues there.
-  const first = fields.find((field) => faults.has(field.name)) ?? fields[0]
+export function signUpPage({ return_to, token, fault, ...typed }: SignUpView): Page {
   return {
     title: 'Create an account',
     content: html`
@@ -68,10 +54,7 @@ export function signUpPage({ return_to, token, email = '', name = '', fault, iss
       <form method="post" action="/signup">
         <input type="hidden" name="token" value="${token}">
         <input type="hidden" name="return_to" value="${return_to}">
-        ${fields.map((shown) => {
-          const message = faults.get(shown.name)
-          return field({ ...shown, focus: shown === first, fault: message && `${shown.label} ${message}.` })
-        })}
+        ${accountFields(typed)}
         <button class="primary wide">Create account</button>
       </form>
       <p class="foot">Have an account? <a href="/login?${String(new URLSearchParams({ return_to }))}">Sign in</a></p>`,

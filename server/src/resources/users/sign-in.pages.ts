@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bounds } from '#contract/limits.ts'
-import { invalid, Problem, type Issue } from '#contract/problems.ts'
-import { NewAccount } from '#contract/users.ts'
+import { Problem, type Issue } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import {
   answerWithPages,
@@ -12,30 +11,23 @@ import {
   readForm,
   safePath,
 } from '../../http/forms.ts'
-import { formTokens, type FormTokens } from '../../http/form-token.ts'
+import { formTokens } from '../../http/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { toProblem } from '../../http/errors.ts'
 import { continuePage, sendPage } from '../../http/page.ts'
-import { addressSubject, countSubject } from '../../http/rate-limit.ts'
 import { clearSessionCookie, readSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
-import { check } from '../../http/validation.ts'
 import { findWaitingApp } from '../oauth/oauth.queries.ts'
-import { endSessionOfCookie, findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { findOffer } from '../members/invitations.queries.ts'
+import { endSessionOfCookie } from '../sessions/sessions.queries.ts'
+import { accountFaults, readAccount } from './account-form.ts'
 import { signUp } from './accounts.ts'
-import { signIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import { invitationPages } from './invitation.pages.ts'
+import { countForm, sentence, signedInUser, signInFrom, type Pages } from './pages.ts'
+import { signIn, type SignedIn, type SignInContext } from './sign-in.ts'
 import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
 
 /** Where somebody goes who came from nowhere in particular. */
 const home = '/'
-
-/** What the pages work with. */
-interface Pages {
-  context: Context
-  http: HttpContext
-  signing: SignInContext
-  tokens: FormTokens
-  secure: () => boolean
-}
 
 /** Pages for signing in, up and out: plain HTML that works without scripts (decisions 1.4, D64). */
 export function signInPages(app: FastifyInstance, http: HttpContext, context: Context, signing: SignInContext): void {
@@ -51,6 +43,7 @@ export function signInPages(app: FastifyInstance, http: HttpContext, context: Co
     scope.get('/login', (request, reply) => showSignIn(pages, request, reply))
     scope.post('/login', { bodyLimit: formBytesMax }, (request, reply) => submitSignIn(pages, request, reply))
     scope.post('/logout', { bodyLimit: formBytesMax }, (request, reply) => submitSignOut(pages, request, reply))
+    invitationPages(scope, pages)
     if (context.config.signup !== 'open') return
     scope.get('/signup', (request, reply) => showSignUp(pages, request, reply))
     scope.post('/signup', { bodyLimit: formBytesMax }, (request, reply) => submitSignUp(pages, request, reply))
@@ -78,7 +71,7 @@ async function sendSignIn(
 ): Promise<FastifyReply> {
   const page = signInPage({
     ...shown,
-    app: await waitingApp(context, shown.return_to),
+    onward: await waiting(context, shown.return_to),
     token: tokens.issue('login', preSessionOf(request, reply, secure())),
     signup: context.config.signup === 'open',
   })
@@ -148,16 +141,11 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
   if (!isOwnForm(pages.tokens, 'signup', token, request)) return again(403, 'The form had expired. Please try again.')
   try {
     await countForm(pages, request)
-    const body = { email: email.trim(), password, name: name.trim() }
-    const [first, ...others] = check(NewAccount, body)
-    if (first) throw invalid(first, ...others)
-    return finish(pages, reply, await signUp(pages.signing, body, signInFrom(request)), return_to)
+    const account = readAccount({ email, password, name })
+    return finish(pages, reply, await signUp(pages.signing, account, signInFrom(request)), return_to)
   } catch (error) {
-    const problem = toProblem(error)
-    if (problem.status === 500) throw error
-    const issues =
-      problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
-    return again(problem.status, issues.length > 0 ? 'Please look at what is marked below.' : sentence(problem), issues)
+    const { status, fault, issues } = accountFaults(error)
+    return again(status, fault, issues)
   }
 }
 
@@ -184,34 +172,10 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
   return reply.redirect(onward === home ? '/login' : `/login?${new URLSearchParams({ return_to: onward })}`, 303)
 }
 
-async function signedInUser({ context }: Pages, request: FastifyRequest): Promise<SignedInUser | undefined> {
-  const secret = readSessionCookie(request)
-  return secret === undefined ? undefined : findSignedInUser(context.sql, secret)
-}
-
-/** The app that waits behind `return_to`, so that the page can say what one signs in for. */
-async function waitingApp(context: Context, return_to: string): Promise<string | undefined> {
+/** The app or the organization that waits behind `return_to`, so that the page can say what one signs in for. */
+async function waiting({ sql }: Context, return_to: string): Promise<string | undefined> {
   const [, uid] = /^\/oauth2\/interaction\/([\w-]{1,64})$/.exec(return_to) ?? []
-  return uid === undefined ? undefined : findWaitingApp(context.sql, uid)
-}
-
-async function countForm({ http }: Pages, request: FastifyRequest): Promise<void> {
-  await countSubject(http.authentication.sql, http.authentication.rates, 'login', addressSubject(request.ip))
-}
-
-/** What is known about whoever signs in, beside the password. */
-export function signInFrom(request: FastifyRequest): SignInFrom {
-  return {
-    ip: request.ip,
-    user_agent: request.headers['user-agent'] ?? '',
-    request_id: request.id,
-    replaces: readSessionCookie(request),
-  }
-}
-
-function sentence(problem: Problem): string {
-  const retry_after = Number(problem.members.retry_after)
-  if (problem.kind !== 'rate_limit_exceeded' || !(retry_after > 0)) return problem.message
-  const minutes = Math.ceil(retry_after / 60)
-  return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`
+  if (uid !== undefined) return findWaitingApp(sql, uid)
+  const [, token] = /^\/invite\/([\w-]{1,128})$/.exec(return_to) ?? []
+  return token === undefined ? undefined : (await findOffer(sql, token))?.organization
 }

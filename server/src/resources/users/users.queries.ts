@@ -122,9 +122,10 @@ export async function insertOrganization(tx: Sql, name: string, owner_id: string
   return row
 }
 
-/** The organization that was made before all others; undefined where there is none. */
-export async function findFirstOrganization(sql: Sql): Promise<string | undefined> {
-  const [row] = await sql<{ id: string }>`select id from organization order by created_at, id limit 1`
+/** The organization that was made before all others, held so that it stays; undefined where there is none. */
+export async function findFirstOrganization(tx: Sql): Promise<string | undefined> {
+  const [row] = await tx<{ id: string }>`
+    select id from organization order by created_at, id limit 1 for key share`
   return row?.id
 }
 

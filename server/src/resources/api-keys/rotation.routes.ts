@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify'
+import { rotateApiKey as operation } from '#contract/api-keys.ts'
+import { notFound, Problem } from '#contract/problems.ts'
+import type { Scope } from '#contract/scopes.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { newApiKey } from './api-keys.queries.ts'
+import { grantableScopes, requireApiKey } from './api-keys.routes.ts'
+import { rotateApiKey } from './rotation.queries.ts'
+
+/** A new secret for a key that is in use, with time to change it everywhere. */
+export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, operation, {
+    load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id ?? ''),
+    run: async ({ sql, principal, body, loaded, doer }) => {
+      // Whoever is given the secret of a key may do what the key may: no more than they may give (decision D53).
+      if (principal.credential_id !== loaded.id) grantableScopes(principal, loaded.scopes as Scope[])
+      const { overlap_seconds = 86_400 } = body
+      const key = newApiKey()
+      const row = await sql.begin(async (tx) => {
+        const rotated = await rotateApiKey(tx, principal, loaded.id, key, overlap_seconds)
+        if (!rotated) throw await whyNot(() => requireApiKey(tx, principal, loaded.id))
+        const { previous_expires_at = null } = rotated
+        await recordAudit(tx, doer, { action: 'api_key.rotated', target: loaded.id, detail: { previous_expires_at } })
+        return rotated
+      })
+      const { key_preview: _, previous_expires_at = null, ...shown } = row
+      return { ...shown, key, previous_expires_at }
+    },
+  })
+}
+
+/** It was revoked meanwhile, or it has expired: a new secret would not work either. */
+async function whyNot(find: () => Promise<{ id: string; expires_at: string | null }>): Promise<Problem> {
+  const { id, expires_at } = await find()
+  if (expires_at === null) return notFound('api_key_not_found', 'api_key', id)
+  return new Problem(
+    'resource_conflict',
+    { resource_type: 'api_key', conflicting_field: 'expires_at', conflicting_value: expires_at },
+    { message: 'The API key has expired. Create another one.' },
+  )
+}

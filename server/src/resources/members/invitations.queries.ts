@@ -1,0 +1,214 @@
+import { randomBytes } from 'node:crypto'
+import type { InvitationStatus } from '#contract/invitations.ts'
+import { bounds } from '#contract/limits.ts'
+import type { Role } from '#contract/scopes.ts'
+import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import { hashOf } from '../../platform/hash-of.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** An invitation as it is answered, without its link. */
+export interface InvitationRow {
+  id: string
+  role: Role
+  email: string | null
+  status: InvitationStatus
+  created_by: string
+  created_at: string
+  expires_at: string
+  accepted_at: string | null
+  accepted_by: string | null
+  revoked_at: string | null
+}
+
+/** Invitations that were accepted, revoked or expired are kept so long, for whoever asks how somebody got in. */
+const kept_days = 90
+/** Rows that one statement removes, so that nobody waits behind a sweep. */
+const sweepBatch = 1000
+
+const columns = (sql: Sql) => sql.fragment`
+  i.id, i.role, i.email, ${status(sql)} as status, i.created_by, i.created_at, i.expires_at, i.accepted_at,
+  i.accepted_by, i.revoked_at`
+
+const status = (sql: Sql) => sql.fragment`
+  case when i.accepted_at is not null then 'accepted' when i.revoked_at is not null then 'revoked'
+    when i.expires_at <= now() then 'expired' else 'pending' end`
+
+const isPending = (sql: Sql) => sql.fragment`i.accepted_at is null and i.revoked_at is null and i.expires_at > now()`
+
+/** A new invitation. `created_by` is whoever invites. */
+export interface NewInvitation {
+  org_id: string
+  created_by: string
+  role: Role
+  email: string | null
+  expires_in_seconds: number
+}
+
+/**
+ * Makes an invitation; `token` belongs into its link and nowhere else: 256 random bits, of which only SHA-256 is kept.
+ *
+ * `forbidden` where whoever invites may not, or not for this role, by now: their membership is held, so that an
+ * invitation made while they lose it is there to be withdrawn with the others. `full` where too many are pending.
+ */
+export async function insertInvitation(
+  tx: Sql,
+  invitation: NewInvitation,
+): Promise<{ row: InvitationRow; token: string } | 'forbidden' | 'full'> {
+  const { org_id, created_by, role } = invitation
+  const [may] = await tx<{ role: Role }>`
+    select role from member where org_id = ${org_id} and user_id = ${created_by} for share`
+  if (may?.role !== 'owner' && (may?.role !== 'admin' || role === 'owner')) return 'forbidden'
+  const token = randomBytes(32).toString('base64url')
+  const [row] = await tx.run<InvitationRow>(tx.fragment`
+    with room as (
+      select count(*) < ${bounds.invitations_pending} as has_room from invitation i where i.org_id = ${org_id} and ${isPending(tx)})
+    insert into invitation as i (id, org_id, token_hash, role, email, created_by, expires_at)
+    select ${newId('inv')}, ${org_id}, ${hashOf(token)}, ${role}, ${invitation.email}, ${created_by},
+      now() + make_interval(secs => ${invitation.expires_in_seconds})
+    from room where has_room
+    returning ${columns(tx)}`)
+  return row ? { row, token } : 'full'
+}
+
+/** A page of an organization's invitations and how many there are, newest first. */
+export async function listInvitations(
+  sql: Sql,
+  org_id: string,
+  filter: { status?: InvitationStatus | undefined; limit: number; offset: number },
+): Promise<{ invitations: InvitationRow[]; total: number }> {
+  const where = sql.fragment`
+    i.org_id = ${org_id} and (${filter.status ?? null}::text is null or ${status(sql)} = ${filter.status ?? null})`
+  const [count] = await sql.run<{ total: number }>(
+    sql.fragment`select count(*) as total from invitation i where ${where}`,
+  )
+  const invitations = await sql.run<InvitationRow>(sql.fragment`
+    select ${columns(sql)} from invitation i where ${where}
+    order by i.id desc limit ${filter.limit} offset ${filter.offset}`)
+  return { invitations, total: count?.total ?? 0 }
+}
+
+export async function findInvitation(sql: Sql, org_id: string, id: string): Promise<InvitationRow | undefined> {
+  const [row] = await sql.run<InvitationRow>(sql.fragment`
+    select ${columns(sql)} from invitation i where i.id = ${id} and i.org_id = ${org_id}`)
+  return row
+}
+
+/** Revokes one that is pending; undefined where it is not. */
+export async function revokeInvitation(tx: Sql, org_id: string, id: string): Promise<InvitationRow | undefined> {
+  const [row] = await tx.run<InvitationRow>(tx.fragment`
+    update invitation i set revoked_at = now() where i.id = ${id} and i.org_id = ${org_id} and ${isPending(tx)}
+    returning ${columns(tx)}`)
+  return row
+}
+
+/**
+ * Withdraws the open invitations that a member made, for `owner` or for any role: who may not let anybody in any more
+ * must not do so by a link made before. Gives their identifiers.
+ */
+export async function revokeInvitationsOf(
+  tx: Sql,
+  org_id: string,
+  created_by: string,
+  which: 'all' | 'of_owners',
+): Promise<string[]> {
+  const rows = await tx<{ id: string }>`
+    update invitation set revoked_at = now()
+    where org_id = ${org_id} and created_by = ${created_by} and accepted_at is null and revoked_at is null
+      and expires_at > now() and (${which === 'all'} or role = 'owner')
+    returning id`
+  return rows.map(({ id }) => id)
+}
+
+/** What an invitation says to whoever has its link. */
+export interface Offer {
+  id: string
+  org_id: string
+  organization: string
+  role: Role
+  /** Whose account may accept it; null: anybody's. */
+  email: string | null
+  /** The name of whoever invited. */
+  invited_by: string
+  expires_at: string
+}
+
+/** What the link with this token offers; undefined where it offers nothing, whatever the reason. */
+export async function findOffer(sql: Sql, token: string): Promise<Offer | undefined> {
+  const [row] = await sql.run<Offer>(sql.fragment`
+    select i.id, i.org_id, o.name as organization, i.role, i.email, u.name as invited_by, i.expires_at
+    from invitation i join organization o on o.id = i.org_id join app_user u on u.id = i.created_by
+    where i.token_hash = ${hashOf(token)} and ${isPending(sql)}`)
+  return row
+}
+
+/** The organization that a user joined by the link with this token, while they are a member; undefined otherwise. */
+export async function findJoined(
+  sql: Sql,
+  token: string,
+  user_id: string,
+): Promise<{ organization: string; role: Role } | undefined> {
+  const [row] = await sql<{ organization: string; role: Role }>`
+    select o.name as organization, m.role from invitation i join organization o on o.id = i.org_id
+    join member m on m.org_id = i.org_id and m.user_id = i.accepted_by
+    where i.token_hash = ${hashOf(token)} and i.accepted_by = ${user_id}`
+  return row
+}
+
+/** Whether a user belongs to the organization that an offer is for already. */
+export async function isMemberBy(sql: Sql, { org_id }: Offer, user_id: string): Promise<boolean> {
+  const rows = await sql`select 1 from member where org_id = ${org_id} and user_id = ${user_id}`
+  return rows.length > 0
+}
+
+/** An organization that was joined, as its new member sees it, and by what. */
+export interface JoinedRow {
+  invitation_id: string
+  id: string
+  name: string
+  role: Role
+  joined_at: string
+}
+
+/**
+ * Makes a user a member by the link with this token and uses the link up, in one statement that checks everything: of
+ * two at once exactly one joins. Otherwise nothing changes: `member` where they are one already; undefined where the link
+ * offers nothing, or not to this account.
+ */
+export async function acceptInvitation(
+  tx: Sql,
+  token: string,
+  user_id: string,
+): Promise<JoinedRow | 'member' | undefined> {
+  try {
+    const [row] = await tx.begin((inner) =>
+      inner.run<JoinedRow>(inner.fragment`
+        with used as (
+          update invitation i set accepted_at = now(), accepted_by = u.id
+          from app_user u
+          where i.token_hash = ${hashOf(token)} and u.id = ${user_id} and ${isPending(inner)}
+            and (i.email is null or lower(i.email) = lower(u.email))
+          returning i.id, i.org_id, i.role
+        ), joined as (
+          insert into member (org_id, user_id, role) select org_id, ${user_id}, role from used
+          returning org_id, role, joined_at
+        )
+        select used.id as invitation_id, o.id, o.name, joined.role, joined.joined_at
+        from used, joined join organization o on o.id = joined.org_id`),
+    )
+    return row
+  } catch (error) {
+    // Undone with the use of the link: it stays good for somebody else.
+    if (brokenConstraint(error) === 'member_pkey') return 'member'
+    throw error
+  }
+}
+
+/** Removes invitations that have been over for 90 days, in batches; gives how many went. */
+export async function sweepInvitations(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from invitation where id in (
+      select id from invitation
+      where coalesce(accepted_at, revoked_at, expires_at) < now() - make_interval(days => ${kept_days}) limit ${sweepBatch})
+    returning id`
+  return gone.length
+}

@@ -1,0 +1,81 @@
+import type { Role } from '#contract/scopes.ts'
+import type { Sql } from '../../platform/database.ts'
+
+/** Somebody in an organization, as it is answered; the e-mail address not to everybody. */
+export interface MemberRow {
+  user_id: string
+  name: string
+  email: string
+  avatar_url: string
+  role: Role
+  joined_at: string
+}
+
+const columns = (sql: Sql) =>
+  sql.fragment`m.user_id, u.name, u.email, u.avatar_url, m.role, m.joined_at from member m join app_user u on u.id = m.user_id`
+
+/** What members are listed by; every member of it is validated. */
+export interface MemberFilter {
+  org_id: string
+  search?: string | undefined
+  /** Whether addresses are searched too: who may not see them must not find by them. */
+  by_email: boolean
+  role?: Role | undefined
+  limit: number
+  offset: number
+}
+
+/** A page of members and how many there are; the one who joined first before the others. */
+export async function listMembers(sql: Sql, filter: MemberFilter): Promise<{ members: MemberRow[]; total: number }> {
+  const pattern = filter.search === undefined ? null : likePattern(filter.search)
+  const where = sql.fragment`
+    m.org_id = ${filter.org_id} and (${filter.role ?? null}::text is null or m.role = ${filter.role ?? null})
+    and (${pattern}::text is null or u.name ilike ${pattern} escape '\\'
+      or (${filter.by_email} and u.email ilike ${pattern} escape '\\'))`
+  const [count] = await sql.run<{ total: number }>(sql.fragment`
+    select count(*) as total from member m join app_user u on u.id = m.user_id where ${where}`)
+  const members = await sql.run<MemberRow>(sql.fragment`
+    select ${columns(sql)} where ${where}
+    order by m.joined_at, m.user_id limit ${filter.limit} offset ${filter.offset}`)
+  return { members, total: count?.total ?? 0 }
+}
+
+/** `%` and `_` in a search are themselves (decision D32). */
+function likePattern(search: string): string {
+  return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
+}
+
+export async function findMember(sql: Sql, org_id: string, user_id: string): Promise<MemberRow | undefined> {
+  const [row] = await sql.run<MemberRow>(sql.fragment`
+    select ${columns(sql)} where m.org_id = ${org_id} and m.user_id = ${user_id}`)
+  return row
+}
+
+/** The role that a user has in an organization now; undefined where they are no member. */
+export async function findRole(sql: Sql, org_id: string, user_id: string): Promise<Role | undefined> {
+  const [row] = await sql<{ role: Role }>`select role from member where org_id = ${org_id} and user_id = ${user_id}`
+  return row?.role
+}
+
+/** Whether somebody else who can sign in is an owner. Means something only while the organization is held. */
+export async function hasOtherOwner(tx: Sql, org_id: string, user_id: string): Promise<boolean> {
+  const rows = await tx`
+    select 1 from member m join app_user u on u.id = m.user_id and u.disabled_at is null
+    where m.org_id = ${org_id} and m.role = 'owner' and m.user_id <> ${user_id} limit 1`
+  return rows.length > 0
+}
+
+/** Whether a user belongs to another organization than this one. */
+export async function hasOtherOrganization(tx: Sql, org_id: string, user_id: string): Promise<boolean> {
+  const rows = await tx`select 1 from member where user_id = ${user_id} and org_id <> ${org_id} limit 1`
+  return rows.length > 0
+}
+
+export async function updateRole(tx: Sql, org_id: string, user_id: string, role: Role): Promise<void> {
+  await tx`update member set role = ${role} where org_id = ${org_id} and user_id = ${user_id}`
+}
+
+/** From now on no credential of theirs works in the organization, because each is looked up with its member. */
+export async function deleteMember(tx: Sql, org_id: string, user_id: string): Promise<void> {
+  await tx`delete from member where org_id = ${org_id} and user_id = ${user_id}`
+}

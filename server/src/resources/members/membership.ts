@@ -1,0 +1,114 @@
+import { notFound, Problem } from '#contract/problems.ts'
+import { isAdministrator, type Role } from '#contract/scopes.ts'
+import type { Config } from '../../config.ts'
+import type { Sql } from '../../platform/database.ts'
+import { insertOrganization, type UserOrganization } from '../users/users.queries.ts'
+import { endAccess, type EndedAccess } from './access.queries.ts'
+import { revokeInvitationsOf } from './invitations.queries.ts'
+import {
+  deleteMember,
+  findMember,
+  findRole,
+  hasOtherOrganization,
+  hasOtherOwner,
+  updateRole,
+  type MemberRow,
+} from './members.queries.ts'
+import { holdOrganization, holdUser } from './organizations.queries.ts'
+
+/** Whose membership of which organization. */
+export interface Membership {
+  org_id: string
+  user_id: string
+}
+
+/** What went with a membership. */
+export interface EndedMembership extends EndedAccess {
+  member: MemberRow
+  invitations_revoked: string[]
+  /** Where it was their only one and everybody may have one: the organization that they got instead (decision D62). */
+  own: UserOrganization | undefined
+}
+
+/**
+ * Gives a member another role, on behalf of `by`. Who loses the right to invite, or to invite owners, loses the links that
+ * they made with it. Throws 404 where they are no member, 403 where `by` may not by now, 409 for the last owner.
+ */
+export async function changeRole(
+  tx: Sql,
+  { org_id, user_id }: Membership,
+  role: Role,
+  by: string,
+): Promise<{ before: MemberRow; after: MemberRow; invitations_revoked: string[] }> {
+  await holdOrganization(tx, org_id)
+  const before = await requireMember(tx, org_id, user_id)
+  await checkRight(tx, org_id, by, [before.role, role])
+  if (role !== 'owner') await keepAnOwner(tx, org_id, before)
+  await updateRole(tx, org_id, user_id, role)
+  const invitations_revoked =
+    role === 'owner' ? [] : await revokeInvitationsOf(tx, org_id, user_id, role === 'admin' ? 'of_owners' : 'all')
+  return { before, after: { ...before, role }, invitations_revoked }
+}
+
+/**
+ * Removes a member on behalf of `by`, who may be the member. Throws 404 where they are none, 403 where `by` may not by
+ * now, 409 for the last owner, and for a member who would leave their only organization where nobody makes one alone.
+ *
+ * An administrator may remove somebody from their only organization. Where accounts are made by invitation they then
+ * belong to none until they are invited again: an organization of their own would let them invite others and spend on
+ * the operator's models, which is what was taken from them.
+ */
+export async function endMembership(
+  tx: Sql,
+  { org_id, user_id }: Membership,
+  by: string,
+  signup: Config['signup'],
+): Promise<EndedMembership> {
+  await holdOrganization(tx, org_id)
+  const member = await requireMember(tx, org_id, user_id)
+  if (by !== user_id) await checkRight(tx, org_id, by, [member.role])
+  await keepAnOwner(tx, org_id, member)
+  // Two organizations must not both see that the user has another one.
+  await holdUser(tx, user_id)
+  const isOnly = !(await hasOtherOrganization(tx, org_id, user_id))
+  if (isOnly && signup !== 'open' && by === user_id) throw onlyOrganization(org_id)
+
+  await deleteMember(tx, org_id, user_id)
+  const access = await endAccess(tx, org_id, user_id)
+  const invitations_revoked = await revokeInvitationsOf(tx, org_id, user_id, 'all')
+  const own =
+    isOnly && signup === 'open' ? await insertOrganization(tx, `${member.name}'s organization`, user_id) : undefined
+  return { member, ...access, invitations_revoked, own }
+}
+
+async function requireMember(tx: Sql, org_id: string, user_id: string): Promise<MemberRow> {
+  const member = await findMember(tx, org_id, user_id)
+  if (!member) throw notFound('member_not_found', 'member', user_id)
+  return member
+}
+
+/** Only owners make, change or remove owners. Asked again under the lock: `by` may have lost the role meanwhile. */
+async function checkRight(tx: Sql, org_id: string, by: string, concerned: Role[]): Promise<void> {
+  const role = await findRole(tx, org_id, by)
+  if (role === 'owner' || (role && isAdministrator(role) && !concerned.includes('owner'))) return
+  throw new Problem('insufficient_permissions', undefined, {
+    message: role === 'admin' ? 'Only owners make, change or remove owners.' : 'Only owners and admins may do this.',
+  })
+}
+
+async function keepAnOwner(tx: Sql, org_id: string, member: MemberRow): Promise<void> {
+  if (member.role !== 'owner' || (await hasOtherOwner(tx, org_id, member.user_id))) return
+  throw new Problem(
+    'resource_conflict',
+    { resource_type: 'member', conflicting_field: 'role', conflicting_value: 'owner' },
+    { message: 'An organization keeps an owner. Make somebody else an owner first.' },
+  )
+}
+
+function onlyOrganization(org_id: string): Problem {
+  return new Problem(
+    'resource_conflict',
+    { resource_type: 'organization', conflicting_field: 'id', conflicting_value: org_id },
+    { message: 'This is your only organization. An administrator of it can remove you.' },
+  )
+}

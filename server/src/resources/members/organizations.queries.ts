@@ -1,0 +1,54 @@
+import type { Role } from '#contract/scopes.ts'
+import type { Sql } from '../../platform/database.ts'
+
+/** An organization as one of its members sees it. */
+export interface OrganizationRow {
+  id: string
+  name: string
+  created_at: string
+  updated_at: string
+  role: Role
+  member_count: number
+}
+
+/** Undefined where the user is no member. */
+export async function findOrganization(
+  sql: Sql,
+  org_id: string,
+  user_id: string,
+): Promise<OrganizationRow | undefined> {
+  const [row] = await sql<OrganizationRow>`
+    select o.id, o.name, o.created_at, o.updated_at, m.role,
+      (select count(*) from member all_of where all_of.org_id = o.id) as member_count
+    from organization o join member m on m.org_id = o.id and m.user_id = ${user_id}
+    where o.id = ${org_id}`
+  return row
+}
+
+/** Renames an organization; `updated_at` always advances. */
+export async function renameOrganization(tx: Sql, org_id: string, name: string): Promise<void> {
+  await tx`
+    update organization set name = ${name}, updated_at = greatest(now(), updated_at + interval '1 millisecond')
+    where id = ${org_id}`
+}
+
+/** In how many organizations a user has each of the roles that may make another one. */
+export async function countAdministered(sql: Sql, user_id: string): Promise<{ owned: number; administered: number }> {
+  const [row] = await sql<{ owned: number; administered: number }>`
+    select count(*) filter (where role = 'owner') as owned, count(*) as administered
+    from member where user_id = ${user_id} and role in ('owner', 'admin')`
+  return row!
+}
+
+/**
+ * Keeps the members of an organization and their roles from being changed by anybody else until the transaction ends,
+ * so that of two owners who go at once one stays. Whoever also holds a user (`holdUser`) does so afterwards.
+ */
+export async function holdOrganization(tx: Sql, org_id: string): Promise<void> {
+  await tx`select 1 from organization where id = ${org_id} for no key update`
+}
+
+/** Keeps a user from leaving another organization at the same time. */
+export async function holdUser(tx: Sql, user_id: string): Promise<void> {
+  await tx`select 1 from app_user where id = ${user_id} for no key update`
+}

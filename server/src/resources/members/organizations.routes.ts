@@ -1,0 +1,88 @@
+import type { FastifyInstance } from 'fastify'
+import { bounds } from '#contract/limits.ts'
+import * as operations from '#contract/organizations.ts'
+import { notFound, Problem } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import type { Sql } from '../../platform/database.ts'
+import { insertOrganization } from '../users/users.queries.ts'
+import { findRole } from './members.queries.ts'
+import { endMembership } from './membership.ts'
+import { countAdministered, findOrganization, holdUser, renameOrganization } from './organizations.queries.ts'
+import { recordEnd } from './record-end.ts'
+
+/** The organization that a credential acts in, making another one, and leaving (decision D62). */
+export function organizationRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
+  handle(app, http, operations.getOrganization, {
+    run: ({ sql, principal }) => requireOrganization(sql, principal.org_id, principal.user_id),
+  })
+
+  handle(app, http, operations.updateOrganization, {
+    run: ({ sql, principal, body, doer }) =>
+      sql.begin(async (tx) => {
+        const { org_id, user_id } = principal
+        const before = await requireOrganization(tx, org_id, user_id)
+        await renameOrganization(tx, org_id, body.name.normalize('NFC'))
+        const after = await requireOrganization(tx, org_id, user_id)
+        await recordAudit(tx, doer, {
+          action: 'organization.updated',
+          target: org_id,
+          before: { name: before.name },
+          after: { name: after.name },
+        })
+        return after
+      }),
+  })
+
+  handle(app, http, operations.createOrganization, {
+    run: ({ sql, principal, body, doer }) =>
+      sql.begin(async (tx) => {
+        await holdUser(tx, principal.user_id)
+        const { owned, administered } = await countAdministered(tx, principal.user_id)
+        if (config.signup !== 'open' && administered === 0) throw notAdministrator()
+        if (owned >= bounds.organizations_owned) throw tooMany()
+        const { id, name } = await insertOrganization(tx, body.name.normalize('NFC'), principal.user_id)
+        await recordAudit(
+          tx,
+          { ...doer, org_id: id },
+          { action: 'organization.created', target: id, after: { name }, detail: { owner: principal.user_id } },
+        )
+        return requireOrganization(tx, id, principal.user_id)
+      }),
+  })
+
+  handle(app, http, operations.leaveOrganization, {
+    run: async ({ sql, principal: { user_id }, body: { organization_id }, doer }) => {
+      await sql.begin(async (tx) => {
+        if (!(await findRole(tx, organization_id, user_id)))
+          throw notFound('organization_not_found', 'organization', organization_id)
+        const ended = await endMembership(tx, { org_id: organization_id, user_id }, user_id, config.signup)
+        await recordEnd(tx, { ...doer, org_id: organization_id }, ended)
+      })
+      return { message: 'Organization left', organization_id }
+    },
+  })
+}
+
+/** Whoever asks was a member a moment ago. */
+async function requireOrganization(sql: Sql, org_id: string, user_id: string) {
+  const organization = await findOrganization(sql, org_id, user_id)
+  if (!organization) throw notFound('organization_not_found', 'organization', org_id)
+  return organization
+}
+
+function notAdministrator(): Problem {
+  return new Problem('insufficient_permissions', undefined, {
+    message: 'Here only owners and admins of an organization make another one.',
+  })
+}
+
+function tooMany(): Problem {
+  return new Problem(
+    'resource_conflict',
+    { resource_type: 'organization', conflicting_field: 'owner', conflicting_value: bounds.organizations_owned },
+    { message: `You own ${bounds.organizations_owned} organizations, which is as many as one user may.` },
+  )
+}

@@ -1,0 +1,63 @@
+import { invalid, type Issue } from '#contract/problems.ts'
+import { NewAccount, passwordLength } from '#contract/users.ts'
+import { toProblem } from '../../http/errors.ts'
+import type { Html } from '../../http/html.ts'
+import { field, type Field } from '../../http/page.ts'
+import { check } from '../../http/validation.ts'
+import { sentence } from './pages.ts'
+
+/** What somebody typed to make an account, as a form shows it again. */
+export interface TypedAccount {
+  email?: string
+  /** Whether the address is the only one that will do. */
+  isEmailFixed?: boolean
+  name?: string
+  issues?: readonly Issue[]
+}
+
+/** The fields of a form for making an account, each with what is wrong with it. */
+export function accountFields({ email = '', isEmailFixed = false, name = '', issues = [] }: TypedAccount): Html[] {
+  const fields: Field[] = [
+    { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name },
+    {
+      name: 'email',
+      label: 'E-mail address',
+      type: 'email',
+      autocomplete: 'username',
+      value: email,
+      isFixed: isEmailFixed,
+    },
+    {
+      name: 'password',
+      label: 'Password',
+      type: 'password',
+      autocomplete: 'new-password',
+      hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
+    },
+  ]
+  const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
+  // Whoever made a mistake continues there.
+  const first = fields.find((one) => faults.has(one.name)) ?? fields[0]
+  return fields.map((shown) => {
+    const message = faults.get(shown.name)
+    return field({ ...shown, focus: shown === first, fault: message && `${shown.label} ${message}.` })
+  })
+}
+
+/** An account as it was typed, without blanks around it; throws `validation_error` with every fault. */
+export function readAccount({ email, password, name }: { email: string; password: string; name: string }) {
+  const account = { email: email.trim(), password, name: name.trim() }
+  const [first, ...others] = check(NewAccount, account)
+  if (first) throw invalid(first, ...others)
+  return account
+}
+
+/** What the form says about an account that could not be made; throws what is not the user's fault. */
+export function accountFaults(error: unknown): { status: number; fault: string; issues: readonly Issue[] } {
+  const problem = toProblem(error)
+  if (problem.status === 500) throw error
+  const issues =
+    problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
+  const fault = issues.length > 0 ? 'Please look at what is marked below.' : sentence(problem)
+  return { status: problem.status, fault, issues }
+}

@@ -1,0 +1,125 @@
+import { roleDescriptions, type Role } from '#contract/scopes.ts'
+import { html, type Html } from '../../http/html.ts'
+import { alert, type Page } from '../../http/page.ts'
+import type { Offer } from '../members/invitations.queries.ts'
+import type { SignedInUser } from '../sessions/sessions.queries.ts'
+import { accountFields, type TypedAccount } from './account-form.ts'
+
+/** What the page of an invitation shows to everybody. */
+interface InvitationView {
+  offer: Offer
+  /** The page's own path: its forms go there, and one comes back to it after signing in or out. */
+  path: string
+}
+
+/** To somebody who is signed in. */
+export interface JoinView extends InvitationView {
+  user: SignedInUser
+  token: string
+  logout_token: string
+  /** Whether the account is the one that the invitation is for. */
+  isForThem: boolean
+  fault?: string | undefined
+}
+
+export function joinPage({ offer, path, user, token, logout_token, isForThem, fault }: JoinView): Page {
+  return {
+    title: `Join ${offer.organization}`,
+    content: html`
+      ${heading(offer)}
+      ${alert(fault)}
+      <div class="account">
+        <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
+        <form method="post" action="/logout">
+          <input type="hidden" name="token" value="${logout_token}">
+          <input type="hidden" name="return_to" value="${path}">
+          <button aria-label="Switch account">Switch</button>
+        </form>
+      </div>
+      ${
+        isForThem
+          ? html`<form method="post" action="${path}">
+              <input type="hidden" name="token" value="${token}">
+              <button class="primary wide">Join</button>
+            </form>`
+          : html`<p class="notice warn" role="note">This invitation is for <strong>${offer.email}</strong>. Switch to that account to accept it.</p>`
+      }
+      ${facts(offer)}`,
+  }
+}
+
+/** To somebody who is not signed in. */
+export interface InvitedView extends InvitationView {
+  token: string
+  typed: TypedAccount
+  fault?: string | undefined
+}
+
+export function invitedPage({ offer, path, token, typed, fault }: InvitedView): Page {
+  const sign_in = new URLSearchParams({ return_to: path, ...(offer.email === null ? {} : { email: offer.email }) })
+  return {
+    title: `Join ${offer.organization}`,
+    content: html`
+      ${heading(offer)}
+      <p class="actions"><a class="button" href="/login?${String(sign_in)}">I have an account</a></p>
+      <h2>Create an account</h2>
+      ${alert(fault)}
+      <form method="post" action="${path}/account">
+        <input type="hidden" name="token" value="${token}">
+        ${accountFields({ ...typed, ...(offer.email === null ? {} : { email: offer.email, isEmailFixed: true }) })}
+        <button class="primary wide">Create account and join</button>
+      </form>
+      ${facts(offer)}`,
+  }
+}
+
+/** To whoever has joined by this link. */
+export function joinedPage({ organization, role }: { organization: string; role: Role }): Page {
+  return {
+    title: `Welcome to ${organization}`,
+    content: html`
+      <h1>Welcome to ${organization}</h1>
+      <p class="lead">You are a member as <strong>${role}</strong>: ${lower(roleDescriptions[role])}.</p>
+      <p class="actions"><a class="button primary" href="/">Continue</a></p>`,
+  }
+}
+
+/** To somebody who was a member before. */
+export function memberPage({ organization }: { organization: string }): Page {
+  return {
+    title: 'You are a member already',
+    content: html`
+      <h1>You are a member already</h1>
+      <p class="lead">You belong to <strong>${organization}</strong>. Your role stays as it is, and the link still works for somebody else.</p>
+      <p class="actions"><a class="button primary" href="/">Continue</a></p>`,
+  }
+}
+
+/** For every link that does not work, whatever the reason. */
+export function goneInvitationPage(): Page {
+  return {
+    title: 'This invitation does not work',
+    content: html`
+      <h1>This invitation does not work</h1>
+      <p class="lead" role="alert">It was used, has expired or was withdrawn, or the link is not complete. Ask whoever invited you for a new one.</p>`,
+  }
+}
+
+function heading({ organization, invited_by }: Offer): Html {
+  return html`
+    <h1>Join ${organization}</h1>
+    <p class="lead"><strong>${invited_by}</strong> invites you.</p>`
+}
+
+function facts({ role, expires_at }: Offer): Html {
+  return html`
+    <dl>
+      <dt>Your role</dt><dd>${role}</dd>
+      <dt>It allows</dt><dd>${roleDescriptions[role]}</dd>
+      <dt>Works until</dt><dd><time datetime="${expires_at}">${expires_at.slice(0, 16).replace('T', ' ')} UTC</time></dd>
+    </dl>`
+}
+
+function lower(text: string): string {
+  return `${text.charAt(0).toLowerCase()}${text.slice(1)}`
+}

@@ -1,0 +1,61 @@
+import type { Doer } from '#contract/audit.ts'
+import { Problem } from '#contract/problems.ts'
+import { recordAudit } from '../../events/audit.ts'
+import type { Sql } from '../../platform/database.ts'
+import { endAccess } from '../members/access.queries.ts'
+import { acceptInvitation, findOffer, type JoinedRow, type Offer } from '../members/invitations.queries.ts'
+
+/**
+ * Makes a user a member by the link with this token, once. Throws 404 for a link that offers nothing, whatever the
+ * reason; 403 for one that is meant for another account; 409 for a member, who keeps their role, and the link is still good.
+ */
+export async function join(
+  tx: Sql,
+  token: string,
+  user_id: string,
+  doer: Doer,
+): Promise<Omit<JoinedRow, 'invitation_id'>> {
+  const joined = await acceptInvitation(tx, token, user_id)
+  if (joined === 'member') throw alreadyMember(user_id)
+  if (!joined) throw (await findOffer(tx, token)) ? forAnother() : invitationGone()
+  const { invitation_id, ...organization } = joined
+  // A request that was under way while they were removed earlier may have left a key behind.
+  await endAccess(tx, organization.id, user_id)
+  await recordAudit(
+    tx,
+    { ...doer, org_id: organization.id },
+    { action: 'invitation.accepted', target: invitation_id, after: { user_id, role: organization.role } },
+  )
+  return organization
+}
+
+/** What the link with this token offers; throws 404 where it offers nothing. */
+export async function requireOffer(sql: Sql, token: string): Promise<Offer> {
+  const offer = await findOffer(sql, token)
+  if (!offer) throw invitationGone()
+  return offer
+}
+
+/** Whether an offer is for the account with this address. */
+export function isFor({ email }: Pick<Offer, 'email'>, address: string): boolean {
+  return email === null || email.toLowerCase() === address.toLowerCase()
+}
+
+/** One answer for every link that does not work; it repeats nothing of the link. */
+function invitationGone(): Problem {
+  return new Problem('invitation_not_found', { resource_type: 'invitation' })
+}
+
+function forAnother(): Problem {
+  return new Problem('insufficient_permissions', undefined, {
+    message: 'The invitation is for another e-mail address than that of your account.',
+  })
+}
+
+function alreadyMember(user_id: string): Problem {
+  return new Problem(
+    'resource_conflict',
+    { resource_type: 'member', conflicting_field: 'user_id', conflicting_value: user_id },
+    { message: 'You are a member of this organization already.' },
+  )
+}

@@ -1,0 +1,50 @@
+import type { FastifyRequest } from 'fastify'
+import type { Problem } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import type { FormTokens } from '../../http/form-token.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { addressSubject, countSubject } from '../../http/rate-limit.ts'
+import { readSessionCookie } from '../../http/session-cookie.ts'
+import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import type { SignInContext, SignInFrom } from './sign-in.ts'
+
+/** What the pages work with. */
+export interface Pages {
+  context: Context
+  http: HttpContext
+  signing: SignInContext
+  tokens: FormTokens
+  secure: () => boolean
+}
+
+/** Who the browser of a request is signed in as. */
+export async function signedInUser(
+  { context }: Pick<Pages, 'context'>,
+  request: FastifyRequest,
+): Promise<SignedInUser | undefined> {
+  const secret = readSessionCookie(request)
+  return secret === undefined ? undefined : findSignedInUser(context.sql, secret)
+}
+
+/** Counts a form for its address, like any attempt to sign in; throws 429. */
+export async function countForm({ http }: Pages, request: FastifyRequest): Promise<void> {
+  await countSubject(http.authentication.sql, http.authentication.rates, 'login', addressSubject(request.ip))
+}
+
+/** What is known about whoever signs in, beside the password. */
+export function signInFrom(request: FastifyRequest): SignInFrom {
+  return {
+    ip: request.ip,
+    user_agent: request.headers['user-agent'] ?? '',
+    request_id: request.id,
+    replaces: readSessionCookie(request),
+  }
+}
+
+/** What went wrong, as a page says it. */
+export function sentence(problem: Problem): string {
+  const retry_after = Number(problem.members.retry_after)
+  if (problem.kind !== 'rate_limit_exceeded' || !(retry_after > 0)) return problem.message
+  const minutes = Math.ceil(retry_after / 60)
+  return `Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`
+}
