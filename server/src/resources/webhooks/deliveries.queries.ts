@@ -1,5 +1,6 @@
 import type { OutboxEventName } from '#contract/events.ts'
 import { notFound } from '#contract/problems.ts'
+import { deliveryBody, type StoredEvent } from '../../events/sign.ts'
 import { makeDue, redeliverNow } from '../../events/webhook-lanes.ts'
 import type { Fragment, Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
@@ -69,9 +70,8 @@ export async function listDeliveries(
 
 /** The body of every delivery of an event, byte for byte; null where the event is no longer kept. */
 export async function findPayload(sql: Sql, event_id: string): Promise<string | null> {
-  const [event] = await sql<{ type: OutboxEventName; occurred_at: string; data: object }>`
-    select type, occurred_at, data from event where id = ${event_id}`
-  return event ? JSON.stringify({ event: event.type, timestamp: event.occurred_at, data: event.data }) : null
+  const [event] = await sql<StoredEvent>`select type, occurred_at, data from event where id = ${event_id}`
+  return event ? deliveryBody(event) : null
 }
 
 /** What was sent, and what came of it. */
@@ -106,6 +106,19 @@ export function attemptView(row: AttemptRow) {
           body: new TextDecoder().decode(row.response_body ?? undefined, { stream: true }),
         }
   return { attempt, at, duration_ms, request: { url: row.request_url, headers: row.request_headers }, response, error }
+}
+
+/**
+ * Gives up at most `countMax` deliveries that wait for a webhook, where it is disabled, and gives how many. Requests under
+ * way end; what they come to is not written, unless the receiver took the event.
+ */
+export async function giveUpSome(tx: Sql, webhook_id: string, countMax: number): Promise<number> {
+  const rows = await tx`
+    update delivery set status = 'failed', failure = 'webhook_disabled', next_attempt_at = null, finished_at = now()
+    where id in (select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${countMax})
+      and status = 'pending' and exists (select from webhook where id = ${webhook_id} and status = 'disabled')
+    returning id`
+  return rows.length
 }
 
 /**

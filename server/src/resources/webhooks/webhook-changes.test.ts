@@ -159,6 +159,20 @@ describe('disabling a webhook by hand', () => {
     assert.deepEqual(await Promise.all([deliveryOf(taken), deliveryOf(failed), deliveryOf(theirs)]), ended)
   })
 
+  it('gives up also a backlog that no single statement should', async () => {
+    const id = await register()
+    await test.sql`
+      insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
+      select 'dlv_' || substr(id_floor('x', now()), 3, 10) || to_char(n, 'FM0000000000000000'), ${id}, 'org_x', 'evt_x', 'agent.failed',
+        now() + interval '1 hour'
+      from generate_series(1, 12000) n`
+    assert.equal((await put(id, { status: 'disabled' })).status, 200)
+    assert.deepEqual(
+      await test.sql`select status, failure, count(*) as count from delivery where webhook_id = ${id} group by 1, 2`,
+      [{ status: 'failed', failure: 'webhook_disabled', count: 12_000 }],
+    )
+  })
+
   it('again keeps the reason and the moment', async () => {
     const id = await register()
     await test.sql`

@@ -4,13 +4,14 @@ import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import * as operations from '#contract/webhooks.ts'
 import type { Context } from '../../context.ts'
-import { giveUpPending } from '../../events/webhook-lanes.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
+import type { Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Egress, EgressRefused } from '../../platform/safe-fetch.ts'
+import { giveUpSome } from './deliveries.queries.ts'
 import {
   changeWebhook,
   deleteWebhook,
@@ -24,6 +25,8 @@ import {
 
 /** Label of the key that encrypts secrets of webhooks; the webhook's id is the associated data. */
 const label = 'webhook-secret'
+/** Deliveries that one transaction gives up, so that senders wait for it shortly only. */
+const batch = 5000
 /** Bytes of a secret that is made here. */
 const secretLength_bytes = 32
 
@@ -108,10 +111,10 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           filters: filters === null ? {} : filters,
           secret: another(secret, before),
         })
-        if (before.status === 'active' && changed.status === 'disabled')
-          await giveUpPending(tx, loaded.id, 'webhook_disabled')
+        if (changed.status === 'disabled') await giveUpSome(tx, loaded.id, batch)
         return changed
-      })
+      }, 'byKeys')
+      if (row.status === 'disabled') await giveUpRest(sql, loaded.id)
       header('etag', revisionOf(row))
       return row
     },
@@ -154,6 +157,15 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
 function loadWebhook({ sql, params, principal }: Loading): Promise<WebhookRow> {
   return requireWebhook(sql, params.webhook_id!, principal)
+}
+
+/**
+ * Gives up what the transaction that disabled a webhook has left, batch by batch. After a crash in between whoever sends
+ * finds the webhook disabled, and does the rest.
+ */
+async function giveUpRest(sql: Sql, id: string): Promise<void> {
+  let count = batch
+  while (count === batch) count = await sql.begin((tx) => giveUpSome(tx, id, batch), 'byKeys')
 }
 
 /** Judges an address as deliveries will, but for what its name resolves to (decisions D92, D104). */
