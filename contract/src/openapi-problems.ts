@@ -75,6 +75,7 @@ const samples: Partial<Record<ProblemKind, (operation: Operation) => Sample>> = 
     const required_scopes = requiredScopes(operation)
     return { members: { required_scopes }, details: { required_scopes, provided_scopes: ['organizations:read'] } }
   },
+  sso_provider_not_found: () => ({ details: { resource_type: 'sso_provider', resource_id: 'okta' } }),
   agent_conflict: () => ({
     details: { resource_type: 'agent', conflicting_field: 'name', conflicting_value: 'support' },
   }),
@@ -119,6 +120,7 @@ const idPrefixes: Record<string, string> = {
   api_key: 'key',
   organization: 'org',
   session: 'sess',
+  identity: 'ident',
   delivery: 'dlv',
   webhook: 'wh',
   oauth_client: 'client',

@@ -17,6 +17,7 @@ import { projectEventOperations } from './project-events.ts'
 import { projectOperations } from './projects.ts'
 import { scheduleOperations } from './schedules.ts'
 import { sessionOperations } from './sessions.ts'
+import { ssoOperations } from './sso.ts'
 import { taskActionOperations } from './task-actions.ts'
 import { taskOperations } from './tasks.ts'
 import { threadOperations } from './threads.ts'
@@ -50,6 +51,7 @@ export const operations: readonly Operation[] = [
   ...memberOperations,
   ...invitationOperations,
   ...sessionOperations,
+  ...ssoOperations,
   ...deliveryOperations,
   ...oauthOperations,
   ...webhookOperations,

@@ -14,6 +14,8 @@ export type Plan = (typeof plans)[number]
 /** Bounds of a password, in code points (decision D67). */
 export const passwordLength = { min: 12, max: 128 } as const
 export const emailMax = 254
+/** How long after signing in what only the owner of an account may do needs no password, in minutes. */
+export const recentSignIn_minutes = 15
 
 const userFields = {
   id: Type.String(),
@@ -261,12 +263,14 @@ export const changePassword = defineOperation({
   method: 'PUT',
   path: '/api/v1/auth/password',
   summary: 'Change the password',
-  description: 'Ends all other sessions of the user, cookies and OAuth grants alike.',
+  description:
+    'Ends all other sessions of the user, cookies and OAuth grants alike. An account that has no password, because an ' +
+    `identity provider signs it in, gets one within ${recentSignIn_minutes} minutes of signing in.`,
   credentials: ['session'],
   scope: null,
   bucket: 'sessions',
   body: Type.Object({
-    current_password: password('The password until now.'),
+    current_password: Type.Optional(password('The password until now; needed where there is one.')),
     new_password: password(
       `${passwordLength.min} to ${passwordLength.max} characters, no common one, not the e-mail address.`,
     ),

@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify'
 
 const loopback = ['localhost', '127.0.0.1', '[::1]']
 /** Pages whose cookies and forms belong to one origin. */
-const pages = /^\/(oauth2\/authorize|login|signup|logout|docs|invite\/[^/?]+)?(\?|$)/
+const pages =
+  /^\/(oauth2\/authorize|login|signup|logout|docs|invite\/[^/?]+|account\/sign-in|api\/v1\/auth\/sso\/[^/?]+)?(\?|$)/
 
 /**
  * Sends a browser that came by another name of this machine to the one in the public URL. `localhost` and `127.0.0.1`

@@ -37,6 +37,16 @@ button:hover, .button:hover { border-color: var(--field); }
 .primary { color: var(--on-accent); background: var(--accent); border-color: var(--accent); }
 .primary:hover { background: var(--accent-over); border-color: var(--accent-over); }
 .wide { width: 100%; }
+.providers { display: grid; gap: 10px; }
+.or { display: flex; align-items: center; gap: 12px; margin: 20px 0; font-size: 0.875rem; color: var(--soft); }
+.or::before, .or::after { content: ""; flex: 1; border-top: 1px solid var(--line); }
+.ways { margin: 0 0 20px; padding: 0; list-style: none; }
+.ways li { display: flex; align-items: center; gap: 12px; padding: 12px 0; border-top: 1px solid var(--line); }
+.ways li:first-child { border-top: 0; }
+.ways div { flex: 1; min-width: 0; font-size: 0.875rem; line-height: 1.35; }
+.ways .name { display: block; font-weight: 600; }
+.ways .mail { display: block; color: var(--soft); }
+.ways button { min-height: 36px; padding: 5px 12px; font-size: 0.8125rem; }
 .actions { display: flex; gap: 12px; margin: 28px 0 0; }
 .actions > * { flex: 1; }
 a { color: var(--accent); text-underline-offset: 3px; }

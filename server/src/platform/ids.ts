@@ -24,6 +24,7 @@ export type IdPrefix =
   | 'aud'
   | 'req'
   | 'client'
+  | 'ident'
   | 'worker'
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'

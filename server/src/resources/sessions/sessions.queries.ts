@@ -55,6 +55,13 @@ export async function findSignedInUser(sql: Sql, secret: string): Promise<Signed
   return row
 }
 
+/** Whether a cookie session began in the last `minutes`: its user has just proved who they are. */
+export async function isSessionRecent(sql: Sql, id: string, minutes: number): Promise<boolean> {
+  const rows = await sql`
+    select 1 from session where id = ${id} and created_at > now() - make_interval(mins => ${minutes})`
+  return rows.length > 0
+}
+
 /** Keeps a session from ending until the transaction does; false when it has. */
 export async function holdSession(tx: Sql, id: string): Promise<boolean> {
   const rows = await tx`select 1 from session where id = ${id} for share`

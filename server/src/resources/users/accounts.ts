@@ -5,15 +5,9 @@ import { passwordFault, passwordFaults, type PasswordFault } from '../../platfor
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
 import { isFor, join, requireOffer } from './join.ts'
-import {
-  beginSession,
-  checkPassword,
-  signingIn,
-  type SignedIn,
-  type SignInContext,
-  type SignInFrom,
-} from './sign-in.ts'
-import { findCredentials, insertOrganization, insertUser, updatePasswordHash, type SignInRow } from './users.queries.ts'
+import { notCurrent, proveOwner } from './owner.ts'
+import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import { findCredentials, insertOrganization, insertUser, updatePasswordHash } from './users.queries.ts'
 
 /** Somebody who makes an account. */
 export interface SignUp {
@@ -68,13 +62,15 @@ export async function signUp(
 export interface PasswordChange {
   user_id: string
   session_id: string
-  current_password: string
+  /** Undefined for an account that has none: it has signed in a moment ago instead. */
+  current_password: string | undefined
   new_password: string
 }
 
 /**
- * Changes a password and ends all other sessions and grants of the user (decision D65); returns how many. Throws
- * `validation_error` where either password is not accepted, and like signing in after too many wrong ones.
+ * Changes a password, or sets the first one, and ends all other sessions and grants of the user (decision D65); returns
+ * how many. Throws `validation_error` where either password is not accepted, `insufficient_permissions` where there is
+ * none and the sign-in is too old, and like signing in after too many wrong ones.
  */
 export async function changePassword(
   { sql, passwords }: SignInContext,
@@ -84,7 +80,9 @@ export async function changePassword(
   const known = await findCredentials(sql, change.user_id)
   if (!known) throw new Problem('unauthorized')
   refuseFault('new_password', passwordFault(change.new_password, known.email))
-  const user = await checkCurrent({ sql, passwords }, known, change, from)
+  if (known.password_hash !== null && change.current_password === undefined)
+    throw invalid({ field: 'current_password', message: 'current_password is required', code: 'required' })
+  const user = await proveOwner({ sql, passwords }, { ...change, during: 'password_change' }, from)
   const password_hash = await passwords.hash(change.new_password)
 
   return sql.begin(async (tx) => {
@@ -104,25 +102,6 @@ async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<
   const sessions = await endSessionsOf(tx, user_id, session_id)
   const grants = await endGrantsOf(tx, user_id, session_id)
   return sessions + grants.length
-}
-
-/** Somebody who is signed in hears which field is wrong, not that they are not signed in. */
-async function checkCurrent(
-  context: SignInContext,
-  known: SignInRow,
-  { current_password, session_id }: PasswordChange,
-  from: Origin & { request_id: string },
-): Promise<SignInRow> {
-  try {
-    const account = { email: known.email, find: async () => known, session_id }
-    return await checkPassword(context, account, current_password, from)
-  } catch (error) {
-    throw error instanceof Problem && error.kind === 'unauthorized' ? notCurrent() : error
-  }
-}
-
-function notCurrent(): Problem {
-  return invalid({ field: 'current_password', message: 'is not the current password', code: 'invalid_choice' })
 }
 
 const issueCodes: Record<PasswordFault, Issue['code']> = {

@@ -1,9 +1,11 @@
 import { roleDescriptions, type Role } from '#contract/scopes.ts'
 import { html, type Html } from '../../http/html.ts'
 import { alert, type Page } from '../../http/page.ts'
+import { ssoButtons } from '../../http/sso-buttons.ts'
 import type { Offer } from '../members/invitations.queries.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields, type TypedAccount } from './account-form.ts'
+import { invitationIn } from './pages.ts'
 
 /** What the page of an invitation shows to everybody. */
 interface InvitationView {
@@ -52,15 +54,19 @@ export function joinPage({ offer, path, user, token, logout_token, isForThem, fa
 export interface InvitedView extends InvitationView {
   token: string
   typed: TypedAccount
+  /** Identity providers by which one joins too. */
+  providers: readonly { name: string; label: string }[]
   fault?: string | undefined
 }
 
-export function invitedPage({ offer, path, token, typed, fault }: InvitedView): Page {
+export function invitedPage({ offer, path, token, typed, fault, providers }: InvitedView): Page {
+  const buttons = ssoButtons(providers, { return_to: path, invitation: invitationIn(path) })
   const sign_in = new URLSearchParams({ return_to: path, ...(offer.email === null ? {} : { email: offer.email }) })
   return {
     title: `Join ${offer.organization}`,
     content: html`
       ${heading(offer)}
+      ${buttons}
       <p class="actions"><a class="button" href="/login?${String(sign_in)}">I have an account</a></p>
       <h2>Create an account</h2>
       ${alert(fault)}

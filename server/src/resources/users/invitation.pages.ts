@@ -74,7 +74,8 @@ async function showToStranger(
   { status, fault, typed = {} }: Shown,
 ): Promise<FastifyReply> {
   const token = pages.tokens.issue(accountForm(request), preSessionOf(request, reply, pages.secure()))
-  return sendPage(reply, invitedPage({ offer, path: pathOf(request), token, typed, fault }), status)
+  const { sso: providers } = pages.context.config
+  return sendPage(reply, invitedPage({ offer, path: pathOf(request), token, typed, fault, providers }), status)
 }
 
 async function submitJoin(pages: Pages, request: Invited, reply: FastifyReply): Promise<FastifyReply> {

@@ -1,12 +1,13 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import type { FormTokens } from '../../http/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { continuePage, sendPage } from '../../http/page.ts'
 import { addressSubject, countSubject } from '../../http/rate-limit.ts'
-import { readSessionCookie } from '../../http/session-cookie.ts'
+import { readSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
-import type { SignInContext, SignInFrom } from './sign-in.ts'
+import type { SignedIn, SignInContext, SignInFrom } from './sign-in.ts'
 
 /** What the pages work with. */
 export interface Pages {
@@ -24,6 +25,23 @@ export async function signedInUser(
 ): Promise<SignedInUser | undefined> {
   const secret = readSessionCookie(request)
   return secret === undefined ? undefined : findSignedInUser(context.sql, secret)
+}
+
+/** The invitation whose page is behind a path. */
+export function invitationIn(return_to: string): string | undefined {
+  return /^\/invite\/([\w-]{1,128})$/.exec(return_to)?.[1]
+}
+
+/** Puts the session into the browser and goes on; to an app only by a page in between (see `page.ts`). */
+export function goOn(
+  { secure }: Pick<Pages, 'secure'>,
+  reply: FastifyReply,
+  { secret }: SignedIn,
+  return_to: string,
+): FastifyReply {
+  setSessionCookie(reply, secret, secure())
+  if (return_to.startsWith('/oauth2/')) return sendPage(reply, continuePage(return_to, 'the app that you came from'))
+  return reply.redirect(return_to, 303)
 }
 
 /** Counts a form for its address, like any attempt to sign in; throws 429. */

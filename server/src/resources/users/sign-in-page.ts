@@ -1,8 +1,10 @@
 import type { Issue } from '#contract/problems.ts'
 import { html } from '../../http/html.ts'
 import { alert, field, type Page } from '../../http/page.ts'
+import { orInstead, ssoButtons } from '../../http/sso-buttons.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields } from './account-form.ts'
+import { accountPath } from './sso-pages.ts'
 
 /** What the page for signing in shows. */
 export interface SignInView {
@@ -14,18 +16,28 @@ export interface SignInView {
   fault?: string | undefined
   /** Whether everybody may make an account. */
   signup: boolean
+  /** Whether somebody is to sign in who may be signed in already: providers are to ask them too. */
+  anew: boolean
+  /** Identity providers that sign in too. */
+  providers: readonly { name: string; label: string }[]
+  /** The token of the invitation that one signs in for. */
+  invitation: string | undefined
 }
 
-export function signInPage({ return_to, token, onward, email, fault, signup }: SignInView): Page {
+export function signInPage(view: SignInView): Page {
+  const { return_to, token, onward, email, fault, signup, anew, providers, invitation } = view
+  const buttons = ssoButtons(providers, { return_to, invitation, prompt: anew ? 'login' : undefined })
   return {
     title: 'Sign in',
     content: html`
       <h1>Sign in</h1>
       <p class="lead">${onward === undefined ? 'Enter your e-mail address and password.' : html`to continue to <strong>${onward}</strong>`}</p>
       ${alert(fault)}
+      ${buttons && html`${buttons}${orInstead}`}
       <form method="post" action="/login">
         <input type="hidden" name="token" value="${token}">
         <input type="hidden" name="return_to" value="${return_to}">
+        ${anew && html`<input type="hidden" name="again" value="1">`}
         ${field({ name: 'email', label: 'E-mail address', type: 'email', autocomplete: 'username', value: email ?? '', focus: !email })}
         ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', focus: Boolean(email) })}
         <button class="primary wide">Sign in</button>
@@ -61,7 +73,7 @@ export function signUpPage({ return_to, token, fault, ...typed }: SignUpView): P
   }
 }
 
-export function signedInPage({ name, email }: SignedInUser, logout_token: string): Page {
+export function signedInPage({ name, email }: SignedInUser, logout_token: string, hasProviders: boolean): Page {
   return {
     title: 'Signed in',
     content: html`
@@ -70,6 +82,7 @@ export function signedInPage({ name, email }: SignedInUser, logout_token: string
       <form method="post" action="/logout">
         <input type="hidden" name="token" value="${logout_token}">
         <button class="wide">Sign out</button>
-      </form>`,
+      </form>
+      ${hasProviders && html`<p class="foot"><a href="${accountPath}">How you sign in</a></p>`}`,
   }
 }

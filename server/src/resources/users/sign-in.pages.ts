@@ -14,16 +14,16 @@ import {
 import { formTokens } from '../../http/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { toProblem } from '../../http/errors.ts'
-import { continuePage, sendPage } from '../../http/page.ts'
-import { clearSessionCookie, readSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
+import { sendPage } from '../../http/page.ts'
+import { clearSessionCookie, readSessionCookie } from '../../http/session-cookie.ts'
 import { findWaitingApp } from '../oauth/oauth.queries.ts'
 import { findOffer } from '../members/invitations.queries.ts'
 import { endSessionOfCookie } from '../sessions/sessions.queries.ts'
 import { accountFaults, readAccount } from './account-form.ts'
 import { signUp } from './accounts.ts'
 import { invitationPages } from './invitation.pages.ts'
-import { countForm, sentence, signedInUser, signInFrom, type Pages } from './pages.ts'
-import { signIn, type SignedIn, type SignInContext } from './sign-in.ts'
+import { countForm, goOn, invitationIn, sentence, signedInUser, signInFrom, type Pages } from './pages.ts'
+import { signIn, type SignInContext } from './sign-in.ts'
 import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
 
 /** Where somebody goes who came from nowhere in particular. */
@@ -58,19 +58,23 @@ async function showSignIn(pages: Pages, request: FastifyRequest, reply: FastifyR
   // `again`: an app wants its user to sign in anew, whoever is signed in.
   if (user && text('again') === undefined) {
     if (return_to !== home) return reply.redirect(return_to, 303)
-    return sendPage(reply, signedInPage(user, pages.tokens.issue('logout', user.session_id)))
+    const hasProviders = pages.context.config.sso.length > 0
+    return sendPage(reply, signedInPage(user, pages.tokens.issue('logout', user.session_id), hasProviders))
   }
-  return sendSignIn(pages, request, reply, { return_to, email: text('email')?.slice(0, 254) })
+  const anew = text('again') !== undefined
+  return sendSignIn(pages, request, reply, { return_to, email: text('email')?.slice(0, 254), anew })
 }
 
 async function sendSignIn(
   { context, tokens, secure }: Pages,
   request: FastifyRequest,
   reply: FastifyReply,
-  shown: { return_to: string; email?: string | undefined; fault?: string; status?: number },
+  shown: { return_to: string; email?: string | undefined; anew: boolean; fault?: string; status?: number },
 ): Promise<FastifyReply> {
   const page = signInPage({
     ...shown,
+    providers: context.config.sso,
+    invitation: invitationIn(shown.return_to),
     onward: await waiting(context, shown.return_to),
     token: tokens.issue('login', preSessionOf(request, reply, secure())),
     signup: context.config.signup === 'open',
@@ -80,15 +84,15 @@ async function sendSignIn(
 
 async function submitSignIn(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   checkFormOrigin(request)
-  const { token, email = '', password = '', return_to: wanted } = readForm(request)
+  const { token, email = '', password = '', return_to: wanted, again: wantsAnew } = readForm(request)
   const return_to = safePath(wanted, home)
   const again = (status: number, fault: string): Promise<FastifyReply> =>
-    sendSignIn(pages, request, reply, { return_to, email, fault, status })
+    sendSignIn(pages, request, reply, { return_to, email, anew: wantsAnew !== undefined, fault, status })
   if (!isOwnForm(pages.tokens, 'login', token, request))
     return again(403, 'The form had expired. Please sign in again.')
   try {
     await countForm(pages, request)
-    return finish(
+    return goOn(
       pages,
       reply,
       await signIn(pages.signing, email.slice(0, 254), password.slice(0, 1024), signInFrom(request)),
@@ -142,18 +146,11 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
   try {
     await countForm(pages, request)
     const account = readAccount({ email, password, name })
-    return finish(pages, reply, await signUp(pages.signing, account, signInFrom(request)), return_to)
+    return goOn(pages, reply, await signUp(pages.signing, account, signInFrom(request)), return_to)
   } catch (error) {
     const { status, fault, issues } = accountFaults(error)
     return again(status, fault, issues)
   }
-}
-
-/** Puts the session into the browser and goes on; to an app only by a page in between (see `page.ts`). */
-function finish({ secure }: Pages, reply: FastifyReply, { secret }: SignedIn, return_to: string): FastifyReply {
-  setSessionCookie(reply, secret, secure())
-  if (return_to.startsWith('/oauth2/')) return sendPage(reply, continuePage(return_to, 'the app that you came from'))
-  return reply.redirect(return_to, 303)
 }
 
 async function submitSignOut(pages: Pages, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -176,6 +173,6 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
 async function waiting({ sql }: Context, return_to: string): Promise<string | undefined> {
   const [, uid] = /^\/oauth2\/interaction\/([\w-]{1,64})$/.exec(return_to) ?? []
   if (uid !== undefined) return findWaitingApp(sql, uid)
-  const [, token] = /^\/invite\/([\w-]{1,128})$/.exec(return_to) ?? []
+  const token = invitationIn(return_to)
   return token === undefined ? undefined : (await findOffer(sql, token))?.organization
 }

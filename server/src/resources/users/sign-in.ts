@@ -91,8 +91,10 @@ export function signingIn(from: Origin & { request_id: string }, actor: string |
 export interface Account {
   email: string
   find: () => Promise<SignInRow | undefined>
-  /** Of somebody who is signed in already, and changes the password. */
+  /** Of somebody who is signed in already. */
   session_id?: string
+  /** What they do, where it is not signing in. */
+  during?: string
 }
 
 /**
@@ -114,7 +116,7 @@ export async function checkPassword(
     const { correct, outdated } = await passwords.check(password, user?.password_hash)
     if (!correct || !user) {
       // For unknown addresses too, which are not written down: what is answered takes as long for them.
-      const detail = { method: 'password', ...(account.session_id === undefined ? {} : { during: 'password_change' }) }
+      const detail = { method: 'password', ...(account.during === undefined ? {} : { during: account.during }) }
       const doer = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
       await recordAudit(sql, doer, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
       throw wrongPassword()

@@ -7,17 +7,23 @@ import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { checkSameOrigin } from '../../http/cross-site.ts'
 import { asUser } from '../../http/doer.ts'
+import { answerWithPages } from '../../http/forms.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { addressSubject, countSubject } from '../../http/rate-limit.ts'
 import { clearSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
 import { createPasswords } from '../../platform/passwords.ts'
 import { endSession, type SessionRow } from '../sessions/sessions.queries.ts'
+import { accountPages } from './account.pages.ts'
 import { changePassword, signUp } from './accounts.ts'
+import { identityRoutes } from './identities.routes.ts'
 import { join } from './join.ts'
 import { signInFrom } from './pages.ts'
 import { signInPages } from './sign-in.pages.ts'
 import { signIn, type SignedIn } from './sign-in.ts'
+import { ssoConfirmPages } from './sso-confirm.pages.ts'
+import { ssoRoutes } from './sso.routes.ts'
+import { makeSso } from './sso.ts'
 import { findUser, listOrganizations, lockUser, updateUser } from './users.queries.ts'
 
 /** The user, what their credential may do, and signing in, up and out (spec 4.3, decisions D61–D67). */
@@ -25,6 +31,14 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   const signing = { sql: context.sql, passwords: createPasswords() }
   const secure = (): boolean => context.public_url().startsWith('https:')
   signInPages(app, http, context, signing)
+  const sso = makeSso(http, context, signing)
+  ssoRoutes(app, sso)
+  identityRoutes(app, sso)
+  app.register(async (scope) => {
+    answerWithPages(scope)
+    ssoConfirmPages(scope, sso)
+    accountPages(scope, sso)
+  })
 
   handle(app, http, operations.getUser, {
     run: async ({ sql, principal }) => {
@@ -113,7 +127,12 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   handle(app, http, operations.changePassword, {
     run: async ({ request, principal, body }) => {
       const whose = { user_id: principal.user_id, session_id: principal.credential_id }
-      const revoked_count = await changePassword(signing, { ...whose, ...body }, signInFrom(request))
+      const { current_password, new_password } = body
+      const revoked_count = await changePassword(
+        signing,
+        { ...whose, current_password, new_password },
+        signInFrom(request),
+      )
       return { message: 'Password changed', revoked_count }
     },
   })
