@@ -24,6 +24,7 @@ import { startScheduler } from './resources/schedules/scheduler.ts'
 import { sweepPreviousSecrets } from './resources/api-keys/rotation.queries.ts'
 import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
+import { sweepWebhookSecrets } from './resources/webhooks/webhooks.queries.ts'
 import { version } from './version.ts'
 
 /** Connections of the pool that authenticates and counts. */
@@ -134,7 +135,12 @@ export async function startService({
   const settler = startSettler(context)
   const scheduler = startScheduler(context)
   const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id })
-  const maintenance = startMaintenance(context, [sweepOAuth, sweepInvitations, sweepPreviousSecrets])
+  const maintenance = startMaintenance(context, [
+    sweepOAuth,
+    sweepInvitations,
+    sweepPreviousSecrets,
+    sweepWebhookSecrets,
+  ])
   const app = await buildApp(context, settler)
   const unused = collectUnusedConnections(app)
   await app.listen({ host: config.host, port: config.port })

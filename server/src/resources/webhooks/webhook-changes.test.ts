@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
+import { sweepWebhookSecrets } from './webhooks.queries.ts'
 
 let test: TestService
 before(async () => {
@@ -339,6 +340,17 @@ describe('rotating the secret', () => {
     const [kept] = await test.sql<{ text: string }>`
       select encode(body, 'escape') as text from idempotency where key = ${headers['idempotency-key']}`
     assert.equal(kept!.text.includes('whsec_'), false)
+  })
+
+  it('leaves nothing of a secret that signs no more', async () => {
+    const [over, still] = [await register(), await register()]
+    for (const id of [over, still]) await rotate(id, { secret: 'canary-two' })
+    await test.sql`update webhook set previous_secret_until = now() - interval '1 second' where id = ${over}`
+    await sweepWebhookSecrets(test.sql)
+    const rows = await test.sql<{ id: string }>`
+      select id from webhook where id = any(${[over, still]}) and previous_secret is not null`
+    assert.deepEqual(rows, [{ id: still }])
+    assert.deepEqual(await secretsOf(over), ['canary-two', null])
   })
 
   for (const secret of ['', 5, {}, ['canary'], `canary${'x'.repeat(256)}`, 'canary\u0000'])

@@ -174,7 +174,7 @@ function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${Webhoo
 }
 
 /** Forgets secrets that sign no more. */
-export async function sweepPreviousSecrets(sql: Sql): Promise<number> {
+export async function sweepWebhookSecrets(sql: Sql): Promise<number> {
   const gone = await sql`
     update webhook set previous_secret = null, previous_secret_until = null
     where id in (select id from webhook where previous_secret_until < now() limit 1000) and previous_secret_until < now()
