@@ -92,7 +92,11 @@ function inWords(error: unknown): string {
   if (!(error instanceof EgressError)) return 'The request could not be sent.'
   if (error.code === 'timed_out') return 'There was no complete answer within 15 s.'
   if (error.code === 'connect_timed_out') return 'There was no connection within 5 s.'
-  return `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`.replaceAll('\u0000', '')
+  // OpenSSL says where in its code, and with a number of the thread, what it says in words between.
+  const text = error.message
+    .replace(/\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
+    .replaceAll(/[\u0000-\u001f]+/g, ' ')
+  return `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}.`
 }
 
 function shortened(signatures: string): string {

@@ -1,0 +1,74 @@
+import type { EventData } from '#contract/event-payloads.ts'
+import type { OutboxEventName } from '#contract/events.ts'
+import { emit } from '../src/events/outbox.ts'
+import { makeDue } from '../src/events/webhook-lanes.ts'
+import type { Sql } from '../src/platform/database.ts'
+import { eventually, type TestService } from './harness.ts'
+
+/** The secret of webhooks in tests, unless they say another one. */
+export const testSecret = 'whsec_c2VjcmV0LW9mLXRoZS13ZWJob29rLXJlY2VpdmVy'
+
+/** Registers a webhook through the API; gives its id. */
+export async function registerWebhook(test: TestService, url: string, changes: object = {}): Promise<string> {
+  const body = { url, events: ['project.created'], secret: testSecret, ...changes }
+  const reply = await test.send('POST', '/api/v1/webhooks', { body })
+  if (reply.status !== 201) throw new Error(`not registered: ${reply.status} ${JSON.stringify(reply.body)}`)
+  return reply.body.id
+}
+
+/** Data of a `project.created`. */
+export function aProject(name = 'demo'): EventData<'project.created'> {
+  const at = '2026-11-20T09:30:00.000Z'
+  return { project: { id: 42, name, created_at: at, updated_at: at }, user_id: 'user_x' }
+}
+
+/** Writes an event of an organization, as whoever brings it about does. */
+export async function tell<Name extends OutboxEventName>(
+  sql: Sql,
+  org_id: string,
+  type: Name,
+  data: EventData<Name>,
+): Promise<void> {
+  await sql.begin((tx) => emit(tx, type, { org_id }, data))
+}
+
+/** A delivery as tests look at it. */
+export interface SeenDelivery {
+  id: string
+  event_id: string
+  event: string
+  status: string
+  failure: string | null
+  attempts: number
+  round_attempts: number
+  last_response_status: number | null
+  next_attempt_at: string | null
+  finished_at: string | null
+  /** From the end of the last attempt to the next one; null where there is none. */
+  wait_seconds: number | null
+}
+
+/** Deliveries of a webhook, the first one first. */
+export function listDeliveries(sql: Sql, webhook_id: string): Promise<SeenDelivery[]> {
+  return sql<SeenDelivery>`
+    select id, event_id, event, status, failure, attempts, round_attempts, last_response_status, next_attempt_at, finished_at,
+      extract(epoch from next_attempt_at - (
+        select max(at + duration_ms * interval '1 ms') from delivery_attempt a where a.delivery_id = d.id)) as wait_seconds
+    from delivery d where webhook_id = ${webhook_id} order by id`
+}
+
+/** Resolves with the first delivery of a webhook as soon as it has had so many attempts. */
+export function attempted(sql: Sql, webhook_id: string, attempts: number, timeout_ms?: number): Promise<SeenDelivery> {
+  return eventually(
+    async () => (await listDeliveries(sql, webhook_id)).find((one) => one.attempts >= attempts),
+    timeout_ms,
+  )
+}
+
+/** Has what waits for a webhook become due now, as if the time had passed. */
+export async function passTime(sql: Sql, webhook_id: string): Promise<void> {
+  await sql.begin(async (tx) => {
+    await makeDue(tx, [webhook_id])
+    await tx`update delivery set next_attempt_at = now() where webhook_id = ${webhook_id} and status = 'pending'`
+  })
+}
