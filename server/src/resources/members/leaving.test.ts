@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Role } from '#contract/scopes.ts'
+import { hashOf } from '../../platform/hash-of.ts'
+import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
+import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
+
+let invite: TestService
+let open: TestService
+before(async () => {
+  invite = await startTestService()
+  open = await startTestService({ CADRE_SIGNUP: 'open' })
+})
+after(async () => {
+  await invite.stop()
+  await open.stop()
+})
+
+const leave = (service: TestService, cookie: string, organization_id: string) =>
+  service.send('POST', '/api/v1/auth/organization/leave', { cookie, body: { organization_id } })
+
+/** Somebody in an organization that others own too, with an organization of their own besides. */
+async function colleague(
+  service: TestService,
+  role: Role = 'member',
+): Promise<{ owner: Person; person: Person; own: string }> {
+  const owner = await makePerson(service)
+  const { user_id, org_id: own } = await makePerson(service)
+  await service.sql`insert into member (org_id, user_id, role) values (${owner.org_id}, ${user_id}, ${role})`
+  return { owner, person: { user_id, org_id: owner.org_id, role }, own }
+}
+
+const statusOf = async (service: TestService, options: SendOptions): Promise<number> =>
+  (await service.send('GET', '/api/v1/auth/organization', options)).status
+
+describe('who goes, removed or by themselves', () => {
+  for (const how of ['removed', 'leaving'] as const) {
+    const go = async (owner: Person, person: Person): Promise<void> => {
+      const { status } =
+        how === 'leaving'
+          ? await leave(invite, (await makeSession(invite, person)).cookie, person.org_id)
+          : await invite.send('DELETE', `/api/v1/auth/members/${person.user_id}`, {
+              key: (await makeKey(invite, owner, ['admin'])).key,
+            })
+      assert.equal(status, 200)
+    }
+
+    it(`${how}: has no key, token or cookie for the organization from the next request on, and keeps those of others`, async () => {
+      const { owner, person, own } = await colleague(invite)
+      const elsewhere = { ...person, org_id: own }
+      const inside: SendOptions[] = [
+        { key: (await makeKey(invite, person, ['admin'])).key },
+        { token: (await makeToken(invite, person, ['admin'])).token },
+      ]
+      const outside: SendOptions[] = [
+        { key: (await makeKey(invite, elsewhere, ['admin'])).key },
+        { token: (await makeToken(invite, elsewhere, ['admin'])).token },
+      ]
+      const { cookie } = await makeSession(invite, person)
+      const inOrganization = { cookie, headers: { 'x-organization-id': person.org_id } }
+      for (const options of [...inside, ...outside, inOrganization]) assert.equal(await statusOf(invite, options), 200)
+
+      await go(owner, person)
+
+      for (const options of inside) assert.equal(await statusOf(invite, options), 401)
+      assert.equal(await statusOf(invite, inOrganization), 404)
+      for (const options of [...outside, { cookie }]) assert.equal(await statusOf(invite, options), 200)
+    })
+
+    it(`${how}: does not get old keys, grants and consents back by coming back`, async () => {
+      const { owner, person } = await colleague(invite)
+      const { key, id } = await makeKey(invite, person, ['admin'])
+      const { token, grant_id } = await makeToken(invite, person, ['admin'])
+      const { oauth_client_id } = invite.owner
+      await invite.sql`
+        insert into oauth_consent (user_id, client_id, org_id, scopes)
+        values (${person.user_id}, ${oauth_client_id}, ${person.org_id}, '{read}')`
+      await go(owner, person)
+      await invite.sql`insert into member (org_id, user_id, role) values (${person.org_id}, ${person.user_id}, 'owner')`
+      assert.equal(await statusOf(invite, { key }), 401)
+      assert.equal(await statusOf(invite, { token }), 401)
+      const consents = await invite.sql`select 1 from oauth_consent where user_id = ${person.user_id}`
+      const artifacts = await invite.sql`select 1 from oauth_artifact where id = ${hashOf(token)}`
+      assert.deepEqual([consents, artifacts], [[], []])
+
+      const [entry] = await invite.sql<{ action: string; detail: Record<string, string[]> }>`
+        select action, detail from audit where org_id = ${person.org_id} and target = ${person.user_id}`
+      assert.equal(entry?.action, how === 'leaving' ? 'member.left' : 'member.removed')
+      assert.deepEqual([entry.detail.api_keys_revoked, entry.detail.oauth_grants_ended], [[id], [grant_id]])
+    })
+
+    it(`${how}: leaves behind what they made`, async () => {
+      const { owner, person } = await colleague(invite)
+      const { key } = await makeKey(invite, person, ['admin'])
+      const { body: project } = await invite.send('POST', '/api/v1/projects', { key, body: { name: `kept-${how}` } })
+      const agents = `/api/v1/projects/${project.id}/agents`
+      const { body: agent } = await invite.send('POST', agents, { key, body: { name: 'kept' } })
+      await go(owner, person)
+      const { key: ownersKey } = await makeKey(invite, owner, ['admin'])
+      const { status, body } = await invite.send('GET', `${agents}/${agent.id}`, { key: ownersKey })
+      assert.deepEqual([status, body.metadata.created_by], [200, person.user_id])
+    })
+
+    it(`${how}: cannot come back, nor let anybody in, by a link that they made`, async () => {
+      const { owner, person } = await colleague(invite, 'admin')
+      const { key } = await makeKey(invite, person, ['admin'])
+      const { body: made } = await invite.send('POST', '/api/v1/auth/invitations', { key, body: { role: 'admin' } })
+      const { key: ownersKey } = await makeKey(invite, owner, ['admin'])
+      const { body: owners } = await invite.send('POST', '/api/v1/auth/invitations', {
+        key: ownersKey,
+        body: { role: 'viewer' },
+      })
+      await go(owner, person)
+      const { cookie } = await makeSession(invite, person)
+      const accept = (url: string) =>
+        invite.send('POST', '/api/v1/auth/invitations/accept', { cookie, body: { token: url.split('/').at(-1) } })
+      assert.equal((await accept(made.url)).status, 404)
+      assert.equal((await accept(owners.url)).status, 200, 'by a link of somebody else they may')
+    })
+  }
+})
+
+describe('losing the right to invite', () => {
+  it('withdraws the open links that were made with it, and no others', async () => {
+    const owner = await makePerson(invite)
+    const second = await makePerson(invite, 'owner', owner.org_id)
+    const { key } = await makeKey(invite, second, ['admin'])
+    const { key: ownersKey } = await makeKey(invite, owner, ['admin'])
+    const make = async (role: Role): Promise<string> =>
+      (await invite.send('POST', '/api/v1/auth/invitations', { key, body: { role } })).body.id
+    const ids = { owner: await make('owner'), admin: await make('admin'), viewer: await make('viewer') }
+    const statuses = async () => {
+      const { body } = await invite.send('GET', '/api/v1/auth/invitations', { key: ownersKey })
+      const all = new Map(body.invitations.map(({ id, status }: { id: string; status: string }) => [id, status]))
+      return Object.values(ids).map((id) => all.get(id))
+    }
+    const demote = (role: Role) =>
+      invite.send('PUT', `/api/v1/auth/members/${second.user_id}`, { key: ownersKey, body: { role } })
+    await demote('admin')
+    assert.deepEqual(await statuses(), ['revoked', 'pending', 'pending'])
+    await demote('member')
+    assert.deepEqual(await statuses(), ['revoked', 'revoked', 'revoked'])
+  })
+})
+
+describe('the organization that somebody leaves', () => {
+  it('is the one that the body says, so that a repeated request leaves no second one', async () => {
+    const { person, own } = await colleague(invite)
+    const { cookie } = await makeSession(invite, person)
+    assert.deepEqual((await leave(invite, cookie, person.org_id)).body, {
+      message: 'Organization left',
+      organization_id: person.org_id,
+    })
+    const again = await leave(invite, cookie, person.org_id)
+    assert.deepEqual(
+      [again.status, again.body.error.details],
+      [404, { resource_type: 'organization', resource_id: person.org_id }],
+    )
+    assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).body.id, own)
+    assert.equal((await invite.send('POST', '/api/v1/auth/organization/leave', { cookie })).status, 400)
+  })
+
+  it('keeps an owner: the last one stays', async () => {
+    const { person, own } = await colleague(invite)
+    const { cookie } = await makeSession(invite, person)
+    const { status, body } = await leave(invite, cookie, own)
+    assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
+  })
+
+  it('is not left by keys and apps, which act for their user but do not resign', async () => {
+    const { person } = await colleague(invite)
+    for (const options of [
+      { key: (await makeKey(invite, person, ['admin'])).key },
+      { token: (await makeToken(invite, person, ['admin'])).token },
+    ]) {
+      const body = { organization_id: person.org_id }
+      assert.equal((await invite.send('POST', '/api/v1/auth/organization/leave', { ...options, body })).status, 403)
+    }
+  })
+})
+
+describe("somebody's only organization", () => {
+  it('is not left where accounts are made by invitation: nobody resigns into nothing', async () => {
+    const owner = await makePerson(invite)
+    const person = await makePerson(invite, 'member', owner.org_id)
+    const { cookie } = await makeSession(invite, person)
+    const { status, body } = await leave(invite, cookie, owner.org_id)
+    assert.deepEqual(
+      [status, body.error.message],
+      [409, 'This is your only organization. An administrator of it can remove you.'],
+    )
+    assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).status, 200)
+  })
+
+  it('may be taken there by an administrator; then they belong to none until invited again', async () => {
+    const owner = await makePerson(invite)
+    const person = await makePerson(invite, 'admin', owner.org_id)
+    const { cookie } = await makeSession(invite, person)
+    const { key } = await makeKey(invite, owner, ['admin'])
+    assert.equal((await invite.send('DELETE', `/api/v1/auth/members/${person.user_id}`, { key })).status, 200)
+    assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).status, 403)
+    assert.deepEqual((await invite.send('GET', '/api/v1/auth/user', { cookie })).body.organizations, [])
+    const own = await invite.send('POST', '/api/v1/auth/organizations', { cookie, body: { name: 'Mine' } })
+    assert.equal(own.status, 403)
+    const { body } = await invite.send('POST', '/api/v1/auth/invitations', { key, body: { role: 'viewer' } })
+    const token = body.url.split('/').at(-1)
+    const back = await invite.send('POST', '/api/v1/auth/invitations/accept', { cookie, body: { token } })
+    assert.deepEqual([back.status, back.body.organization.role], [200, 'viewer'])
+    assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).body.id, owner.org_id)
+  })
+
+  for (const how of ['removed', 'leaving'] as const) {
+    it(`gives way to one of their own where everybody may have one: ${how} (decision D62)`, async () => {
+      const owner = await makePerson(open)
+      const person = await makePerson(open, 'member', owner.org_id)
+      const { cookie } = await makeSession(open, person)
+      const { key } = await makeKey(open, owner, ['admin'])
+      const gone =
+        how === 'leaving'
+          ? await leave(open, cookie, owner.org_id)
+          : await open.send('DELETE', `/api/v1/auth/members/${person.user_id}`, { key })
+      assert.equal(gone.status, 200)
+      const { body } = await open.send('GET', '/api/v1/auth/organization', { cookie })
+      assert.deepEqual([body.name, body.role, body.member_count], ["Ada's organization", 'owner', 1])
+      assert.notEqual(body.id, owner.org_id)
+      const entries = await open.sql<{ action: string }>`select action from audit where org_id = ${body.id}`
+      assert.deepEqual(entries, [{ action: 'organization.created' }])
+    })
+  }
+})
