@@ -26,6 +26,7 @@ export const buckets = {
   'tasks.read': { minute: 600, per: 'credential' },
   'tasks.action': { minute: 100, per: 'credential' },
   'tasks.stream': { minute: 60, per: 'credential' },
+  'audit.export': { minute: 10, per: 'credential' },
   docs: { minute: 60, per: 'address' },
   login: { hour: 600, minute: 60, per: 'address' },
   'oauth.authorize': { minute: 20, per: 'address' },

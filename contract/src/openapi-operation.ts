@@ -138,8 +138,9 @@ function rateLimitOf({ bucket }: Operation): Json {
 
 const perText = { credential: 'credential', address: 'address', client_and_address: 'client and address' }
 
-function accessText({ credentials, scope, bucket }: Operation): string {
-  const access = credentials.length === 0 ? 'Public.' : scopeText(scope)
+function accessText({ credentials, scope, administrators, bucket }: Operation): string {
+  const role = administrators ? ' Only for owners and administrators of the organization.' : ''
+  const access = credentials.length === 0 ? 'Public.' : `${scopeText(scope)}${role}`
   if (!bucket) return access
   const { hour, minute, per }: Bucket = buckets[bucket]
   const limits = [hour && `${hour} requests an hour`, minute && `${minute} a minute`].filter(Boolean).join(' and ')

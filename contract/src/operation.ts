@@ -62,6 +62,8 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   credentials: readonly CredentialKind[]
   /** What is asked of the credential's scopes; null for any valid credential. */
   scope: Requirement | null
+  /** Asks for more than the scope says: the role of an owner or administrator (decision D75). */
+  administrators?: boolean
   /** Where requests are counted; null where they are not. */
   bucket: BucketName | null
   params?: Record<string, PathParameter>

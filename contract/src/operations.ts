@@ -2,9 +2,10 @@ import { agentVersionOperations } from './agent-versions.ts'
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
 import { approvalOperations } from './approvals.ts'
+import { auditOperations } from './audit-log.ts'
+import { budgetOperations } from './budgets.ts'
 import { deliveryOperations } from './deliveries.ts'
 import { invitationOperations } from './invitations.ts'
-import { budgetOperations } from './budgets.ts'
 import { logOperations } from './logs.ts'
 import { memberOperations } from './members.ts'
 import { metricOperations } from './metrics.ts'
@@ -53,6 +54,7 @@ export const operations: readonly Operation[] = [
   ...sessionOperations,
   ...ssoOperations,
   ...deliveryOperations,
+  ...auditOperations,
   ...oauthOperations,
   ...webhookOperations,
   ...utilityOperations,

@@ -132,8 +132,9 @@ export const deleteProject = defineOperation({
   id: 'deleteProject',
   method: 'DELETE',
   summary: 'Delete a project',
-  description: 'Only a project without agents, and only by administrators of the organization.',
+  description: 'Only a project without agents.',
   scope: 'projects:write',
+  administrators: true,
   responses: [
     {
       status: 200,

@@ -10,5 +10,7 @@ alter table audit
   add column after jsonb;
 create index audit_user on audit (user_id, id desc) where org_id is null;
 create index audit_actor on audit (actor, id desc);
+create index audit_credential on audit (org_id, credential_id, id desc);
+create index audit_request on audit (request_id);
 create index audit_target on audit (org_id, target, id desc);
 create index audit_action on audit (org_id, action, id desc);

@@ -20,6 +20,7 @@ import { organizationApiKeyRoutes } from './resources/api-keys/organization-api-
 import { apiKeyRotationRoutes } from './resources/api-keys/rotation.routes.ts'
 import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
+import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
@@ -124,6 +125,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
 }
 
 function httpContext(context: Context, app: FastifyInstance): HttpContext {
+    auditRoutes(api, http)
   const rates = { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale }
   return {
     sql: context.sql,

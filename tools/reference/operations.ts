@@ -51,12 +51,17 @@ function operationTable(members: readonly Operation[]): string {
       code(`${operation.method} ${operation.path}`),
       text(operation.summary),
       operation.family,
-      operation.scope === null ? '' : requirementWords(operation.scope),
+      scopeOf(operation),
       credentialsOf(operation),
       code(operation.bucket ?? undefined),
       codes(new Set(operation.responses.map(({ status }) => status))),
     ]),
   )
+}
+
+function scopeOf({ scope, administrators }: Operation): string {
+  const words = scope === null ? '' : requirementWords(scope)
+  return administrators ? `${words}, as owner or admin` : words
 }
 
 function marksOf(operation: Operation): string {

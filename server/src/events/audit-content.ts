@@ -71,7 +71,9 @@ export function withoutSecrets(value: unknown): unknown {
 }
 
 function mapMembers(members: Members, change: (name: string, value: unknown) => unknown): Members {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, change(name, value)]))
+  return Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [name.replaceAll(secretText, redacted), change(name, value)]),
+  )
 }
 
 /** The same in at most `bytesMax` as JSON: the largest texts are cut, then the largest members left out. */

@@ -1,6 +1,6 @@
 import type { Operation } from '#contract/operation.ts'
 import { Problem } from '#contract/problems.ts'
-import { hasScope, requiredScope, roleAllows, type Scope } from '#contract/scopes.ts'
+import { hasScope, isAdministrator, requiredScope, roleAllows, type Scope } from '#contract/scopes.ts'
 import type { Principal } from './principal.ts'
 
 /** Refuses a kind of credential or a scope that the operation does not take (403), before anything is looked up. */
@@ -20,6 +20,11 @@ export function authorizeScope(operation: Operation, principal: Principal): void
 export function authorizeRole(operation: Operation, principal: Principal): void {
   if (!roleAllows(principal.role, operation.scope)) {
     throw new Problem('insufficient_permissions', undefined, { message: `The role ${principal.role} may not do this.` })
+  }
+  if (operation.administrators && !isAdministrator(principal.role)) {
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'Only owners and administrators of the organization may do this.',
+    })
   }
 }
 

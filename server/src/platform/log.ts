@@ -1,7 +1,7 @@
 import { pino, type Logger } from 'pino'
 
 /** What must never be read in a log, wherever it stands in an entry (decision D105); it never reaches beyond its text. */
-export const secretText = /cadre_[0-9a-f]{32}|Bearer [^\s"\\]+|\bsk-[A-Za-z0-9_-]{8,}/g
+export const secretText = /cadre_[0-9a-f]{32}|Bearer [^\s"\\]+|\bsk-[A-Za-z0-9_-]{8,}|\bwhsec_[A-Za-z0-9+/_-]{8,}=*/g
 
 /**
  * A logger of JSON lines on standard error, so that standard output stays the operator's. Members that hold

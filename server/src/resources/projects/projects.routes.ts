@@ -8,7 +8,6 @@ import {
   listProjects as listProjectsOperation,
   updateProject,
 } from '#contract/projects.ts'
-import { isAdministrator } from '#contract/scopes.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
@@ -90,15 +89,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
   })
 
   handle(app, http, deleteProject, {
-    load: async ({ sql, params, principal }) => {
-      const project = await requireProject(sql, params.project_id!, principal)
-      if (!isAdministrator(principal.role)) {
-        throw new Problem('insufficient_permissions', undefined, {
-          message: 'Only administrators of the organization delete projects.',
-        })
-      }
-      return project
-    },
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: ({ sql, principal, loaded, loaded: { id, name }, doer }) =>
       sql.begin(async (tx) => {
         const result = await deleteEmptyProject(tx, id)

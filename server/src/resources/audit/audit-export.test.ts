@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { after, before, it, mock } from 'node:test'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { makeKey, makePerson, type Person } from '../../../test/actors.ts'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+import type { Sql } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { exportLines } from './audit-export.ts'
+
+const path = '/api/v1/auth/audit/export'
+const many = 100_000
+
+let test: TestService
+/** Of an organization with 100,000 entries. */
+let large: Person & { key: string }
+before(async () => {
+  test = await startTestService()
+  large = await newOwner()
+  for (let from = 0; from < many; from += 5000) {
+    await test.sql`
+      insert into audit (id, org_id, actor, action, target, detail)
+      select 'aud_01' || lpad(i::text, 24, '0'), ${large.org_id}, ${large.user_id}, 'agent.updated', 'agent_' || i,
+        jsonb_build_object('filler', repeat('x', 300))
+      from generate_series(${from}::int, ${from + 4999}::int) i`
+  }
+})
+after(() => test.stop())
+
+async function newOwner(): Promise<Person & { key: string }> {
+  const person = await makePerson(test)
+  return { ...person, key: (await makeKey(test, person, ['admin'])).key }
+}
+
+const parse = (text: string): any[] =>
+  text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+
+it('has the entries of the list as lines, the oldest first, and heeds its filters', async () => {
+  const { key } = await newOwner()
+  for (const name of ['one', 'two', 'three'])
+    await test.send('POST', '/api/v1/projects', { key, body: { name: `export-${name}` } })
+  const { entries } = (await test.send('GET', '/api/v1/auth/audit', { key })).body
+  const { status, headers, body } = await test.send('GET', path, { key })
+  assert.equal(status, 200)
+  assert.match(headers.get('content-type')!, /^application\/x-ndjson/)
+  assert.equal(headers.get('content-disposition'), 'attachment; filename="audit.ndjson"')
+  assert.equal(headers.get('cache-control'), 'no-store')
+  assert.ok(body.endsWith('\n'))
+  assert.deepEqual(parse(body), entries.toReversed())
+  const [, second] = entries
+  assert.deepEqual(parse((await test.send('GET', `${path}?target=${second.target}`, { key })).body), [second])
+  assert.equal((await test.send('GET', `${path}?action=agent.`, { key })).body, '')
+})
+
+it('of 100,000 entries has each once and in order', async () => {
+  const response = await fetch(new URL(path, test.url), { headers: { 'x-api-key': large.key } })
+  assert.equal(response.status, 200)
+  let count = 0
+  for await (const line of createInterface({ input: Readable.fromWeb(response.body! as never) }))
+    assert.equal(JSON.parse(line).target, `agent_${count++}`)
+  assert.equal(count, many)
+})
+
+/** The same connection, counting what it is asked. */
+function counting(sql: Sql): { sql: Sql; count: () => number } {
+  let count = 0
+  const run: Sql['run'] = (statement) => {
+    count += 1
+    return sql.run(statement)
+  }
+  return { sql: Object.assign(((...all: Parameters<Sql>) => sql(...all)) as Sql, sql, { run }), count: () => count }
+}
+
+it('reads no further than its reader, and holds no transaction meanwhile', async () => {
+  const counted = counting(test.sql)
+  const lines = Readable.from(exportLines(counted.sql, large, { last: newId('aud'), onStall: assert.fail }), {
+    objectMode: false,
+  })
+  const reading = lines[Symbol.asyncIterator]()
+  await reading.next()
+  const [{ open } = { open: -1 }] = await test.sql<{ open: number }>`
+    select count(*) as open from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`
+  assert.equal(open, 0)
+  assert.ok(counted.count() <= 3, `${counted.count()} batches were read ahead`)
+  await reading.return!()
+})
+
+it('leaves out what is written while it runs', async () => {
+  const person = await newOwner()
+  const insert = (id: string) =>
+    test.sql`insert into audit (id, org_id, action) values (${id}, ${person.org_id}, 'agent.created')`
+  const [first, last, later] = [newId('aud'), newId('aud'), newId('aud')]
+  await insert(first)
+  await insert(later)
+  const lines = await Array.fromAsync(exportLines(test.sql, person, { last, onStall: assert.fail }))
+  assert.deepEqual(
+    parse(lines.join('')).map(({ id }) => id),
+    [first],
+  )
+})
+
+it('gives up a reader that does not read for half a minute', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    let stalls = 0
+    const lines = exportLines(test.sql, large, { last: newId('aud'), onStall: () => (stalls += 1) })
+    await lines.next()
+    mock.timers.tick(29_000)
+    await lines.next()
+    mock.timers.tick(29_999)
+    assert.equal(stalls, 0)
+    mock.timers.tick(1)
+    assert.equal(stalls, 1)
+    await lines.return(undefined)
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+it('that cannot go on breaks off, so that nobody takes a part for the whole', async () => {
+  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+    request(new URL(path, test.url), { headers: { 'x-api-key': large.key } }, resolve)
+      .on('error', reject)
+      .end()
+  })
+  // Nothing is read yet: what the sockets in between take is a part of the whole.
+  await test.sql`alter table audit rename to audit_elsewhere`
+  try {
+    await assert.rejects(async () => {
+      for await (const _ of response);
+    }, /aborted|ECONNRESET/)
+  } finally {
+    await test.sql`alter table audit_elsewhere rename to audit`
+  }
+})

@@ -1,0 +1,141 @@
+import type { AuditAction } from '#contract/audit.ts'
+import type { CredentialKind } from '#contract/operation.ts'
+import type { Fragment, Sql } from '../../platform/database.ts'
+
+/** An entry as it is kept, with the actor's present name. */
+interface AuditRow {
+  id: string
+  at: string
+  actor: string | null
+  actor_name: string | null
+  action: AuditAction
+  target: string | null
+  credential_kind: CredentialKind | null
+  credential_id: string | null
+  ip: string | null
+  user_agent: string | null
+  request_id: string | null
+  before: Record<string, unknown> | null
+  after: Record<string, unknown> | null
+  detail: Record<string, unknown>
+}
+
+/** What is asked for, of what an organization may see. */
+export interface AuditFilter {
+  org_id: string
+  actor?: string | undefined
+  /** Whole, or up to its dot: `agent.`. */
+  action?: string | undefined
+  target?: string | undefined
+  credential_id?: string | undefined
+  request_id?: string | undefined
+  ip?: string | undefined
+  /** Inclusive. */
+  start_time?: string | undefined
+  /** Exclusive. */
+  end_time?: string | undefined
+}
+
+/** How far the clock that made an entry's identifier may be from the one that wrote its time. */
+const clockDifference = '1 day'
+/** Before that nothing was written; identifiers of earlier times do not sort. */
+const earliest = '2020-01-01T00:00:00.000Z'
+
+/** What an entry `a` has to meet, beside being the organization's to see. */
+function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
+  const { actor, action, target, credential_id, request_id, ip, start_time, end_time } = filter
+  const all = [fragment`true`]
+  if (actor !== undefined) all.push(fragment`a.actor = ${actor}`)
+  if (action?.endsWith('.')) all.push(fragment`starts_with(a.action, ${action})`)
+  else if (action !== undefined) all.push(fragment`a.action = ${action}`)
+  if (target !== undefined) all.push(fragment`a.target = ${target}`)
+  if (credential_id !== undefined) all.push(fragment`a.credential_id = ${credential_id}`)
+  if (request_id !== undefined) all.push(fragment`a.request_id = ${request_id}`)
+  if (ip !== undefined) all.push(fragment`a.ip = ${ip}`)
+  // The time decides; identifiers, which indexes are sorted by, say where to look.
+  if (start_time !== undefined) {
+    all.push(fragment`a.at >= ${start_time}`)
+    all.push(
+      fragment`a.id >= id_floor('aud', greatest(${start_time}::timestamptz - ${clockDifference}::interval, ${earliest}))`,
+    )
+  }
+  if (end_time !== undefined) {
+    all.push(fragment`a.at < ${end_time}`)
+    all.push(
+      fragment`a.id < id_floor('aud', greatest(${end_time}::timestamptz + ${clockDifference}::interval, ${earliest}))`,
+    )
+  }
+  return all.reduce((some, one) => fragment`${some} and ${one}`)
+}
+
+/**
+ * Identifiers of what an organization may see, by two indexes: its own entries, and of each member those that belong to
+ * no organization, since the member joined. `rest` orders and bounds either part, so that no more is read than is shown.
+ */
+function visible({ fragment }: Sql, org_id: string, where: Fragment, rest: Fragment): Fragment {
+  return fragment`
+    (select a.id from audit a where a.org_id = ${org_id} and ${where} ${rest})
+    union all
+    (select a.id from member m cross join lateral (
+      select a.id from audit a where a.org_id is null and a.user_id = m.user_id and a.at >= m.joined_at and ${where} ${rest}
+    ) a where m.org_id = ${org_id})`
+}
+
+/** Entries by identifier, in the order of `order`. */
+function whole({ fragment }: Sql, ids: Fragment, order: Fragment): Fragment {
+  return fragment`
+    select a.id, a.at, a.actor, coalesce(u.name, c.name) as actor_name, a.action, a.target, a.credential_kind, a.credential_id,
+      a.ip, a.user_agent, a.request_id, a.before, a.after, a.detail
+    from (${ids}) found join audit a on a.id = found.id
+    left join app_user u on u.id = a.actor left join oauth_client c on c.client_id = a.actor
+    order by ${order}`
+}
+
+/** A page of what an organization may see, the newest first, and how many there are. */
+export async function listAuditEntries(
+  sql: Sql,
+  filter: AuditFilter,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ entries: ReturnType<typeof auditView>[]; total: number }> {
+  const { fragment } = sql
+  const where = conditions(sql, filter)
+  const [count] = await sql.run<{ total: number }>(
+    fragment`select count(*) as total from (${visible(sql, filter.org_id, where, fragment``)}) found`,
+  )
+  const ids = visible(sql, filter.org_id, where, fragment`order by a.id desc limit ${limit + offset}`)
+  const page = fragment`select id from (${ids}) part order by id desc limit ${limit} offset ${offset}`
+  const rows = await sql.run<AuditRow>(whole(sql, page, fragment`a.id desc`))
+  return { entries: rows.map(auditView), total: count?.total ?? 0 }
+}
+
+/** Of what an organization may see the next entries after an identifier and up to another, the oldest first. */
+export async function listAuditEntriesAfter(
+  sql: Sql,
+  filter: AuditFilter,
+  { after, last, limit }: { after: string; last: string; limit: number },
+): Promise<ReturnType<typeof auditView>[]> {
+  const { fragment } = sql
+  const where = fragment`${conditions(sql, filter)} and a.id > ${after} and a.id <= ${last}`
+  const ids = visible(sql, filter.org_id, where, fragment`order by a.id limit ${limit}`)
+  const batch = fragment`select id from (${ids}) part order by id limit ${limit}`
+  const rows = await sql.run<AuditRow>(whole(sql, batch, fragment`a.id`))
+  return rows.map(auditView)
+}
+
+/** An entry as it is answered. */
+function auditView({ actor, actor_name, credential_kind: kind, credential_id, ...row }: AuditRow) {
+  return {
+    id: row.id,
+    at: row.at,
+    actor: actor === null ? null : { id: actor, ...(actor_name === null ? {} : { name: actor_name }) },
+    action: row.action,
+    target: row.target,
+    credential: kind === null || credential_id === null ? null : { kind, id: credential_id },
+    ip: row.ip,
+    user_agent: row.user_agent,
+    request_id: row.request_id,
+    before: row.before,
+    after: row.after,
+    detail: row.detail,
+  }
+}
