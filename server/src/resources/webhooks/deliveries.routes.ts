@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify'
+import type { Doer } from '#contract/audit.ts'
 import * as operations from '#contract/deliveries.ts'
 import { eventExamples } from '#contract/event-examples.ts'
 import { testEventName, type OutboxEventName } from '#contract/events.ts'
 import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { addTestDelivery, redeliverNow } from '../../events/webhook-lanes.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -28,8 +30,8 @@ const day_ms = 86_400_000
 export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.testWebhook, {
     load: loadWebhook,
-    run: ({ sql, loaded, body, principal }) => {
-      const type = (body.event ?? testEventName) as OutboxEventName
+    run: ({ sql, loaded, body, principal, doer }) => {
+      const type: OutboxEventName = body.event ?? testEventName
       const data =
         type === testEventName
           ? { ...eventExamples[type], webhook_id: loaded.id, user_id: principal.user_id }
@@ -37,6 +39,8 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
       return sql.begin(async (tx) => {
         await requireActive(tx, loaded.id)
         const { id } = await addTestDelivery(tx, { id: loaded.id, org_id: principal.org_id }, data, type)
+        const detail = { delivery_id: id, event: type }
+        await recordAudit(tx, doer, { action: 'webhook.tested', target: loaded.id, detail })
         return requireDelivery(tx, id, loaded.id)
       })
     },
@@ -70,19 +74,21 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.redeliverDelivery, {
     load: loadDelivery,
-    run: ({ sql, loaded, params }) =>
+    run: ({ sql, loaded, params, doer }) =>
       sql.begin(async (tx) => {
         await requireActive(tx, params.webhook_id!)
         await redeliverNow(tx, params.webhook_id!, [loaded.id])
+        const detail = { delivery_id: loaded.id }
+        await recordAudit(tx, doer, { action: 'webhook.redelivered', target: params.webhook_id!, detail })
         return requireDelivery(tx, loaded.id, params.webhook_id!)
       }),
   })
 
   handle(app, http, operations.recoverDeliveries, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body }) => {
+    run: async ({ sql, loaded, body, doer }) => {
       const since = sinceOf(body.since)
-      const { recovered, has_more } = await recover(sql, loaded.id, since)
+      const { recovered, has_more } = await recover(sql, loaded.id, since, doer)
       const deliveries = recovered === 1 ? 'delivery is' : 'deliveries are'
       return { message: `${recovered} ${deliveries} due again`, webhook_id: loaded.id, recovered, has_more }
     },
@@ -117,7 +123,12 @@ function sinceOf(text: string): string {
 }
 
 /** In transactions of bounded size. A webhook that is disabled meanwhile ends it: what was recovered is given up again. */
-async function recover(sql: Sql, webhook_id: string, since: string): Promise<{ recovered: number; has_more: boolean }> {
+async function recover(
+  sql: Sql,
+  webhook_id: string,
+  since: string,
+  doer: Doer,
+): Promise<{ recovered: number; has_more: boolean }> {
   // What is given up from now on, also of what is recovered here, is not looked at again.
   const [clock] = await sql<{ now: string }>`select clock_timestamp()::text as now`
   const range = { since, until: clock!.now }
@@ -126,7 +137,11 @@ async function recover(sql: Sql, webhook_id: string, since: string): Promise<{ r
     const countMax = Math.min(batch, bounds.recovered_deliveries - recovered)
     const count = await sql.begin(async (tx) => {
       await requireActive(tx, webhook_id)
-      return recoverFailed(tx, webhook_id, { ...range, countMax })
+      const due = await recoverFailed(tx, webhook_id, { ...range, countMax })
+      // Once, with the first of them: how many there will be is not known yet.
+      if (due > 0 && recovered === 0)
+        await recordAudit(tx, doer, { action: 'webhook.recovered', target: webhook_id, detail: { since } })
+      return due
     })
     recovered += count
     if (count < countMax) return { recovered, has_more: false }

@@ -4,6 +4,7 @@ import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import * as operations from '#contract/webhooks.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -40,10 +41,10 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       : encrypt(secret, before.id)
 
   handle(app, http, operations.createWebhook, {
-    run: async ({ sql, principal, body, header }) => {
+    run: async ({ sql, principal, body, header, doer }) => {
       checkUrl(egress, body.url)
       const id = newId('wh')
-      const row = await sql.begin((tx) => {
+      const row = await sql.begin(async (tx) => {
         const webhook = {
           id,
           org_id: principal.org_id,
@@ -53,7 +54,9 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           secret: encrypt(body.secret, id),
           created_by: principal.user_id,
         }
-        return insertWebhook(tx, webhook, bounds.webhooks_per_organization)
+        const made = await insertWebhook(tx, webhook, bounds.webhooks_per_organization)
+        if (made) await recordAudit(tx, doer, { action: 'webhook.created', target: id, after: audited(made) })
+        return made
       })
       if (!row) throw tooMany()
       header('etag', revisionOf(row))
@@ -92,7 +95,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.updateWebhook, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body, header, request }) => {
+    run: async ({ sql, loaded, body, header, request, doer }) => {
       const { url, events, filters, secret, status } = body
       if ([url, events, filters, secret, status].every((member) => member === undefined))
         throw invalid({
@@ -104,12 +107,20 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], revisionNumber(before))
+        const newSecret = another(secret, before)
         const changed = await changeWebhook(tx, before, {
           url,
           status,
           events: events && unique(events),
           filters: filters === null ? {} : filters,
-          secret: another(secret, before),
+          secret: newSecret,
+        })
+        await recordAudit(tx, doer, {
+          action: 'webhook.updated',
+          target: changed.id,
+          before: audited(before),
+          after: audited(changed),
+          detail: newSecret && { is_secret_changed: true },
         })
         if (changed.status === 'disabled') await giveUpSome(tx, loaded.id, batch)
         return changed
@@ -122,11 +133,12 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.deleteWebhook, {
     load: loadWebhook,
-    run: async ({ sql, loaded, request }) => {
+    run: async ({ sql, loaded, request, doer }) => {
       await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], revisionNumber(before))
         await deleteWebhook(tx, loaded.id)
+        await recordAudit(tx, doer, { action: 'webhook.deleted', target: loaded.id, before: audited(before) })
       })
       return { message: 'Webhook deleted', webhook_id: loaded.id }
     },
@@ -134,14 +146,19 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.rotateWebhookSecret, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body, header, request }) => {
+    run: async ({ sql, loaded, body, header, request, doer }) => {
       const made = body.secret === undefined ? newSecret() : undefined
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], revisionNumber(before))
         const secret = another(made ?? body.secret, before)
         // The secret that it has already, given again: as after a lost answer, nothing is to be done.
-        return secret ? changeWebhook(tx, before, { secret }) : before
+        if (!secret) return before
+        const changed = await changeWebhook(tx, before, { secret })
+        const { previous_secret_expires_at } = changed
+        const detail = { previous_secret_expires_at }
+        await recordAudit(tx, doer, { action: 'webhook.secret_rotated', target: loaded.id, detail })
+        return changed
       })
       header('etag', revisionOf(row))
       return {
@@ -153,6 +170,11 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       }
     },
   })
+}
+
+/** A webhook as the audit log compares it: what people decide about it, without what became of it. */
+function audited({ id, url, events, filters, status, disabled_reason, created_at }: WebhookRow) {
+  return { id, url, events, filters, status, disabled_reason, created_at }
 }
 
 function loadWebhook({ sql, params, principal }: Loading): Promise<WebhookRow> {
