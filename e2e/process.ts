@@ -102,7 +102,14 @@ function launch(
 ): ChildProcess {
   return spawn(file, args, {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', CADRE_LOG_LEVEL: 'error', ...env },
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      PORT: '0',
+      CADRE_LOG_LEVEL: 'error',
+      CADRE_METRICS_PORT: 'off',
+      ...env,
+    },
     stdio: [stdin, 'pipe', 'pipe'],
   })
 }

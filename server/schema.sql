@@ -734,7 +734,9 @@ CREATE INDEX approval_project ON approval USING btree (project_id, id DESC);
 CREATE INDEX approval_task ON approval USING btree (task_id);
 CREATE INDEX audit_action ON audit USING btree (org_id, action, id DESC);
 CREATE INDEX audit_actor ON audit USING btree (actor, id DESC);
+CREATE INDEX audit_credential ON audit USING btree (org_id, credential_id, id DESC);
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
+CREATE INDEX audit_request ON audit USING btree (request_id);
 CREATE INDEX audit_target ON audit USING btree (org_id, target, id DESC);
 CREATE INDEX audit_user ON audit USING btree (user_id, id DESC) WHERE org_id IS NULL;
 CREATE INDEX budget_agent ON budget USING btree (agent_id) WHERE agent_id IS NOT NULL;
@@ -784,6 +786,7 @@ CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NO
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
 CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
+CREATE INDEX task_open ON task USING btree (status) WHERE finished_at IS NULL;
 CREATE INDEX task_parked ON task USING btree (agent_id, priority DESC, id) WHERE job_id IS NULL AND (status = 'queued'::text AND NOT backlog OR status = 'waiting'::text AND (slot = 'wanted'::text OR ((wait ->> 'reason'::text) = ANY (ARRAY['agent_paused'::text, 'agent_stopped'::text]))));
 CREATE INDEX task_project ON task USING btree (project_id, id DESC);
 CREATE INDEX task_project_status ON task USING btree (project_id, status, id DESC);

@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs'
+import { commandsPage } from './reference/commands.ts'
 import { configurationPage } from './reference/configuration.ts'
 import { errorsPage } from './reference/errors.ts'
 import { eventsPage } from './reference/events.ts'
 import { lifecyclesPage } from './reference/lifecycles.ts'
 import { limitsPage } from './reference/limits.ts'
 import { renderPage, type Page } from './reference/markdown.ts'
+import { metricsPage } from './reference/metrics.ts'
 import { operationsPage } from './reference/operations.ts'
 import { scopesPage } from './reference/scopes.ts'
 
@@ -12,12 +14,14 @@ const folder = 'docs/reference'
 
 const pages: Record<string, Page> = {
   'configuration.md': configurationPage,
+  'commands.md': commandsPage,
   'operations.md': operationsPage,
   'errors.md': errorsPage,
   'limits.md': limitsPage,
   'scopes.md': scopesPage,
   'lifecycles.md': lifecyclesPage,
   'events.md': eventsPage,
+  'metrics.md': metricsPage,
 }
 
 const contents: Page = {

@@ -11,6 +11,7 @@ import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/open-streams.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/probes.ts'
+import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -19,8 +20,8 @@ import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
 import { organizationApiKeyRoutes } from './resources/api-keys/organization-api-keys.routes.ts'
 import { apiKeyRotationRoutes } from './resources/api-keys/rotation.routes.ts'
 import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
-import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
+import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
@@ -53,7 +54,11 @@ const connectionsMax = 2000
 const pathParameterMax = 65_536
 
 /** Builds the HTTP server: what happens to every request, then each slice by name. It does not listen yet. */
-export async function buildApp(context: Context, settler: Settler): Promise<FastifyInstance> {
+export async function buildApp(
+  context: Context,
+  settler: Settler,
+  requests: RequestObserver,
+): Promise<FastifyInstance> {
   const { config } = context
   const app = Fastify({
     // Its own lines only where something is wrong; requests are logged below.
@@ -73,6 +78,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
       // A path that cannot be decoded names nothing. No hook ran before this.
       reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
       answerUnknownPath(http, routes, request, reply)
+      requests.unreadable(request.method, reply.statusCode)
     },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
@@ -81,6 +87,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
   await app.register(fastifyCookie, { secret: context.cookie_secrets })
   const http = httpContext(context, app)
   decorateEveryAnswer(app, context)
+  requests.observe(app)
   registerCors(app, config.cors_origins)
   registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)
@@ -118,6 +125,7 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
     userRoutes(api, http, context)
     sessionRoutes(api, http, context)
     oauthRoutes(api, http, context)
+    auditRoutes(api, http)
     webhookRoutes(api, http, context)
     deliveryRoutes(api, http)
   })
@@ -125,7 +133,6 @@ export async function buildApp(context: Context, settler: Settler): Promise<Fast
 }
 
 function httpContext(context: Context, app: FastifyInstance): HttpContext {
-    auditRoutes(api, http)
   const rates = { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale }
   return {
     sql: context.sql,
@@ -151,6 +158,7 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
   app.decorateRequest('started_at', 0)
   app.decorateRequest('content_type', undefined)
   app.decorateRequest('principal', undefined)
+  app.decorateRequest('is_long', false)
   app.addHook('onRequest', async (request, reply) => {
     request.started_at = performance.now()
     reply.headers(headersOfEveryAnswer(context, request.id))

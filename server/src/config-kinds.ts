@@ -22,6 +22,12 @@ export function wholeNumber(min: number, max: number): Kind<number> {
   return { allowed: `a whole number from ${min} to ${max}`, parse }
 }
 
+/** A TCP port to listen on, or none. */
+export const portOrOff: Kind<number | 'off'> = {
+  allowed: 'a whole number from 0 to 65535, off',
+  parse: (text) => (text === 'off' ? 'off' : wholeNumber(0, 65_535).parse(text)),
+}
+
 /** A number above zero, with or without decimals. */
 export const positiveNumber: Kind<number> = {
   allowed: 'a number above 0, such as 2 or 0.5',

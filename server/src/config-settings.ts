@@ -14,6 +14,7 @@ import {
   oneOf,
   origin,
   pattern,
+  portOrOff,
   positiveNumber,
   ratio,
   redirectUri,
@@ -193,6 +194,15 @@ export const sections = {
   Operation: {
     log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
       description: "Least serious entry in the service's own log.",
+    }),
+    metrics_port: setting('CADRE_METRICS_PORT', portOrOff, '9464', {
+      description:
+        'TCP port of `/metrics`, for Prometheus; 0 takes any free one, off serves none. Where it is unset and the port is in ' +
+        'use, the service warns and goes on without.',
+    }),
+    metrics_host: setting('CADRE_METRICS_HOST', listeningHost, '127.0.0.1', {
+      description: 'Address of `/metrics`. Whoever can reach it can read it: keep it from users of the API.',
+      example: '0.0.0.0',
     }),
     worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
       description: 'Tasks that one process runs at once.',

@@ -4,11 +4,12 @@ import { dispatch } from './commands/dispatch.ts'
 import { Interrupted, isInterrupted } from './commands/interrupted.ts'
 import { ConfigError } from './config.ts'
 import { DataFolderError } from './platform/data-folder.ts'
+import { MetricsPortError } from './metrics/metrics-port-error.ts'
 import { EmbeddedPostgresError } from './platform/embedded-postgres-error.ts'
 import { MigrationError } from './platform/migrate.ts'
 
 /** What the operator can mend: told in one message, without a stack trace. */
-const mendable = [CommandError, ConfigError, DataFolderError, EmbeddedPostgresError, MigrationError]
+const mendable = [CommandError, ConfigError, DataFolderError, EmbeddedPostgresError, MetricsPortError, MigrationError]
 
 /** Whoever reads the output may stop reading, as `head` does. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))

@@ -13,6 +13,7 @@ import { makeSandboxes } from './engine/tools/sandbox.ts'
 import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { startMaintenance } from './maintenance.ts'
+import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/database.ts'
 import { migrate } from './platform/migrate.ts'
 import { makeEgress } from './platform/safe-fetch.ts'
@@ -53,6 +54,8 @@ export interface Service {
   app: FastifyInstance
   /** Where it listens, as users reach it. */
   url: string
+  /** Where its metrics are; undefined where they are not served. */
+  metrics_url: string | undefined
   /** What the first start made; undefined where the database had an owner (decision D69). */
   first_owner: FirstOwner | undefined
   /** Readiness goes first, then requests in flight finish, then tasks are handed back, then connections close. */
@@ -87,13 +90,20 @@ export async function startService({
   const { applied } = await migrate(sql)
   if (applied.length > 0) log.info({ applied }, 'the database was migrated')
 
+  const metrics = await startMetrics({
+    config,
+    connection,
+    pools: { main: database, authentication },
+    version,
+    log,
+  })
   const secrets = makeSecrets(secret_key)
   await compareSecretKey(sql, secrets, log)
   const first_owner = await createFirstOwner({ sql, config, keep: keepCredentials })
   let port = config.port
   const egress = makeEgress({
     allow: config.egress_allow,
-    ownPorts: () => [port],
+    ownPorts: () => [port, ...metrics.ports],
     database: databaseAddress(config.database_url),
     listensOnLoopback: isForThisMachine(config),
   })
@@ -116,7 +126,17 @@ export async function startService({
     version,
     log,
   })
-  const engine = await startEngine({ database, log, models, prices, tools, secrets, config, tracing })
+  const engine = await startEngine({
+    database,
+    log,
+    models: metrics.models(models),
+    prices,
+    tools: metrics.tools(tools),
+    secrets,
+    config,
+    tracing,
+    onTaskEvents: metrics.onTaskEvents,
+  })
   const context: Context = {
     config,
     log,
@@ -134,14 +154,18 @@ export async function startService({
   context.onInternalError = reportInternalErrors(context)
   const settler = startSettler(context)
   const scheduler = startScheduler(context)
-  const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id })
+  const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id, onAttempt: metrics.onAttempt })
   const maintenance = startMaintenance(context, [
     sweepOAuth,
     sweepInvitations,
     sweepPreviousSecrets,
     sweepWebhookSecrets,
   ])
-  const app = await buildApp(context, settler)
+  const app = await buildApp(context, settler, metrics.requests)
+  metrics.tell({
+    isReady: () => !context.stopping && engine.isReady(),
+    worker: () => ({ slots: config.worker_slots, tasks: engine.runningTasks() }),
+  })
   const unused = collectUnusedConnections(app)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port
@@ -152,6 +176,7 @@ export async function startService({
     context,
     app,
     url: context.public_url(),
+    metrics_url: metrics.url,
     first_owner,
     async stop() {
       context.stopping = stopping = true
@@ -160,6 +185,7 @@ export async function startService({
       await Promise.all([settler.stop(), scheduler.stop(), webhooks.stop(), maintenance.stop()])
       await engine.stop()
       await tracing.stop()
+      await metrics.stop()
       await Promise.all([database.close(), authentication.close()])
     },
   }

@@ -6,7 +6,7 @@ import type { Service } from './service.ts'
  * `credentials.json`), and a line to paste that creates something.
  */
 export function welcome(
-  { url, first_owner }: Service,
+  { url, metrics_url, first_owner }: Service,
   credentials_file: string | undefined,
   started_ms: number,
 ): string {
@@ -16,6 +16,7 @@ export function welcome(
     '',
     `  API        ${url}/api/v1`,
     `  Reference  ${url}/docs`,
+    ...(metrics_url === undefined ? [] : [`  Metrics    ${metrics_url}`]),
     '',
   ]
   if (!first_owner) return lines.join('\n') + '\n'

@@ -100,6 +100,7 @@ export function startOn(connection: pg.ClientConfig, env: Environment = {}): Pro
     PORT: '0',
     CADRE_RATE_LIMITS_SCALE: '10000',
     CADRE_LOG_LEVEL: 'silent',
+    CADRE_METRICS_PORT: 'off',
     // Never made: it tells two services on one database apart.
     CADRE_DATA_DIR: join(tmpdir(), `cadre-none-${randomBytes(8).toString('hex')}`),
     CADRE_ADMIN_EMAIL: 'owner@example.com',

@@ -18,6 +18,8 @@ export interface Engine {
   isReady(): boolean
   /** The worker of this process. */
   worker_id: string
+  /** Tasks that this process works on now. */
+  runningTasks(): number
   /** Where streams and waits watch tasks. */
   hub: Hub
   /** Where streams watch projects. */

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { openProjectFeed } from '../events/project-stream-feed.ts'
 import { openBus } from '../events/streams-bus.ts'
-import { openHub } from '../events/streams-hub.ts'
+import { type Hub, openHub, type TaskEvent } from '../events/streams-hub.ts'
 import type { Database, Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { derivedTraceId } from '../platform/traceparent.ts'
@@ -56,6 +56,8 @@ export interface EngineOptions {
     data_dir?: string
   }
   tracing?: Tracing
+  /** Told of events of tasks once they are committed, each by the process that wrote it. */
+  onTaskEvents?: (events: readonly TaskEvent[]) => void
   /** Chance, 0 to 1; held still by tests. */
   random?: () => number
 }
@@ -73,13 +75,14 @@ export async function startEngine({
   secrets,
   config,
   tracing = noTracing,
+  onTaskEvents,
   random = Math.random,
 }: EngineOptions): Promise<Engine> {
   const { sql } = database
   const worker_id = newId('worker')
   const queue = openQueue({ database, log })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
-  const hub = openHub({ sql, bus, log })
+  const hub = toldOf(openHub({ sql, bus, log }), onTaskEvents)
   const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
   const keeper = openGateKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
@@ -163,6 +166,7 @@ export async function startEngine({
     ready,
     isReady: () => isReady,
     worker_id,
+    runningTasks: () => worker.running,
     hub,
     projects,
     async enqueue(tx, task) {
@@ -227,6 +231,16 @@ export async function startEngine({
       await queue.close()
     },
   }
+}
+
+/** The hub, that tells of all that is published here. */
+function toldOf(hub: Hub, onTaskEvents: EngineOptions['onTaskEvents']): Hub {
+  if (!onTaskEvents) return hub
+  const publish: Hub['publish'] = (task_id, events) => {
+    hub.publish(task_id, events)
+    onTaskEvents(events)
+  }
+  return { ...hub, publish }
 }
 
 /** Read once a claim. A task can run without, so a wrong key only leaves it out. */

@@ -4,6 +4,7 @@ import type { Egress } from '../platform/safe-fetch.ts'
 import type { Secrets } from '../platform/secrets.ts'
 import { writeAttempts } from './attempts.queries.ts'
 import { Delivery } from './deliver.ts'
+import type { AttemptResult } from './delivery-store.ts'
 import { openDeliveries } from './deliveries.queries.ts'
 import { matchEvents } from './match-events.ts'
 import { onNewEvents } from './new-events.ts'
@@ -26,6 +27,8 @@ export interface WebhookOptions {
   version: string
   /** From 0 to 1. */
   random?: () => number
+  /** Told of every attempt that ended. */
+  onAttempt?: (result: AttemptResult) => void
 }
 
 /** Tells webhooks what happened. */
@@ -39,13 +42,17 @@ export interface Webhooks {
  * their work in the database; a signal of this process only makes it sooner.
  */
 export function startWebhooks(options: WebhookOptions): Webhooks {
-  const { sql, log, worker_id, random = Math.random } = options
+  const { sql, log, worker_id, random = Math.random, onAttempt } = options
   const delivery = new Delivery({
     store: {
       ...openDeliveries(sql, worker_id),
       write: (results) => writeAttempts(sql, worker_id, results, random),
     },
-    send: (due, attempt) => sendWebhook(options, due, attempt),
+    async send(due, attempt) {
+      const result = await sendWebhook(options, due, attempt)
+      onAttempt?.(result)
+      return result
+    },
     log,
   })
   const matching = repeat(async () => {

@@ -75,6 +75,8 @@ declare module 'fastify' {
     content_type: string | undefined
     started_at: number
     principal: Principal | undefined
+    /** A stream or a wait: how long it takes says nothing of the service. */
+    is_long: boolean
   }
 }
 
@@ -113,7 +115,10 @@ async function serve<O extends Operation, Loaded>(
     request_id: request.id,
     request,
     doer: doerOf(request, principal),
-    occupy: () => context.open_streams.take((principal as Principal).subject, reply.raw),
+    occupy() {
+      request.is_long = true
+      return context.open_streams.take((principal as Principal).subject, reply.raw)
+    },
     header: (name, value) => void reply.header(name, value),
   }
   const steps = async (sql: Sql): Promise<{ answer: Answer; handling: Handling<O, Loaded> }> => {

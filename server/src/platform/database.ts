@@ -42,7 +42,17 @@ export interface Database {
   pool: pg.Pool
   /** Connection settings, for the few who need a connection of their own (LISTEN, advisory locks). */
   settings: pg.ClientConfig
+  /** What went wrong with its connections so far. */
+  readonly counts: Readonly<PoolCounts>
   close(): Promise<void>
+}
+
+/** Counted since the pool was opened. */
+export interface PoolCounts {
+  /** Statements and transactions that got no connection in time, because all were in use. */
+  wait_timeouts: number
+  /** Idle connections that broke. */
+  connections_lost: number
 }
 
 export interface DatabaseOptions {
@@ -56,6 +66,8 @@ export interface DatabaseOptions {
    * counts, nothing that a caller was told. Everything else is `on`.
    */
   synchronous_commit?: 'on' | 'off'
+  /** How long a statement may take; usually 4 s. */
+  statement_ms?: number
   /** Told about idle connections that died; without a listener they would end the process. */
   onError?: (error: Error) => void
 }
@@ -100,7 +112,7 @@ export async function planByKeys(tx: Sql): Promise<void> {
 export function openDatabase(options: DatabaseOptions): Database {
   const settings: pg.ClientConfig = {
     ...connectionSettings(options, [
-      `-c statement_timeout=${statementTimeout_ms}`,
+      `-c statement_timeout=${options.statement_ms ?? statementTimeout_ms}`,
       `-c lock_timeout=${lockTimeout_ms}`,
       `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms}`,
       `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
@@ -108,8 +120,12 @@ export function openDatabase(options: DatabaseOptions): Database {
     query_timeout: queryTimeout_ms,
   }
   const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: 60_000 })
-  pool.on('error', (error) => options.onError?.(error))
-  return { sql: poolSql(pool), pool, settings, close: () => pool.end() }
+  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
+  pool.on('error', (error) => {
+    counts.connections_lost += 1
+    options.onError?.(error)
+  })
+  return { sql: poolSql(pool, counts), pool, settings, counts, close: () => pool.end() }
 }
 
 /** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
@@ -149,10 +165,17 @@ interface Transaction {
   commits: (() => void)[]
 }
 
-function poolSql(pool: pg.Pool): Sql {
+/** What `pg` says when no connection became free in time. */
+const waitedInVain = 'timeout exceeded when trying to connect'
+
+function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
+  const counted = (error: Error): never => {
+    if (error.message === waitedInVain) counts.wait_timeouts += 1
+    throw error
+  }
   /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
   const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => {
-    const client = await pool.connect()
+    const client = await pool.connect().catch(counted)
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
     client.on('error', onError)
@@ -164,7 +187,10 @@ function poolSql(pool: pg.Pool): Sql {
       client.release(broken)
     }
   }
-  return makeSql(pool, async (work, kind) => {
+  const counting: Queryable = {
+    query: (config: pg.QueryConfig | string, values?: unknown[]) => pool.query(config as string, values).catch(counted),
+  }
+  return makeSql(counting, async (work, kind) => {
     const { result, commits } = await transactOnce(work, kind)
     for (const commit of commits) commit()
     return result

@@ -49,7 +49,7 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const fill: Opening['fill'] = (template, encode) => fillPlaceholders(template, { credentials, environment }, encode)
 
   const own = builtins({ egress, sandboxes, now }, environment)
-  const opened = new Map(rows.map((row) => [row.name, openRow(row, { sql, egress, log, fill })]))
+  const opened = new Map(rows.map((row) => [row.name, ofKind(row, openRow(row, { sql, egress, log, fill }))]))
   const choice = new Choice(redaction)
   for (const name of names) {
     const tool = own.get(name)
@@ -75,6 +75,10 @@ function openRow(row: ToolRow, opening: Opening): OpenedTools {
   if (row.kind === 'openapi') return openapiTools(row, opening)
   if (row.kind === 'mcp') return mcpTools(row, opening)
   return { tools: [httpTool(row, opening)], missing: [] }
+}
+
+function ofKind({ kind }: ToolRow, opened: OpenedTools): OpenedTools {
+  return { ...opened, tools: opened.tools.map((tool) => ({ ...tool, kind })) }
 }
 
 /** The tools that an agent's names stand for, each once, and why others are left out. */

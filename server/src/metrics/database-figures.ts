@@ -1,0 +1,55 @@
+import { lease_seconds } from '../engine/leases.ts'
+import type { Sql } from '../platform/database.ts'
+
+/** What is told of tasks and workers, of all processes. */
+export interface TaskFigures {
+  queued: number
+  running: number
+  waiting: number
+  /** 0 where nothing waits for a slot. */
+  oldest_queued_age_seconds: number
+  workers_alive: number
+  schema_version: number
+}
+
+/**
+ * Counts tasks that have not ended. The oldest queued one is looked for among those that have a job or stand in the
+ * backlog of their project: others wait for a moment, their agent, or a gate.
+ */
+export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
+  const [row] = await sql<TaskFigures>`
+    select t.*,
+      (select count(*) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as workers_alive,
+      (select coalesce(max(version), 0) from schema_migration) as schema_version
+    from (
+      select count(*) filter (where status = 'queued') as queued,
+        count(*) filter (where status = 'running') as running,
+        count(*) filter (where status = 'waiting') as waiting,
+        coalesce(extract(epoch from now() - min(greatest(created_at, run_after))
+          filter (where status = 'queued' and (job_id is not null or backlog) and coalesce(run_after, now()) <= now())), 0)
+          as oldest_queued_age_seconds
+      from task where finished_at is null
+    ) t`
+  return row!
+}
+
+/** What is told of webhooks, of all processes. */
+export interface WebhookFigures {
+  events_unmatched: number
+  deliveries_pending: number
+  deliveries_due: number
+  /** 0 where nothing is due. */
+  oldest_due_age_seconds: number
+}
+
+export async function readWebhookFigures(sql: Sql): Promise<WebhookFigures> {
+  const [row] = await sql<WebhookFigures>`
+    select d.*, (select count(*) from event where matched_at is null) as events_unmatched
+    from (
+      select count(*) as deliveries_pending,
+        count(*) filter (where next_attempt_at <= now()) as deliveries_due,
+        greatest(coalesce(extract(epoch from now() - min(next_attempt_at)), 0), 0) as oldest_due_age_seconds
+      from delivery where status = 'pending'
+    ) d`
+  return row!
+}

@@ -1,0 +1,190 @@
+/** A metric, as it is told to Prometheus and described in the reference. */
+export interface MetricDefinition {
+  type: 'counter' | 'gauge' | 'histogram'
+  help: string
+  /** What each label says. Values come from the contract, the code or the configuration, never from users. */
+  labels: Readonly<Record<string, string>>
+  /** Upper bounds of a histogram, in its unit. */
+  buckets?: readonly number[]
+}
+
+const pool = '`main`, or `authentication`: the small one that authenticates and counts'
+const request_buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const call_buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
+
+/**
+ * Every metric of ours, once, by section: the instruments, the reference and the test of the page are made from this.
+ * Beside them the page has `process_…` and `nodejs_…`, which the library defines.
+ */
+export const metricSections = {
+  Service: {
+    cadre_build_info: {
+      type: 'gauge',
+      help: 'Always 1.',
+      labels: { version: 'version of this build', node: 'version of Node.js' },
+    },
+    cadre_ready: {
+      type: 'gauge',
+      help: '1 while `/readyz` may answer 200; 0 while the service starts or stops.',
+      labels: {},
+    },
+    cadre_database_schema_version: {
+      type: 'gauge',
+      help: 'The last migration that the database has.',
+      labels: {},
+    },
+    cadre_collector_up: {
+      type: 'gauge',
+      help: '1 where a part of this page could be read from the database; where 0 its metrics are left out.',
+      labels: { collector: '`tasks` or `webhooks`' },
+    },
+  },
+  Requests: {
+    cadre_http_requests_total: {
+      type: 'counter',
+      help: 'Requests that were answered.',
+      labels: {
+        operation: 'as in the reference of operations; the path of a page or probe; `unknown` where there is none',
+        method: 'HTTP method',
+        status: 'HTTP status; 499 where the client went away first',
+      },
+    },
+    cadre_http_request_duration_seconds: {
+      type: 'histogram',
+      help: 'Time until a request was answered. Streams and waits are not in it.',
+      labels: { operation: 'as above' },
+      buckets: request_buckets,
+    },
+    cadre_http_requests_in_flight: {
+      type: 'gauge',
+      help: 'Requests that are being answered; streams and waits are not in it.',
+      labels: {},
+    },
+    cadre_http_streams_open: { type: 'gauge', help: 'Streams and waits that are open.', labels: {} },
+    cadre_http_rate_limited_total: {
+      type: 'counter',
+      help: 'Requests that were refused by a rate limit.',
+      labels: { bucket: 'as in the reference of limits; `other` for limits that have none' },
+    },
+  },
+  Tasks: {
+    cadre_tasks: {
+      type: 'gauge',
+      help: 'Tasks that have not ended, of all processes.',
+      labels: { status: '`queued`, `running` or `waiting`' },
+    },
+    cadre_tasks_oldest_queued_age_seconds: {
+      type: 'gauge',
+      help: 'How long the oldest task waits for a worker that nothing but a free slot keeps from running; 0 where there is none.',
+      labels: {},
+    },
+    cadre_task_ends_total: {
+      type: 'counter',
+      help: 'Tasks that ended, by this process.',
+      labels: { status: '`completed`, `failed`, `canceled` or `expired`' },
+    },
+    cadre_steps_total: {
+      type: 'counter',
+      help: 'Steps of tasks that ended, by this process; a step that is tried again fails once each time.',
+      labels: { type: 'as in the reference of life cycles', status: '`completed` or `failed`' },
+    },
+    cadre_model_calls_total: {
+      type: 'counter',
+      help: 'Calls of models.',
+      labels: {
+        provider: 'the part of the model’s name before the slash',
+        outcome: '`answered`, `aborted`, or the code of the error',
+      },
+    },
+    cadre_model_call_duration_seconds: {
+      type: 'histogram',
+      help: 'Time of a call of a model, whatever its outcome.',
+      labels: { provider: 'as above' },
+      buckets: call_buckets,
+    },
+    cadre_model_tokens_total: {
+      type: 'counter',
+      help: 'Tokens, as providers counted them.',
+      labels: { provider: 'as above', kind: '`input`, of which `cached_input`, and `output`' },
+    },
+    cadre_tool_calls_total: {
+      type: 'counter',
+      help: 'Calls of tools.',
+      labels: { kind: '`builtin`, `http`, `openapi` or `mcp`', outcome: '`answered`, `failed` or `aborted`' },
+    },
+    cadre_tool_call_duration_seconds: {
+      type: 'histogram',
+      help: 'Time of a call of a tool, whatever its outcome.',
+      labels: { kind: 'as above' },
+      buckets: call_buckets,
+    },
+  },
+  Workers: {
+    cadre_workers_alive: { type: 'gauge', help: 'Workers of all processes that live.', labels: {} },
+    cadre_worker_slots: { type: 'gauge', help: 'Tasks that this process runs at once at most.', labels: {} },
+    cadre_worker_tasks: { type: 'gauge', help: 'Tasks that this process holds and works on.', labels: {} },
+  },
+  Webhooks: {
+    cadre_webhook_events_unmatched: {
+      type: 'gauge',
+      help: 'Events of which it is not decided yet who is told, of all processes.',
+      labels: {},
+    },
+    cadre_webhook_deliveries_pending: {
+      type: 'gauge',
+      help: 'Deliveries that are neither delivered nor given up, of all processes.',
+      labels: {},
+    },
+    cadre_webhook_deliveries_due: {
+      type: 'gauge',
+      help: 'Those of them whose next attempt is due.',
+      labels: {},
+    },
+    cadre_webhook_oldest_due_age_seconds: {
+      type: 'gauge',
+      help: 'For how long the next attempt of the oldest of these is due; 0 where there is none.',
+      labels: {},
+    },
+    cadre_webhook_attempts_total: {
+      type: 'counter',
+      help: 'Attempts to deliver, by this process.',
+      labels: { outcome: '`delivered`, `refused` (another status than 2xx), `unanswered`' },
+    },
+    cadre_webhook_attempt_duration_seconds: {
+      type: 'histogram',
+      help: 'Time of an attempt to deliver, whatever its outcome.',
+      labels: {},
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
+    },
+  },
+  Database: {
+    cadre_database_connections: {
+      type: 'gauge',
+      help: 'Connections of this process to the database.',
+      labels: { pool, state: '`busy` or `idle`' },
+    },
+    cadre_database_connections_max: { type: 'gauge', help: 'How many there may be.', labels: { pool } },
+    cadre_database_connection_waiters: {
+      type: 'gauge',
+      help: 'Statements and transactions that wait for a connection.',
+      labels: { pool },
+    },
+    cadre_database_wait_timeouts_total: {
+      type: 'counter',
+      help: 'Statements and transactions that got no connection within 2 s; their requests were answered 503.',
+      labels: { pool },
+    },
+    cadre_database_connections_lost_total: {
+      type: 'counter',
+      help: 'Idle connections that broke.',
+      labels: { pool },
+    },
+  },
+} as const satisfies Record<string, Record<string, MetricDefinition>>
+
+type Union<T> = (T extends unknown ? (part: T) => void : never) extends (part: infer Whole) => void ? Whole : never
+type Section = (typeof metricSections)[keyof typeof metricSections]
+
+/** Every metric by its name. */
+export type Metrics = Union<Section>
+export const metricList: Metrics = Object.assign({}, ...Object.values(metricSections))

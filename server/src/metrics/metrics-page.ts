@@ -1,0 +1,133 @@
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Logger } from 'pino'
+import type { Database } from '../platform/database.ts'
+import { readTaskFigures, readWebhookFigures } from './database-figures.ts'
+import { type Instruments, makeInstruments } from './instruments.ts'
+import type { OpenRequests } from './observe-requests.ts'
+import { sharedLook } from './shared-look.ts'
+
+/** What the page tells of this process, asked for when it is scraped. */
+export interface ProcessFigures {
+  isReady: () => boolean
+  worker: () => { slots: number; tasks: number }
+  requests: () => OpenRequests
+}
+
+/** The page that Prometheus reads. */
+export interface MetricsPage {
+  meters: Instruments
+  /** Its text, with what the process and the database have now. A part that cannot be read is left out, and says so. */
+  text(): Promise<string>
+  content_type: string
+}
+
+/** Two Prometheus servers, or a short interval, cost the database nothing more. */
+const fresh_ms = 4000
+
+export interface MetricsPageOptions {
+  /** A small pool of its own, so that the page can be read while the others are exhausted. */
+  sql: Database['sql']
+  /** The pools that are told of, by their names. */
+  pools: Readonly<Record<string, Database>>
+  version: string
+  log: Logger
+}
+
+/** Makes the page of one service. `figures` is asked once the service has them. */
+export function makeMetricsPage(
+  { sql, pools, version, log }: MetricsPageOptions,
+  figures: () => ProcessFigures | undefined,
+): MetricsPage {
+  const registry = new Registry()
+  const meters = makeInstruments(registry)
+  collectDefaultMetrics({ register: registry })
+  meters.cadre_build_info.set({ version, node: process.versions.node }, 1)
+  const tasks = sharedLook(() => readTaskFigures(sql), fresh_ms)
+  const webhooks = sharedLook(() => readWebhookFigures(sql), fresh_ms)
+
+  const collect = async (collector: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+      meters.cadre_collector_up.set({ collector }, 1)
+    } catch (error) {
+      forget(meters, collector === 'tasks' ? ofTasks : ofWebhooks)
+      meters.cadre_collector_up.set({ collector }, 0)
+      log.warn({ err: error, collector }, 'a part of the metrics could not be read')
+    }
+  }
+  return {
+    meters,
+    content_type: registry.contentType,
+    async text() {
+      setProcessFigures(meters, figures())
+      setPools(meters, pools)
+      await Promise.all([
+        collect('tasks', async () => setTasks(meters, await tasks())),
+        collect('webhooks', async () => setWebhooks(meters, await webhooks())),
+      ])
+      return registry.metrics()
+    },
+  }
+}
+
+const ofTasks = [
+  'cadre_tasks',
+  'cadre_tasks_oldest_queued_age_seconds',
+  'cadre_workers_alive',
+  'cadre_database_schema_version',
+] as const
+const ofWebhooks = [
+  'cadre_webhook_events_unmatched',
+  'cadre_webhook_deliveries_pending',
+  'cadre_webhook_deliveries_due',
+  'cadre_webhook_oldest_due_age_seconds',
+] as const
+
+/** An old value would be taken for a new one. */
+function forget(meters: Instruments, names: readonly ((typeof ofTasks)[number] | (typeof ofWebhooks)[number])[]): void {
+  for (const name of names) {
+    meters[name].reset()
+    // Without labels, a reset is a zero.
+    if (name !== 'cadre_tasks') meters[name].remove()
+  }
+}
+
+function setTasks(meters: Instruments, figures: Awaited<ReturnType<typeof readTaskFigures>>): void {
+  for (const status of ['queued', 'running', 'waiting'] as const) meters.cadre_tasks.set({ status }, figures[status])
+  meters.cadre_tasks_oldest_queued_age_seconds.set(figures.oldest_queued_age_seconds)
+  meters.cadre_workers_alive.set(figures.workers_alive)
+  meters.cadre_database_schema_version.set(figures.schema_version)
+}
+
+function setWebhooks(meters: Instruments, figures: Awaited<ReturnType<typeof readWebhookFigures>>): void {
+  meters.cadre_webhook_events_unmatched.set(figures.events_unmatched)
+  meters.cadre_webhook_deliveries_pending.set(figures.deliveries_pending)
+  meters.cadre_webhook_deliveries_due.set(figures.deliveries_due)
+  meters.cadre_webhook_oldest_due_age_seconds.set(figures.oldest_due_age_seconds)
+}
+
+function setProcessFigures(meters: Instruments, figures: ProcessFigures | undefined): void {
+  if (!figures) return
+  const { slots, tasks } = figures.worker()
+  const { requests, streams } = figures.requests()
+  meters.cadre_ready.set(figures.isReady() ? 1 : 0)
+  meters.cadre_worker_slots.set(slots)
+  meters.cadre_worker_tasks.set(tasks)
+  meters.cadre_http_requests_in_flight.set(requests)
+  meters.cadre_http_streams_open.set(streams)
+}
+
+function setPools(meters: Instruments, pools: MetricsPageOptions['pools']): void {
+  // The pools have the counts; what is counted here is made equal to them.
+  meters.cadre_database_wait_timeouts_total.reset()
+  meters.cadre_database_connections_lost_total.reset()
+  for (const [name, { pool, counts }] of Object.entries(pools)) {
+    const of = { pool: name }
+    meters.cadre_database_connections.set({ ...of, state: 'idle' }, pool.idleCount)
+    meters.cadre_database_connections.set({ ...of, state: 'busy' }, pool.totalCount - pool.idleCount)
+    meters.cadre_database_connections_max.set(of, pool.options.max)
+    meters.cadre_database_connection_waiters.set(of, pool.waitingCount)
+    meters.cadre_database_wait_timeouts_total.inc(of, counts.wait_timeouts)
+    meters.cadre_database_connections_lost_total.inc(of, counts.connections_lost)
+  }
+}

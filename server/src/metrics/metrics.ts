@@ -1,0 +1,115 @@
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import type { ModelSource } from '../engine/model-call.ts'
+import type { ToolSource } from '../engine/tools/tool.ts'
+import type { AttemptResult } from '../events/delivery-store.ts'
+import type { TaskEvent } from '../events/streams-hub.ts'
+import { type Database, openDatabase } from '../platform/database.ts'
+import { MetricsPortError } from './metrics-port-error.ts'
+import { makeMetricsPage, type MetricsPage, type ProcessFigures } from './metrics-page.ts'
+import { type MetricsServer, serveMetrics } from './metrics-server.ts'
+import { observeRequests, type RequestObserver } from './observe-requests.ts'
+import { countAttempt, countTaskEvents, observeModels, observeTools } from './observe-work.ts'
+
+/** What is measured of one service, and where it can be read. */
+export interface ServiceMetrics {
+  /** Where the page is; undefined where there is none. Then nothing is measured either. */
+  url: string | undefined
+  /** Ports that it listens on. */
+  ports: readonly number[]
+  /** The same models, whose calls are measured. */
+  models: (models: ModelSource) => ModelSource
+  /** The same tools, whose calls are measured. */
+  tools: (tools: ToolSource) => ToolSource
+  /** Told of events of tasks after their commit. */
+  onTaskEvents: (events: readonly TaskEvent[]) => void
+  /** Told of attempts to deliver to webhooks. */
+  onAttempt: (result: AttemptResult) => void
+  requests: RequestObserver
+  /** The process can be asked for these from now on. */
+  tell: (figures: Omit<ProcessFigures, 'requests'>) => void
+  stop: () => Promise<void>
+}
+
+export interface MetricsOptions {
+  config: Pick<Config, 'metrics_port' | 'metrics_host' | 'given'>
+  /** How the database of the service is reached. */
+  connection: Parameters<typeof openDatabase>[0]['connection']
+  pools: Readonly<Record<string, Database>>
+  version: string
+  log: Logger
+}
+
+/** A statement for the page that takes longer would only add to the trouble that it should tell of. */
+const statement_ms = 3000
+
+/**
+ * Serves the metrics of a service on their own port, or does nothing where they are switched off. Where the default port
+ * is in use, by another service on this machine, it says so and does nothing either; a port that was asked for must be
+ * free. Throws `MetricsPortError`.
+ */
+export async function startMetrics(options: MetricsOptions): Promise<ServiceMetrics> {
+  const { config, connection, pools, version, log } = options
+  if (config.metrics_port === 'off') return noMetrics
+  const database = openDatabase({
+    connection,
+    connectionsMax: 1,
+    application_name: 'cadre metrics',
+    statement_ms,
+    onError: () => {},
+  })
+  let figures: Omit<ProcessFigures, 'requests'> | undefined
+  const page = makeMetricsPage({ sql: database.sql, pools, version, log }, () =>
+    figures ? { ...figures, requests: requests.open } : undefined,
+  )
+  const { meters } = page
+  const requests = observeRequests(meters)
+  const server = await listen(page, config.metrics_port, options)
+  if (!server) return noMetrics
+  const host = config.metrics_host.includes(':') ? `[${config.metrics_host}]` : config.metrics_host
+  return {
+    url: `http://${host}:${server.port}/metrics`,
+    ports: [server.port],
+    models: (models) => observeModels(models, meters),
+    tools: (tools) => observeTools(tools, meters),
+    onTaskEvents: (events) => countTaskEvents(meters, events),
+    onAttempt: (result) => countAttempt(meters, result),
+    requests,
+    tell: (known) => void (figures = known),
+    async stop() {
+      await server.stop()
+      await database.close()
+    },
+  }
+}
+
+const noMetrics: ServiceMetrics = {
+  url: undefined,
+  ports: [],
+  models: (models) => models,
+  tools: (tools) => tools,
+  onTaskEvents: () => {},
+  onAttempt: () => {},
+  requests: { observe: () => {}, unreadable: () => {} },
+  tell: () => {},
+  stop: async () => {},
+}
+
+async function listen(
+  page: MetricsPage,
+  port: number,
+  { config, log }: MetricsOptions,
+): Promise<MetricsServer | undefined> {
+  const host = config.metrics_host
+  try {
+    return await serveMetrics(page, { host, port, log })
+  } catch (error) {
+    const isInUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    if (!isInUse || config.given.has('CADRE_METRICS_PORT')) throw new MetricsPortError(host, port, error)
+    log.warn(
+      { host, port },
+      'the port for metrics is in use, so there are none; CADRE_METRICS_PORT sets another, or off',
+    )
+    return undefined
+  }
+}

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ServerResponse } from 'node:http'
+import { Problem } from '#contract/problems.ts'
+import { buckets } from '#contract/limits.ts'
+import type { Instruments } from './instruments.ts'
+
+/** What nginx calls it: the client closed the connection before there was an answer. */
+const clientGone = 499
+
+/** Watches over the requests of a server. */
+export interface RequestObserver {
+  /** Adds its hooks: before anything that may answer. */
+  observe(app: FastifyInstance): void
+  /** A request that no hook ran for, because it could not be understood. */
+  unreadable(method: string, status: number): void
+}
+
+/** Counts and times every request, from when it is read until its answer is sent or its connection is gone. */
+export function observeRequests(meters: Instruments): RequestObserver & { open: () => OpenRequests } {
+  const open = new Set<FastifyRequest>()
+  return {
+    observe(app) {
+      app.addHook('onRequest', (request, reply, next) => {
+        const begun_ms = performance.now()
+        open.add(request)
+        reply.raw.once('close', () => {
+          open.delete(request)
+          count(meters, request, reply.raw, performance.now() - begun_ms)
+        })
+        next()
+      })
+      app.addHook('onError', (_request, _reply, error: unknown, next) => {
+        if (error instanceof Problem && error.status === 429)
+          meters.cadre_http_rate_limited_total.inc({ bucket: bucketOf(error) })
+        next()
+      })
+    },
+    unreadable: (method, status) =>
+      meters.cadre_http_requests_total.inc({ operation: 'unknown', method: methodOf(method), status }),
+    open() {
+      const streams = [...open].filter(({ is_long }) => is_long).length
+      return { requests: open.size - streams, streams }
+    },
+  }
+}
+
+/** Requests under way; streams and waits apart. */
+export interface OpenRequests {
+  requests: number
+  streams: number
+}
+
+function count(meters: Instruments, request: FastifyRequest, response: ServerResponse, duration_ms: number): void {
+  const operation = operationOf(request)
+  const status = response.headersSent ? response.statusCode : clientGone
+  meters.cadre_http_requests_total.inc({ operation, method: methodOf(request.method), status })
+  if (!request.is_long) meters.cadre_http_request_duration_seconds.observe({ operation }, duration_ms / 1000)
+}
+
+/** As many as there are routes, and one for everything else. */
+function operationOf({ is404, routeOptions }: FastifyRequest): string {
+  if (is404) return 'unknown'
+  return routeOptions.config.operation?.id ?? routeOptions.url ?? 'unknown'
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+function methodOf(method: string): string {
+  return methods.includes(method) ? method : 'other'
+}
+
+function bucketOf({ details }: Problem): string {
+  const bucket = typeof details === 'object' && details !== null && 'bucket' in details ? String(details.bucket) : ''
+  return Object.hasOwn(buckets, bucket) || bucket === 'tasks.open_streams' ? bucket : 'other'
+}

@@ -1,0 +1,96 @@
+import { builtinTools } from '#contract/tools.ts'
+import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+import type { ModelSource } from '../engine/model-call.ts'
+import { type Model, ModelError } from '../engine/models/model.ts'
+import type { Tool, ToolSource } from '../engine/tools/tool.ts'
+import type { AttemptResult } from '../events/delivery-store.ts'
+import type { TaskEvent } from '../events/streams-hub.ts'
+import type { Instruments } from './instruments.ts'
+
+/** The same models, whose calls are counted and timed. */
+export function observeModels(models: ModelSource, meters: Instruments): ModelSource {
+  return {
+    resolve(name) {
+      const resolved = models.resolve(name)
+      return { ...resolved, model: observeModel(resolved.model, meters) }
+    },
+  }
+}
+
+function observeModel(model: Model, meters: Instruments): Model {
+  const { provider } = model
+  return {
+    provider,
+    async call(request) {
+      const end = meters.cadre_model_call_duration_seconds.startTimer({ provider })
+      let outcome = 'aborted'
+      try {
+        const answer = await model.call(request)
+        const { input_tokens, output_tokens, cached_tokens } = answer.usage
+        meters.cadre_model_tokens_total.inc({ provider, kind: 'input' }, input_tokens)
+        meters.cadre_model_tokens_total.inc({ provider, kind: 'cached_input' }, cached_tokens)
+        meters.cadre_model_tokens_total.inc({ provider, kind: 'output' }, output_tokens)
+        outcome = 'answered'
+        return answer
+      } catch (error) {
+        if (error instanceof ModelError) outcome = error.code
+        else if (!request.signal.aborted) outcome = 'internal_error'
+        throw error
+      } finally {
+        end()
+        meters.cadre_model_calls_total.inc({ provider, outcome })
+      }
+    },
+  }
+}
+
+/** The same tools, whose calls are counted and timed. */
+export function observeTools(tools: ToolSource, meters: Instruments): ToolSource {
+  return {
+    async open(scope) {
+      const toolset = await tools.open(scope)
+      return {
+        ...toolset,
+        tools: new Map([...toolset.tools].map(([name, tool]) => [name, observeTool(tool, meters)])),
+      }
+    },
+  }
+}
+
+function observeTool(tool: Tool, meters: Instruments): Tool {
+  const kind = (builtinTools as readonly string[]).includes(tool.name) ? 'builtin' : (tool.kind ?? 'builtin')
+  return {
+    ...tool,
+    async call(args, context) {
+      const end = meters.cadre_tool_call_duration_seconds.startTimer({ kind })
+      let outcome = 'failed'
+      try {
+        const answer = await tool.call(args, context)
+        if (!answer.error) outcome = 'answered'
+        return answer
+      } catch (error) {
+        if (context.signal.aborted) outcome = 'aborted'
+        throw error
+      } finally {
+        end()
+        meters.cadre_tool_calls_total.inc({ kind, outcome })
+      }
+    },
+  }
+}
+
+/** Counts what events of tasks say, once they are committed. */
+export function countTaskEvents(meters: Instruments, events: readonly TaskEvent[]): void {
+  for (const { type, data } of events) {
+    if (isTerminalEvent(type)) meters.cadre_task_ends_total.inc({ status: type.slice('task.'.length) })
+    else if (type === 'step.completed' || type === 'step.failed')
+      meters.cadre_steps_total.inc({ type: String(data['type']), status: type.slice('step.'.length) })
+  }
+}
+
+/** Counts and times an attempt to deliver to a webhook. */
+export function countAttempt(meters: Instruments, { status, error, duration_ms }: AttemptResult): void {
+  const outcome = status === null ? 'unanswered' : error === null ? 'delivered' : 'refused'
+  meters.cadre_webhook_attempts_total.inc({ outcome })
+  meters.cadre_webhook_attempt_duration_seconds.observe(duration_ms / 1000)
+}

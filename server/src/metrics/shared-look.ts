@@ -1,0 +1,18 @@
+/**
+ * A function that looks at most once in `fresh_ms`, and once at a time: whoever asks meanwhile gets the same answer. A
+ * look that failed is not kept.
+ */
+export function sharedLook<T>(look: () => Promise<T>, fresh_ms: number): () => Promise<T> {
+  let last: { at: number; answer: Promise<T> } | undefined
+  return () => {
+    if (last && performance.now() - last.at < fresh_ms) return last.answer
+    const answer = look()
+    const mine = { at: Infinity, answer }
+    last = mine
+    answer.then(
+      () => (mine.at = performance.now()),
+      () => last === mine && (last = undefined),
+    )
+    return answer
+  }
+}
