@@ -8,13 +8,14 @@ import { approvalKinds, approvalTimeouts, taskStates, waitReasons } from './task
  * What a webhook is told of a task at most, so that a delivery stays far below 20 KB: texts are cut (code points), lists
  * too, and the arguments of a call are left out where they are larger. The event itself is whole where it is kept.
  */
-export const taskEventBounds = { text: 1000, items: 20, arguments_bytes: 4096 } as const
+export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096 } as const
 
 const text = Type.String({ maxLength: taskEventBounds.text })
 const count = Type.Integer({ minimum: 0 })
 const cost = Nullable(Type.Number({ minimum: 0, description: 'US dollars; null where a price is not known.' }))
 const attempt = Type.Integer({ minimum: 1, description: 'How many workers have had it.' })
-const calls = Type.Array(Type.Object({ step_id: Type.String(), tool: text }), { maxItems: taskEventBounds.items })
+const tool = Type.String({ maxLength: taskEventBounds.tool })
+const calls = Type.Array(Type.Object({ step_id: Type.String(), tool }), { maxItems: taskEventBounds.items })
 
 const usage = Type.Object(
   {
@@ -39,7 +40,7 @@ const approval = {
   approval_id: Type.String(),
   step_id: Type.String(),
   kind: Choice(approvalKinds),
-  tool: text,
+  tool,
 }
 
 const budget = {

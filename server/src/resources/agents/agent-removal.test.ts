@@ -74,6 +74,21 @@ describe('deleting an agent (decision D45)', () => {
     })
   }
 
+  for (const [status, launch_trigger] of [
+    ['creating', 'create'],
+    ['updating', 'launch'],
+  ] as const) {
+    it(`that is ${status} before it was ever launched tells nothing`, async () => {
+      const { id } = await agentIn('running')
+      // What cannot be read is not settled for some seconds.
+      await test.sql`
+        update agent set environment = ${Buffer.from('not ours to read')}, status = ${status}, settles_to = 'running',
+          launch_trigger = ${launch_trigger} where id = ${id}`
+      assert.equal((await remove(id)).status, 200)
+      assert.deepEqual(await test.sql`select type from event where agent_id = ${id}`, [])
+    })
+  }
+
   it('takes everything of it along: versions, tasks, logs, environment', async () => {
     const { id } = await agentIn('running')
     await test.send('PUT', `${agents}/${id}`, { body: { description: 'second version' } })

@@ -1,0 +1,71 @@
+import { agentExpectations, type Agent } from './expected-events.ts'
+import { eventually, startTestService, type Reply, type TestService } from './harness.ts'
+import { WrittenEvents } from './written-events.ts'
+
+/** A project of a service of its own, in which things happen that are written into the outbox. */
+export interface EventWorld {
+  test: TestService
+  /** The outbox: whoever causes something reads what it wrote. */
+  events: WrittenEvents
+  project: { id: number; name: string; created_at: string; updated_at: string }
+  user_id: string
+  expected: ReturnType<typeof agentExpectations>
+  /** Sends a request below the project. */
+  call(method: string, path: string, body?: unknown): Promise<Reply>
+  act(agent: Agent, action: string): Promise<Reply>
+  /** Gives a task, and waits until it has ended or waits itself. */
+  give(agent: Agent, input: string, more?: object): Promise<Reply>
+  settled(agent: { id: string }, status: string): Promise<unknown>
+  /** An agent that runs, whose launch was read. Its model plays scripts unless another is said. */
+  makeAgent(config?: object): Promise<Agent>
+}
+
+/** Plays what a task says: see docs/guides/test-models.md. */
+export function script(...steps: unknown[]): string {
+  return JSON.stringify(steps)
+}
+
+/** Starts it; what was written of its project was read. */
+export async function startEventWorld(env: Record<string, string> = {}): Promise<EventWorld> {
+  const test = await startTestService(env)
+  const { user_id, org_id } = test.owner
+  const events = new WrittenEvents(test.sql, org_id)
+  const expected = agentExpectations(user_id)
+  const project = (await test.send('POST', '/api/v1/projects', { body: { name: 'events' } })).body
+  await events.next({ type: 'project.created', project_id: project.id, data: { project, user_id } })
+
+  const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
+    test.send(method, `/api/v1/projects/proj_${project.id}${path}`, { body })
+  let agents = 0
+  return {
+    test,
+    events,
+    project,
+    user_id,
+    expected,
+    call,
+    act: (agent, action) => call('POST', `/agents/${agent.id}/${action}`),
+    give: (agent, input, more = {}) => call('POST', `/agents/${agent.id}/tasks?wait=20`, { input, ...more }),
+    settled: (agent, status) =>
+      eventually(async () => (await call('GET', `/agents/${agent.id}`)).body.status === status),
+    async makeAgent(config = {}) {
+      const body = { name: `agent ${++agents}`, config: { model: 'builtin/script', ...config } }
+      const { id, name } = (await call('POST', '/agents', body)).body
+      const agent: Agent = { id, name, project_id: `proj_${project.id}`, status: 'running' }
+      await events.next(expected.launched(agent, 'create'))
+      return agent
+    },
+  }
+}
+
+/** Has the database refuse new rows of a table, in a way that nobody has foreseen, while something is done. */
+export async function whileRefused<T>({ sql }: TestService, table: string, work: () => Promise<T>): Promise<T> {
+  await sql.script(`
+    create function refuse() returns trigger language plpgsql as $$ begin perform 1 / 0; return new; end $$;
+    create trigger refuse before insert on ${table} for each row execute function refuse();`)
+  try {
+    return await work()
+  } finally {
+    await sql.script(`drop trigger refuse on ${table}; drop function refuse`)
+  }
+}
