@@ -64,11 +64,8 @@ describe('a test of a webhook', () => {
     const id = await registerWebhook(test, receiver.url('/filtered'), changes)
     for (const event of ['error.occurred', 'agent.stopped', 'approval.requested']) await sendTest(id, event)
     const requests = await receiver.received('/filtered', 3)
-    assert.deepEqual(requests.map(({ body }) => JSON.parse(body).event).sort(), [
-      'agent.stopped',
-      'approval.requested',
-      'error.occurred',
-    ])
+    const events = new Set(requests.map(({ body }) => JSON.parse(body).event))
+    assert.deepEqual(events, new Set(['error.occurred', 'agent.stopped', 'approval.requested']))
   })
 })
 
@@ -158,7 +155,7 @@ describe('delivering again', () => {
         .slice(-3)
         .map(({ body: sent }) => JSON.parse(sent).data.project.name),
     )
-    assert.deepEqual([...taken].sort(), ['one', 'three', 'two'])
+    assert.deepEqual(taken, new Set(['one', 'two', 'three']))
   })
 })
 

@@ -47,12 +47,8 @@ it('the guide of the webhooks does what it says', async (t) => {
 
   await next()
   await eventually(async () => lines().length === 2)
-  assert.deepEqual(
-    lines()
-      .map((line) => line.split(' ', 1)[0])
-      .sort(),
-    ['project.created', 'webhook.test'],
-  )
+  const told = new Set(lines().map((line) => line.split(' ', 1)[0]))
+  assert.deepEqual(told, new Set(['webhook.test', 'project.created']))
 
   assert.equal(JSON.parse(await next()).is_test, true)
   await eventually(async () => lines().some((line) => line.startsWith('agent.failed ')))

@@ -265,7 +265,8 @@ describe('the revision of a webhook (decision D99)', () => {
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, i) => put(id, { url: `https://hooks.example.com/${i}` }, { 'if-match': tag })),
     )
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 412, 412, 412, 412, 412, 412, 412])
+    assert.equal(replies.filter(({ status }) => status === 200).length, 1)
+    assert.equal(replies.filter(({ status }) => status === 412).length, 7)
   })
 })
 
@@ -326,7 +327,7 @@ describe('rotating the secret', () => {
       const id = await register()
       const replies = await Promise.all([rotate(id), rotate(id)])
       const shown = replies.map(({ body }) => body.secret)
-      assert.deepEqual((await secretsOf(id)).sort(), shown.sort())
+      assert.deepEqual(new Set(await secretsOf(id)), new Set(shown))
     }
   })
 
@@ -392,7 +393,8 @@ describe('deleting a webhook', () => {
   it('of many at once is done by one', async () => {
     const id = await register()
     const replies = await Promise.all(Array.from({ length: 6 }, () => test.send('DELETE', `${base}/${id}`)))
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404, 404, 404, 404, 404])
+    assert.equal(replies.filter(({ status }) => status === 200).length, 1)
+    assert.equal(replies.filter(({ status }) => status === 404).length, 5)
   })
 })
 
