@@ -43,6 +43,8 @@ export interface ArchiveReading {
  */
 export async function readArchive(file: string, reading: ArchiveReading = {}): Promise<ArchiveContent> {
   const tar = extract()
+  // It fails with what it reads from, once more and later, when nobody listens any more.
+  tar.on('error', () => {})
   const source = createReadStream(file)
   let fault: unknown
   const read = pipeline(source, createGunzip(), tar, reading.signal ? { signal: reading.signal } : {}).catch(
@@ -113,6 +115,7 @@ function measured(
 ): { rows: AsyncGenerator<Buffer>; checksum: () => TableChecksum } {
   const hash = createHash('sha256')
   const size: TableSize = { rows: 0, bytes: 0 }
+  let isWhole = false
   async function* read(): AsyncGenerator<Buffer> {
     for (let number = 1; (await entries.next()) === entryNames.part(table, number); number += 1) {
       for await (const chunk of entries.take()) {
@@ -123,8 +126,15 @@ function measured(
       }
       onPart?.(table, size)
     }
+    isWhole = true
   }
-  return { rows: read(), checksum: () => ({ name: table, ...size, sha256: hash.digest('hex') }) }
+  return {
+    rows: read(),
+    checksum() {
+      if (!isWhole) throw new Error(`whoever took the rows of ${table} stopped before their end`)
+      return { name: table, ...size, sha256: hash.digest('hex') }
+    },
+  }
 }
 
 /** Entries of a tar, one after the other; what is next is known before it is taken. */

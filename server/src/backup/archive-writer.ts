@@ -31,6 +31,8 @@ export interface TableSize {
  */
 export function openArchiveWriter(output: Writable, signal: AbortSignal): ArchiveWriter {
   const tar = pack()
+  // It fails with what it is written to, once more and later, when nobody listens any more.
+  tar.on('error', () => {})
   const written = pipeline(tar, createGzip({ level: compressionLevel }), output, { signal })
   // Whoever waits for a part sees the failure; without this line it would also end the process.
   written.catch(() => {})
@@ -39,7 +41,8 @@ export function openArchiveWriter(output: Writable, signal: AbortSignal): Archiv
 
   const entry = async (name: string, content: Buffer): Promise<void> => {
     const handed = new Promise<void>((resolve, reject) => {
-      tar.entry({ name, mode: 0o600, mtime }, content, (error) => (error ? reject(error) : resolve()))
+      const entered = tar.entry({ name, mode: 0o600, mtime }, content, (error) => (error ? reject(error) : resolve()))
+      entered.on('error', reject)
     })
     handed.catch(() => {})
     // What cannot be written any more is never taken either.

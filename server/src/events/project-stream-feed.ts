@@ -2,7 +2,14 @@ import type { Logger } from 'pino'
 import type { Sql } from '../platform/database.ts'
 import { includes, readCursor, type Cursor, type Snapshot } from './project-stream-cursor.ts'
 import { agentFrame, eventFrames, idFrame, snapshotFrame } from './project-stream-frames.ts'
-import { countProject, listAgentStates, readNews, readNow, replay_seconds } from './project-stream-queries.ts'
+import {
+  countProject,
+  listAgentStates,
+  readBeginning,
+  readNews,
+  readNow,
+  replay_seconds,
+} from './project-stream-queries.ts'
 import type { Bus } from './streams-bus.ts'
 
 /** Somebody who watches one project. All calls are synchronous and must not throw. */
@@ -60,6 +67,8 @@ class Feed {
   readonly #agents = new Set<string>()
   /** What all watchers have been told of: exactly what this includes. */
   #told: Snapshot | undefined
+  /** Cursors of before it mean nothing here: see `readBeginning`. */
+  #beginning_at: number | undefined
   #leave: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
   #due_at = Infinity
@@ -166,6 +175,7 @@ class Feed {
     if (beginning.length === 0) return this.#tell(this.#sql)
     await this.#sql.begin(async (tx) => {
       await tx.script('set transaction isolation level repeatable read, read only')
+      this.#beginning_at ??= await readBeginning(tx)
       // What was told before is of no use where nobody was there to be told.
       if (this.#watchers.size === 0 || !this.#told) this.#told = await readNow(tx)
       await this.#tell(tx)
@@ -192,6 +202,7 @@ class Feed {
   /** The frames of what a reader has missed up to a snapshot; undefined where it must begin anew. */
   async #missed(tx: Sql, { cursor, project_id }: Beginning, told: Snapshot): Promise<string | undefined> {
     if (!cursor || told.at - cursor.behind.at > replay_seconds) return undefined
+    if (this.#beginning_at === undefined || cursor.behind.at < this.#beginning_at) return undefined
     const news = await readNews(tx, cursor, [project_id])
     if (!news || news.next.xmax !== told.xmax) return undefined
     const { behind, within } = cursor

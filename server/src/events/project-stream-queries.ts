@@ -35,6 +35,16 @@ export async function readNow(sql: Sql): Promise<Snapshot> {
 }
 
 /**
+ * Since when this database counts its transactions, in Unix seconds: cursors of before are of another one, whose data
+ * were restored into it.
+ */
+export async function readBeginning(sql: Sql): Promise<number> {
+  const [row] = await sql<{ at: number }>`
+    select floor(extract(epoch from min(applied_at)))::float8 as at from schema_migration`
+  return row?.at ?? 0
+}
+
+/**
  * Events of projects after a cursor, in the order of their tasks and sequences, and where their reader stands then.
  * Where there are more than `limit`, it stands before the rest. Undefined where a cursor does not lead on: one
  * transaction alone made more than can be told, or the database was set back. Then only a new beginning tells the truth.

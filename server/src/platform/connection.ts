@@ -6,7 +6,7 @@ export interface Connection {
   sql: Sql
   /** For what gives no rows: COPY. */
   client: pg.Client
-  /** Ends it at once, whatever is under way: PostgreSQL rolls back what was not committed. */
+  /** Ends it at once, whatever is under way: PostgreSQL rolls back what was not committed, a second later at most. */
   close(): Promise<void>
 }
 
@@ -28,5 +28,7 @@ export async function openConnection(
   // A connection that dies between two statements emits `error`; the next statement reports it.
   client.on('error', () => {})
   await client.connect()
+  // A statement whose client has gone is ended by PostgreSQL, instead of when it is done; it cannot on every system.
+  await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
   return { sql: clientSql(client), client, close: () => client.end() }
 }

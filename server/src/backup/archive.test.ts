@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
+import { makeChance, testSeed } from '../../test/chance.ts'
+import { readArchive } from './archive-reader.ts'
+import { openArchiveWriter } from './archive-writer.ts'
+import { BackupError } from './backup-error.ts'
+import { delayedTasks, format, type Manifest } from './manifest.ts'
+
+const manifest: Manifest = {
+  format,
+  cadre_version: '0.1.0',
+  created_at: '2026-01-01T00:00:00.000Z',
+  postgresql_version: '18.4',
+  key_id: '00112233',
+  migrations: [{ version: 1, name: '0001_first.sql', hash: 'a'.repeat(64) }],
+  partitions: [],
+  sequences: [],
+  tables: [
+    { name: 'small', columns: ['id', 'text'] },
+    { name: 'nothing', columns: ['id'] },
+    { name: 'large', columns: ['id', 'text'] },
+    { name: delayedTasks, columns: ['task_id', 'start_after'] },
+  ],
+}
+const signal = new AbortController().signal
+const chance = makeChance(testSeed())
+
+let folder: string
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'cadre-archive-'))
+})
+after(() => rm(folder, { recursive: true, force: true }))
+
+/** Lines that hardly compress, so that the archive is larger than the buffers between its readers. */
+function lines(count: number): string {
+  return Array.from({ length: count }, (_, i) => `${i}\t${chance.between(0, 1e9).toString(36)} \\n ü\n`).join('')
+}
+
+/** In pieces of any size, as the network hands them over: characters and lines are cut. */
+async function* inPieces(text: string): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length;) {
+    const end = at + Math.ceil(chance.between(1, 70_000))
+    yield bytes.subarray(at, end)
+    at = end
+  }
+}
+
+async function write(name: string, tables: Record<string, string>, key?: string): Promise<string> {
+  const file = join(folder, name)
+  const writer = openArchiveWriter(createWriteStream(file), signal)
+  await writer.manifest(manifest)
+  if (key !== undefined) await writer.secretKey(key)
+  for (const { name: table } of manifest.tables) await writer.table(table, inPieces(tables[table] ?? ''), () => {})
+  await writer.end()
+  return file
+}
+
+async function readTables(file: string): Promise<Record<string, string>> {
+  const tables: Record<string, string> = {}
+  await readArchive(file, {
+    onTable: async ({ name }, rows) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of rows) chunks.push(chunk)
+      tables[name] = Buffer.concat(chunks).toString()
+    },
+  })
+  return tables
+}
+
+describe('an archive', () => {
+  it('gives back every byte of every table, in parts or not, with the key only where it was put in', async () => {
+    const tables = { small: 'a\t\\N\nb\t\\\\.\n', nothing: '', large: lines(150_000), [delayedTasks]: '' }
+    const file = await write('whole.tar.gz', tables, ' a key that begins with a space, and is kept')
+    assert.deepEqual(await readTables(file), tables)
+    const content = await readArchive(file)
+    assert.deepEqual(content.manifest, manifest)
+    assert.equal(content.secret_key, ' a key that begins with a space, and is kept')
+    assert.deepEqual(
+      content.checksums.tables.map(({ name, rows, bytes }) => [name, rows, bytes]),
+      Object.entries(tables).map(([name, text]) => [name, text.split('\n').length - 1, Buffer.byteLength(text)]),
+    )
+    const withoutKey = await readArchive(await write('keyless.tar.gz', tables))
+    assert.equal(withoutKey.secret_key, undefined)
+  })
+
+  it('is read to its end whatever is wanted of it: a table that nobody takes is compared all the same', async () => {
+    const file = await write('untaken.tar.gz', { large: lines(40_000) })
+    const { checksums } = await readArchive(file, { onTable: async () => {} })
+    assert.equal(checksums.tables.find(({ name }) => name === 'large')?.rows, 40_000)
+    const onlyTheBeginning = async (_table: unknown, rows: AsyncIterable<Buffer>): Promise<void> => {
+      for await (const _ of rows) break
+    }
+    await assert.rejects(readArchive(file, { onTable: onlyTheBeginning }), /stopped before their end/)
+  })
+
+  it('that was cut off anywhere, or had a bit turned over, is refused', async () => {
+    const whole = await readFile(
+      await write('source.tar.gz', { small: lines(10), large: lines(60_000) }, 'k'.repeat(32)),
+    )
+    const file = join(folder, 'damaged.tar.gz')
+    const refused = async (bytes: Uint8Array, what: string): Promise<void> => {
+      await writeFile(file, bytes)
+      await assert.rejects(readArchive(file), (error) => error instanceof BackupError, what)
+    }
+    for (let i = 0; i < 25; i++) {
+      const end = Math.floor(chance.between(0, whole.length - 1))
+      await refused(whole.subarray(0, end), `cut to ${end} of ${whole.length}`)
+    }
+    await refused(whole.subarray(0, whole.length - 1), 'without the last byte')
+    // Behind the ten bytes of gzip's own header, which say nothing of the content.
+    for (let i = 0; i < 40; i++) {
+      const at = Math.floor(chance.between(10, whole.length - 1))
+      const turned = Buffer.from(whole)
+      turned[at]! ^= 1 << Math.floor(chance.between(0, 7))
+      await refused(turned, `a bit of byte ${at} of ${whole.length}`)
+    }
+  })
+
+  it('that was changed by somebody who compressed it again is refused by its checksums', async () => {
+    const tar = gunzipSync(await readFile(await write('honest.tar.gz', { small: 'one\t1\n', large: lines(10) })))
+    const file = join(folder, 'changed.tar.gz')
+    for (const [from, to] of [
+      ['one\t1', 'one\t2'],
+      ['"cadre_version": "0.1.0"', '"cadre_version": "0.1.1"'],
+      ['data/small/000001', 'data/smell/000001'],
+      ['"rows": 1,', '"rows": 2,'],
+    ] as const) {
+      const at = tar.indexOf(from)
+      assert.ok(at > 0, from)
+      const changed = Buffer.from(tar)
+      changed.write(to, at)
+      await writeFile(file, gzipSync(changed))
+      await assert.rejects(readArchive(file), BackupError, from)
+    }
+  })
+
+  it('that is none is refused, and says so', async () => {
+    for (const [name, bytes] of Object.entries({
+      empty: Buffer.alloc(0),
+      text: Buffer.from('-- PostgreSQL database dump'),
+      'gzip of a text': gzipSync('nothing'),
+      'gzip of nothing': gzipSync(Buffer.alloc(1024)),
+    })) {
+      const file = join(folder, name)
+      await writeFile(file, bytes)
+      await assert.rejects(readArchive(file), /no backup of Cadre|damaged/, name)
+    }
+    await assert.rejects(readArchive(join(folder, 'nowhere')), /cannot be read \(ENOENT\)/)
+    await assert.rejects(readArchive(folder), /cannot be read \(EISDIR\)/)
+  })
+
+  it('of a later layout says that a newer version wrote it', async () => {
+    const file = join(folder, 'later.tar.gz')
+    const writer = openArchiveWriter(createWriteStream(file), signal)
+    await writer.manifest({ ...manifest, format: 2 })
+    await writer.end()
+    await assert.rejects(readArchive(file), /layout 2.*a newer version wrote it/)
+  })
+})
+
+describe('writing an archive', () => {
+  it('fails with what its stream fails with, and does not go on', async () => {
+    const full = new Writable({ write: (_chunk, _encoding, done) => done(new Error('no space left')) })
+    const writer = openArchiveWriter(full, signal)
+    await assert.rejects(async () => {
+      await writer.manifest(manifest)
+      await writer.table('large', inPieces(lines(200_000)), () => {})
+    }, /no space left/)
+  })
+
+  it('waits for a slow stream instead of holding what it cannot write', async () => {
+    let taken = 0
+    let written = 0
+    const gate = Promise.withResolvers<void>()
+    const slow = new Writable({
+      highWaterMark: 1024,
+      write: (chunk: Buffer, _encoding, done) => {
+        written += chunk.length
+        void gate.promise.then(() => done())
+      },
+    })
+    const writer = openArchiveWriter(slow, signal)
+    const noise = Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(chance.between(0, 255))))
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (; taken < 400; taken += 1) yield noise
+    }
+    const writing = writer.manifest(manifest).then(() => writer.table('large', endless(), () => {}))
+    // Compressing is done by other threads: whatever they had to do is done when they did this behind it.
+    for (let i = 0; i < 20; i++)
+      await new Promise((done) =>
+        createGzip()
+          .end(noise, () => setImmediate(done))
+          .resume(),
+      )
+    const taken_bytes = taken * noise.length
+    assert.ok(taken_bytes < 8 * 1024 * 1024, `${taken_bytes} bytes were taken, ${written} written`)
+    gate.resolve()
+    await writing
+    await writer.end()
+    assert.equal(taken, 400)
+  })
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import { makeTestDatabase } from '../../test/harness.ts'
+import { openDatabase, type Database } from '../platform/database.ts'
+import { inOrder } from './snapshot.ts'
+import { columnsLeftOut, tableUses, useOf } from './table-uses.ts'
+
+let made: Awaited<ReturnType<typeof makeTestDatabase>>
+let database: Database
+before(async () => {
+  made = await makeTestDatabase()
+  database = openDatabase({ connection: made.connection, connectionsMax: 2 })
+})
+after(async () => {
+  await database.close()
+  await made.drop()
+})
+
+describe('what a backup keeps', () => {
+  it('was decided for every table that there is, and for no other', async () => {
+    const tables = await database.sql<{ name: string }>`
+      select relname as name from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`
+    assert.deepEqual(
+      Object.keys(tableUses).toSorted(),
+      tables.map(({ name }) => name).toSorted(),
+      'a new table must be added to tableUses: kept, or left out for a reason',
+    )
+  })
+
+  it('is every table that survives a crash of PostgreSQL, but for those of processes and of migrations', async () => {
+    const unlogged = await database.sql<{ name: string }>`
+      select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`
+    const leftOut = Object.keys(tableUses).filter((name) => useOf(name).is === 'left out')
+    assert.deepEqual(leftOut.toSorted(), [...unlogged.map(({ name }) => name), 'schema_migration', 'worker'].toSorted())
+  })
+
+  it('leaves out no column that a restore could not fill', async () => {
+    const optional = await database.sql<{ name: string }>`
+      select table_name || '.' || column_name as name from information_schema.columns
+      where table_schema = 'public' and (is_nullable = 'YES' or column_default is not null)`
+    const names = new Set(optional.map(({ name }) => name))
+    for (const table of Object.keys(tableUses))
+      for (const column of columnsLeftOut(table)) assert.ok(names.has(`${table}.${column}`), `${table}.${column}`)
+  })
+
+  it('is said in the guide: what is left out, and that nothing else is', async () => {
+    const guide = await readFile(new URL('../../../docs/guides/backup.md', import.meta.url), 'utf8')
+    const section = guide.split('## What is not in it')[1]?.split('\n## ')[0] ?? ''
+    for (const name of Object.keys(tableUses))
+      assert.equal(section.includes(`\`${name}\``), useOf(name) !== tableUses['task'], name)
+  })
+
+  it('is loaded so that nothing refers to what is not there yet', () => {
+    const references = [
+      { from: 'a', to: 'b' },
+      { from: 'b', to: 'c' },
+      { from: 'a', to: 'd' },
+      { from: 'c', to: 'left out' },
+    ]
+    assert.deepEqual(inOrder(['a', 'b', 'c', 'd', 'e'], references), ['c', 'd', 'e', 'b', 'a'])
+    assert.throws(() => inOrder(['a', 'b'], [...references, { from: 'b', to: 'a' }]), /in a circle: a, b/)
+  })
+})
