@@ -2,14 +2,19 @@ import type { EventData } from '#contract/event-payloads.ts'
 import type { OutboxEventName } from '#contract/events.ts'
 import { emit } from '../src/events/outbox.ts'
 import { makeDue } from '../src/events/webhook-lanes.ts'
-import type { Sql } from '../src/platform/database.ts'
+import { jsonb, type Sql } from '../src/platform/database.ts'
+import { newId } from '../src/platform/ids.ts'
 import { eventually, type TestService } from './harness.ts'
 
 /** The secret of webhooks in tests, unless they say another one. */
 export const testSecret = 'whsec_c2VjcmV0LW9mLXRoZS13ZWJob29rLXJlY2VpdmVy'
 
 /** Registers a webhook through the API; gives its id. */
-export async function registerWebhook(test: TestService, url: string, changes: object = {}): Promise<string> {
+export async function registerWebhook(
+  test: Pick<TestService, 'send'>,
+  url: string,
+  changes: object = {},
+): Promise<string> {
   const body = { url, events: ['project.created'], secret: testSecret, ...changes }
   const reply = await test.send('POST', '/api/v1/webhooks', { body })
   if (reply.status !== 201) throw new Error(`not registered: ${reply.status} ${JSON.stringify(reply.body)}`)
@@ -70,5 +75,42 @@ export async function passTime(sql: Sql, webhook_id: string): Promise<void> {
   await sql.begin(async (tx) => {
     await makeDue(tx, [webhook_id])
     await tx`update delivery set next_attempt_at = now() where webhook_id = ${webhook_id} and status = 'pending'`
+  })
+}
+
+/** Writes webhooks as they would be registered, all at once; gives their ids. */
+export async function insertWebhooks(
+  { sql, service, owner }: Pick<TestService, 'sql' | 'service' | 'owner'>,
+  urls: readonly string[],
+  events: readonly OutboxEventName[] = ['project.created'],
+): Promise<string[]> {
+  const rows = urls.map((url) => {
+    const id = newId('wh')
+    const secret = service.context.secrets.encrypt('webhook-secret', testSecret, id).toString('base64')
+    return { id, url, secret }
+  })
+  await sql`
+    insert into webhook (id, org_id, url, events, secret, created_by)
+    select id, ${owner.org_id}, url, ${[...events]}, decode(secret, 'base64'), ${owner.user_id}
+    from jsonb_to_recordset(${jsonb(rows)}::jsonb) w(id text, url text, secret text)`
+  return rows.map(({ id }) => id)
+}
+
+/** Gives a webhook so many deliveries of one event at once, as if it had not been reached for a while. */
+export async function insertBacklog(
+  { sql, owner }: Pick<TestService, 'sql' | 'owner'>,
+  webhook_id: string,
+  count: number,
+): Promise<void> {
+  const event_id = newId('evt')
+  await sql.begin(async (tx) => {
+    await makeDue(tx, [webhook_id])
+    await tx`
+      insert into event (id, org_id, type, data, matched_at)
+      values (${event_id}, ${owner.org_id}, 'project.created', ${jsonb(aProject('backlog'))}, now())`
+    await tx`
+      insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
+      select left(${newId('dlv')}, 20) || lpad(i::text, 10, '0'), ${webhook_id}, ${owner.org_id}, ${event_id}, 'project.created', now()
+      from generate_series(1, ${count}::int) i`
   })
 }
