@@ -15,8 +15,10 @@ import {
   taskStates,
   waitReasons,
 } from '#contract/task-lifecycle.ts'
+import { commands } from '../server/src/commands/commands.ts'
 import { ssoSettings } from '../server/src/config-sso.ts'
 import { providerSettings, sections } from '../server/src/config-settings.ts'
+import { metricList } from '../server/src/metrics/metric-list.ts'
 import { referencePages } from './gen-reference.ts'
 
 describe('the reference', () => {
@@ -69,6 +71,22 @@ describe('the reference', () => {
 
   it('has a row for every event and severity', () => {
     assertRows('events.md', [...eventNames, ...severities, ...taskEventTypes, ...liveEventTypes])
+  })
+
+  it('has a row for every metric, and names its labels', () => {
+    assertRows('metrics.md', Object.keys(metricList))
+    for (const [name, { labels }] of Object.entries(metricList))
+      for (const label of Object.keys(labels)) assert.ok(rowOf('metrics.md', name).includes(`\`${label}\``), name)
+  })
+
+  it('has a section for every command, with all its options', async () => {
+    const text = pageText('commands.md')
+    for (const [name, load] of Object.entries(commands)) {
+      const [, section = ''] = text.split(`\n## cadre ${name}\n`)
+      const [own = ''] = section.split('\n## ')
+      assert.ok(own.includes(`    cadre ${name} [options]`), name)
+      for (const option of Object.keys((await load()).options)) assert.match(own, new RegExp(`\`[^\`]*--${option}\\b`))
+    }
   })
 
   it('has tables whose rows are as wide as their heads', () => {
