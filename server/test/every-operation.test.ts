@@ -6,6 +6,7 @@ import { operations } from '#contract/operations.ts'
 import { hasScope, isAdministrator, requiredScope, roleAllows, roles, scopes } from '#contract/scopes.ts'
 import { makePerson, type Person } from './actors.ts'
 import { assertDeclared } from './declared.ts'
+import { IdentityProvider, ssoEnvironment } from './identity-provider.ts'
 import { startTestService, type Reply, type SendOptions, type TestService } from './harness.ts'
 import { Samples } from './samples.ts'
 
@@ -25,14 +26,19 @@ const guarded = operations.filter(({ credentials }) => credentials.length > 0)
 const kinds: CredentialKind[] = ['api_key', 'token', 'session']
 
 let test: TestService
+let provider: IdentityProvider
 let samples: Samples
 let foreign: Samples
 before(async () => {
-  test = await startTestService()
+  provider = await IdentityProvider.start()
+  test = await startTestService(ssoEnvironment({ sample: { provider } }))
   samples = await Samples.make(test)
   foreign = await Samples.make(test)
 })
-after(() => test.stop())
+after(async () => {
+  await test.stop()
+  await provider.stop()
+})
 
 /** Sends an operation's request, and holds the answer to what the operation declares. */
 async function ask(
@@ -44,6 +50,9 @@ async function ask(
   assertDeclared(operation, reply)
   return reply
 }
+
+/** A kind of credential that an operation takes, the one that programs have before the others. */
+const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((kind) => credentials.includes(kind))!
 
 const codeOf = (operation: Operation, a: string, b: string): string => (operation.family === 'A' ? a : b)
 
@@ -160,7 +169,8 @@ describe('every operation, to each role (decision D70)', () => {
 })
 
 describe('every operation, to a stranger (decision D74)', () => {
-  const named = guarded.filter(({ path, id }) => path.includes('{') || id === 'launchAgent')
+  // An identity provider is the operator's, and there for everybody.
+  const named = guarded.filter(({ path, id }) => /\{(?!provider\})/.test(path) || id === 'launchAgent')
   /** Everything that an answer says, but for the identifier that was asked for. */
   const told = ({ status, body }: Reply): unknown => {
     const { request_id: _, timestamp: __, ...error } = body.error
@@ -170,7 +180,7 @@ describe('every operation, to a stranger (decision D74)', () => {
   for (const operation of named) {
     it(`${operation.id} answers as if it did not exist`, async () => {
       const owner: Person = foreign.owner
-      const kind = operation.credentials.includes('api_key') ? 'api_key' : 'token'
+      const kind = usualKind(operation)
       const credential = await foreign.credential(kind, owner)
       const theirs = await samples.of(operation)
       const stranger = await ask(operation, theirs, credential)
@@ -233,7 +243,7 @@ describe('every operation, over its limit', () => {
 describe('every operation that reads', () => {
   for (const operation of guarded.filter(({ method }) => method === 'GET')) {
     it(`${operation.id} is answered to HEAD as to GET, without a body`, async () => {
-      const credential = await samples.credential(operation.credentials.includes('api_key') ? 'api_key' : 'token')
+      const credential = await samples.credential(usualKind(operation))
       const { path } = await samples.of(operation)
       const { status, headers, body } = await test.send('HEAD', path, credential)
       assert.deepEqual([status, body], [operation.responses[0]!.status, ''])

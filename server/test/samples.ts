@@ -26,6 +26,8 @@ export const missing: Record<string, string> = {
   tool_id: 'tool_00000000000000000000000000',
   credential_id: 'cred_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
+  identity_id: 'ident_00000000000000000000000000',
+  provider: 'nobody',
   webhook_id: 'wh_00000000000000000000000000',
   delivery_id: 'dlv_00000000000000000000000000',
   client_id: 'nobody',
@@ -93,6 +95,7 @@ export class Samples {
       agent_id: this.agent_id,
       task_id: this.task_id,
       version: '0',
+      provider: 'sample',
     }
     if (id === 'deleteProject') params.project_id = String(await this.#makeProject())
     if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()
@@ -108,6 +111,7 @@ export class Samples {
       params.credential_id = await this.#credential(id === 'deleteCredential')
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
     if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
+    if ('identity_id' in (operation.params ?? {})) params.identity_id = await this.#makeIdentity(person)
     if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
     if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
     if ('user_id' in (operation.params ?? {}))
@@ -117,7 +121,7 @@ export class Samples {
       await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     }
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
-    if (id === 'changePassword')
+    if (id === 'changePassword' || id === 'linkIdentity')
       await this.test.sql`update app_user set password_hash = ${this.#password_hash} where id = ${person.user_id}`
     const sample = { path: fill(operation.path, params), ...this.#body(operation) }
     if (id === 'acceptInvitation')
@@ -179,6 +183,7 @@ export class Samples {
       // What everybody may give who may give anything.
       createApiKey: { scopes: ['api_keys:write'] },
       updateApiKey: { scopes: ['api_keys:write'] },
+      linkIdentity: { current_password: password },
       changePassword: { current_password: password, new_password: 'eight white storks on a lake' },
     }
     return { body: { ...(operation.body_example as object), ...changes[operation.id] } }
@@ -294,6 +299,18 @@ export class Samples {
     const made = await insertInvitation(this.test.sql, invitation)
     if (typeof made === 'string') throw new Error(`an owner may invite: ${made}`)
     return { id: made.row.id, token: made.token }
+  }
+
+  /** An account of a person's at an identity provider, beside another one. */
+  async #makeIdentity({ user_id }: Person): Promise<string> {
+    const ids = [newId('ident'), newId('ident')]
+    // The issuer of the provider that the service has, if it has one: what else signs in must be able to.
+    const [provider] = this.test.service.context.config.sso
+    for (const id of ids)
+      await this.test.sql`
+        insert into identity (id, issuer, subject, user_id)
+        values (${id}, ${provider?.issuer ?? 'https://id.example.com'}, ${id}, ${user_id})`
+    return ids[0]!
   }
 
   async #makeClient(): Promise<string> {
