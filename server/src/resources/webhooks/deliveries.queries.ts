@@ -115,7 +115,8 @@ export function attemptView(row: AttemptRow) {
 export async function giveUpSome(tx: Sql, webhook_id: string, countMax: number): Promise<number> {
   const rows = await tx`
     update delivery set status = 'failed', failure = 'webhook_disabled', next_attempt_at = null, finished_at = now()
-    where id in (select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${countMax})
+    where id = any(array(
+        select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${countMax}))
       and status = 'pending' and exists (select from webhook where id = ${webhook_id} and status = 'disabled')
     returning id`
   return rows.length

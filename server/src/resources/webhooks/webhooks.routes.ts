@@ -107,20 +107,20 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], revisionNumber(before))
-        const newSecret = another(secret, before)
+        const replacing = another(secret, before)
         const changed = await changeWebhook(tx, before, {
           url,
           status,
           events: events && unique(events),
           filters: filters === null ? {} : filters,
-          secret: newSecret,
+          secret: replacing,
         })
         await recordAudit(tx, doer, {
           action: 'webhook.updated',
           target: changed.id,
           before: audited(before),
           after: audited(changed),
-          detail: newSecret && { is_secret_changed: true },
+          detail: replacing && { is_secret_changed: true },
         })
         if (changed.status === 'disabled') await giveUpSome(tx, loaded.id, batch)
         return changed
