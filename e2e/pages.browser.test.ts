@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
-import axe from 'axe-core'
 import * as oauth from 'oauth4webapi'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { localUrl, startTestService, type TestService } from '../server/test/harness.ts'
 import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
+import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
-const inBrowser = { skip: executablePath ? false : 'there is no Chromium here' }
 const password = 'seven grey herons'
 
 let service: TestService
@@ -19,7 +16,7 @@ let app: Server
 let client: TestClient
 
 before(async () => {
-  if (!executablePath) return
+  if (inBrowser.skip) return
   service = await startTestService({ CADRE_PUBLIC_URL: '' })
   app = createServer((_request, response) => response.end('<title>The app</title>')).listen(0, '127.0.0.1')
   await new Promise((resolve) => app.once('listening', resolve))
@@ -27,16 +24,7 @@ before(async () => {
   await driver.user('ada@example.com', password)
   const redirect_uri = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`
   client = await driver.client('notes', { redirect_uri, scopes: ['read', 'agents:write'], native: true })
-  browser = await chromium.launch({
-    executablePath,
-    args: [
-      '--no-sandbox',
-      '--disable-quic',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  })
+  browser = await launchBrowser()
 })
 
 after(async () => {
@@ -45,18 +33,8 @@ after(async () => {
   await service?.stop()
 })
 
-/** A page of a browser that runs no scripts of ours, at the size of a telephone or a desk. */
-async function openPage(
-  options: { width: number; colorScheme: 'light' | 'dark' },
-  javaScriptEnabled = false,
-): Promise<Page> {
-  const { width, colorScheme } = options
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, javaScriptEnabled })
-  return context.newPage()
-}
-
 test('somebody signs in and lets an app in, without JavaScript, and the app gets a token', inBrowser, async () => {
-  const page = await openPage({ width: 390, colorScheme: 'light' })
+  const page = await openPage(browser, { width: 390, colorScheme: 'light' })
   const verifier = oauth.generateRandomCodeVerifier()
   const authorize = new URL('/oauth2/authorize', localUrl(service))
   authorize.search = new URLSearchParams({
@@ -103,16 +81,10 @@ test('somebody signs in and lets an app in, without JavaScript, and the app gets
 test('pages fit a telephone and a desk, light and dark, and have no fault that axe can see', inBrowser, async () => {
   for (const width of [390, 1440]) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await openPage({ width, colorScheme }, true)
+      const page = await openPage(browser, { width, colorScheme }, true)
       for (const path of ['/login', '/oauth2/authorize?client_id=nobody']) {
         await page.goto(new URL(path, localUrl(service)).href)
-        // By the browser's own door, which the page's policy does not close.
-        const found = await page.evaluate(
-          `${axe.source}; axe.run().then(({ violations }) => violations.map(({ id }) => id))`,
-        )
-        assert.deepEqual(found, [], `${path} at ${width}, ${colorScheme}`)
-        const isWider: unknown = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')
-        assert.equal(isWider, false, `${path} at ${width}`)
+        assert.deepEqual(await faultsOf(page), [], `${path} at ${width}, ${colorScheme}`)
       }
       await page.context().close()
     }
@@ -120,7 +92,7 @@ test('pages fit a telephone and a desk, light and dark, and have no fault that a
 })
 
 test('the reference at /docs lists the operations, and asks no other host for anything', inBrowser, async () => {
-  const page = await openPage({ width: 1440, colorScheme: 'light' }, true)
+  const page = await openPage(browser, { width: 1440, colorScheme: 'light' }, true)
   const hosts = new Set<string>()
   page.on('request', (request) => hosts.add(new URL(request.url()).host))
   await page.goto(new URL('/docs', localUrl(service)).href)

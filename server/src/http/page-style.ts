@@ -67,6 +67,7 @@ a.primary, a.primary:hover { color: var(--on-accent); }
 .scopes li:first-child { border-top: 0; }
 .scopes svg { flex: none; margin-top: 3px; color: var(--accent); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 6px 16px; margin: 20px 0 0; padding-top: 18px; border-top: 1px solid var(--line); font-size: 0.875rem; }
+dl.offer { margin: 0 0 24px; padding-bottom: 18px; border-bottom: 1px solid var(--line); }
 dt { color: var(--soft); }
 dd { margin: 0; font-weight: 500; }
 code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.875em; }

@@ -13,10 +13,13 @@ export interface TypedAccount {
   isEmailFixed?: boolean
   name?: string
   issues?: readonly Issue[]
+  /** Whether one begins to type at once; where there is something to read first one does not. */
+  focus?: boolean
 }
 
 /** The fields of a form for making an account, each with what is wrong with it. */
-export function accountFields({ email = '', isEmailFixed = false, name = '', issues = [] }: TypedAccount): Html[] {
+export function accountFields(typed: TypedAccount): Html[] {
+  const { email = '', isEmailFixed = false, name = '', issues = [], focus = true } = typed
   const fields: Field[] = [
     { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', value: name },
     {
@@ -37,7 +40,7 @@ export function accountFields({ email = '', isEmailFixed = false, name = '', iss
   ]
   const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
   // Whoever made a mistake continues there.
-  const first = fields.find((one) => faults.has(one.name)) ?? fields[0]
+  const first = fields.find((one) => faults.has(one.name)) ?? (focus ? fields[0] : undefined)
   return fields.map((shown) => {
     const message = faults.get(shown.name)
     return field({ ...shown, focus: shown === first, fault: message && `${shown.label} ${message}.` })

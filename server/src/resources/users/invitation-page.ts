@@ -1,7 +1,7 @@
 import { roleDescriptions, type Role } from '#contract/scopes.ts'
 import { html, type Html } from '../../http/html.ts'
 import { alert, type Page } from '../../http/page.ts'
-import { ssoButtons } from '../../http/sso-buttons.ts'
+import { orInstead, ssoButtons } from '../../http/sso-buttons.ts'
 import type { Offer } from '../members/invitations.queries.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields, type TypedAccount } from './account-form.ts'
@@ -29,6 +29,7 @@ export function joinPage({ offer, path, user, token, logout_token, isForThem, fa
     title: `Join ${offer.organization}`,
     content: html`
       ${heading(offer)}
+      ${facts(offer)}
       ${alert(fault)}
       <div class="account">
         <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
@@ -45,8 +46,7 @@ export function joinPage({ offer, path, user, token, logout_token, isForThem, fa
               <button class="primary wide">Join</button>
             </form>`
           : html`<p class="notice warn" role="note">This invitation is for <strong>${offer.email}</strong>. Switch to that account to accept it.</p>`
-      }
-      ${facts(offer)}`,
+      }`,
   }
 }
 
@@ -60,22 +60,24 @@ export interface InvitedView extends InvitationView {
 }
 
 export function invitedPage({ offer, path, token, typed, fault, providers }: InvitedView): Page {
-  const buttons = ssoButtons(providers, { return_to: path, invitation: invitationIn(path) })
   const sign_in = new URLSearchParams({ return_to: path, ...(offer.email === null ? {} : { email: offer.email }) })
   return {
     title: `Join ${offer.organization}`,
     content: html`
       ${heading(offer)}
-      ${buttons}
-      <p class="actions"><a class="button" href="/login?${String(sign_in)}">I have an account</a></p>
+      ${facts(offer)}
+      <div class="providers">
+        ${ssoButtons(providers, { return_to: path, invitation: invitationIn(path) })}
+        <a class="button wide" href="/login?${String(sign_in)}">I have an account</a>
+      </div>
+      ${orInstead}
       <h2>Create an account</h2>
       ${alert(fault)}
       <form method="post" action="${path}/account">
         <input type="hidden" name="token" value="${token}">
-        ${accountFields({ ...typed, ...(offer.email === null ? {} : { email: offer.email, isEmailFixed: true }) })}
+        ${accountFields({ ...typed, focus: false, ...(offer.email === null ? {} : { email: offer.email, isEmailFixed: true }) })}
         <button class="primary wide">Create account and join</button>
-      </form>
-      ${facts(offer)}`,
+      </form>`,
   }
 }
 
@@ -119,7 +121,7 @@ function heading({ organization, invited_by }: Offer): Html {
 
 function facts({ role, expires_at }: Offer): Html {
   return html`
-    <dl>
+    <dl class="offer">
       <dt>Your role</dt><dd>${role}</dd>
       <dt>It allows</dt><dd>${roleDescriptions[role]}</dd>
       <dt>Works until</dt><dd><time datetime="${expires_at}">${expires_at.slice(0, 16).replace('T', ' ')} UTC</time></dd>
