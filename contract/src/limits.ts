@@ -81,11 +81,11 @@ export const bounds = {
   webhook_url: 2048,
   webhook_events: 16,
   webhook_secret: 256,
+  webhook_filters_bytes: 4096,
   webhooks_per_organization: 5000,
   /** How far back deliveries can be recovered: as long as they are kept. */
   recover_days: 30,
   recovered_deliveries: 10_000,
-  webhook_filters_bytes: 4096,
   page_limit: 100,
   page_limit_default: 20,
   log_limit: 1000,

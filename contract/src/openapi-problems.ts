@@ -121,8 +121,8 @@ const idPrefixes: Record<string, string> = {
   organization: 'org',
   session: 'sess',
   identity: 'ident',
-  delivery: 'dlv',
   webhook: 'wh',
+  delivery: 'dlv',
   oauth_client: 'client',
 }
 

@@ -60,8 +60,8 @@ export const PagePagination = Named(
   }),
 )
 
-export const pagePaginationExample = { page: 1, limit: 20, total: 1, pages: 1, has_next: false, has_prev: false }
 export const offsetPaginationExample = { total: 1, limit: 20, offset: 0, has_more: false }
+export const pagePaginationExample = { page: 1, limit: 20, total: 1, pages: 1, has_next: false, has_prev: false }
 
 /** `limit` and `offset` of a list of family A. */
 export function offsetQuery<P extends TProperties>(

@@ -17,8 +17,8 @@ type Unit =
   | 'members'
   | 'items'
   | 'levels'
-  | 'days'
   | 'seconds'
+  | 'days'
   | 'points'
   | 'US dollars'
   | ''
@@ -65,11 +65,11 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   hello_name: ['`name` of a greeting', 'characters'],
   webhook_url: ['`url` of a webhook', 'characters'],
   webhook_events: ['`events` of a webhook', 'items'],
+  webhook_secret: ['`secret` of a webhook', 'characters'],
+  webhook_filters_bytes: ['`filters` of a webhook', 'bytes as JSON'],
   webhooks_per_organization: ['Webhooks of an organization', ''],
   recover_days: ['`since` of a recovery of deliveries, before now', 'days'],
   recovered_deliveries: ['Deliveries that one request recovers', ''],
-  webhook_secret: ['`secret` of a webhook', 'characters'],
-  webhook_filters_bytes: ['`filters` of a webhook', 'bytes as JSON'],
   page_limit: ['`limit` of a list', 'items'],
   page_limit_default: ['`limit` of a list', 'items', 'by default'],
   log_limit: ['`limit` of a log, of the audit log, or of the events of a task', 'items'],
