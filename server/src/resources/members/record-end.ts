@@ -13,9 +13,12 @@ export async function recordEnd(tx: Sql, doer: Doer, ended: EndedMembership): Pr
     detail: { ...gone },
   })
   if (own) {
+    // From where somebody was removed is not theirs to know, only that they have an organization since.
+    const isOther = doer.actor !== member.user_id
+    const nobody = { actor: null, credential: null, ip: null, user_agent: null }
     await recordAudit(
       tx,
-      { ...doer, org_id: own.id },
+      { ...doer, ...(isOther ? nobody : {}), org_id: own.id },
       { action: 'organization.created', target: own.id, after: { name: own.name }, detail: { owner: member.user_id } },
     )
   }
