@@ -43,7 +43,15 @@ export const getStatus = defineOperation({
           version: Type.String(),
           timestamp: Timestamp,
           uptime_seconds: Type.Integer({ minimum: 0 }),
-          checks: Type.Object({ database: Choice(['ok']), workers: Type.Optional(Choice(['ok', 'silent'])) }),
+          checks: Type.Object({
+            database: Choice(['ok']),
+            workers: Type.Optional(Choice(['ok', 'silent'])),
+            webhooks: Type.Optional(
+              Choice(['ok', 'behind'], {
+                description: '`behind` where something is due for ten minutes and was not sent yet.',
+              }),
+            ),
+          }),
         }),
       ),
       example: {
@@ -51,7 +59,7 @@ export const getStatus = defineOperation({
         version: '0.1.0',
         timestamp: '2026-11-20T09:30:00.000Z',
         uptime_seconds: 60,
-        checks: { database: 'ok', workers: 'ok' },
+        checks: { database: 'ok', workers: 'ok', webhooks: 'ok' },
       },
     },
   ],

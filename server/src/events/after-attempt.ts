@@ -1,7 +1,7 @@
 import { testEventName, type ErrorOccurred } from '#contract/events.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { attemptsMax, waitAfter } from './delivery-schedule.ts'
-import { gone, isOverloaded, mustDisable, slowed_ms } from './webhook-health.ts'
+import { gone, isOverloaded, isSuccess, mustDisable, slowed_ms } from './webhook-health.ts'
 
 /** A delivery, locked, before what became of its attempt is written. */
 export interface AttemptedDelivery {
@@ -38,11 +38,6 @@ export interface AfterAttempt {
   disabled: 'gone' | 'failing' | undefined
   /** Told to the organization's webhooks; never of an attempt to deliver `error.occurred` (decision D94). */
   errors: ErrorOccurred[]
-}
-
-/** Whether a receiver took what it was sent: any 2xx (decision D97). */
-export function isSuccess({ status, error }: Pick<AttemptResult, 'status' | 'error'>): boolean {
-  return error === null && status !== null && status >= 200 && status < 300
 }
 
 /**

@@ -4,7 +4,7 @@ import { afterAttempt, type AfterAttempt, type AttemptedDelivery, type Attempted
 import { recordAudit } from './audit.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { emitAll } from './outbox.ts'
-import { failingMax_ms, failuresApart_ms } from './webhook-health.ts'
+import { failingMax_ms, failuresApart_ms, isTrouble } from './webhook-health.ts'
 import { giveUpPending } from './webhook-lanes.ts'
 
 /** An attempt that still counts, and what it changes. */
@@ -97,10 +97,22 @@ async function updateDeliveries(tx: Sql, written: readonly Written[]): Promise<v
 }
 
 async function updateWebhooks(tx: Sql, written: readonly Written[]): Promise<void> {
-  const last = new Map(written.map(({ webhook }) => [webhook.id, webhook]))
+  // The last one of each.
+  const last = new Map(
+    written.map(({ webhook: { id, failing_since, slowed_until }, result }) => [
+      id,
+      { id, failing_since, slowed_until, is_troubled: isTrouble(result) },
+    ]),
+  )
   await tx`
-    update webhook w set failing_since = r.failing_since, slowed_until = r.slowed_until
-    from jsonb_to_recordset(${jsonb([...last.values()])}::jsonb) r(id text, failing_since timestamptz, slowed_until timestamptz)
+    with r as (
+      select * from jsonb_to_recordset(${jsonb([...last.values()])}::jsonb)
+        r(id text, failing_since timestamptz, slowed_until timestamptz, is_troubled boolean)
+    ), lanes as (
+      update webhook_lane l set is_troubled = r.is_troubled from r
+      where l.webhook_id = r.id and l.is_troubled <> r.is_troubled
+    )
+    update webhook w set failing_since = r.failing_since, slowed_until = r.slowed_until from r
     where w.id = r.id and (w.failing_since, w.slowed_until) is distinct from (r.failing_since, r.slowed_until)`
   for (const { webhook, disabled } of written) if (disabled) await disable(tx, webhook, disabled)
   const events = written.flatMap(({ webhook: { org_id }, errors }) =>

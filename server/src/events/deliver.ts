@@ -1,8 +1,6 @@
 import type { Logger } from 'pino'
-import { isSuccess } from './after-attempt.ts'
 import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store.ts'
-import { laneBounds, OpenLanes, slow_ms, type LaneBounds } from './open-lanes.ts'
-import { isOverloaded } from './webhook-health.ts'
+import { laneBounds, OpenLanes, type LaneBounds } from './open-lanes.ts'
 
 /** How often it is looked whether something is due that nobody told of. */
 const look_ms = 200
@@ -176,11 +174,7 @@ export class Delivery {
     void this.#send(delivery, { at, signal: this.#broken.signal })
       .then(
         (result) => {
-          this.#lanes.learn(webhook_id, {
-            isSuccess: isSuccess(result),
-            isSlow: result.duration_ms > slow_ms,
-            isSlowed: isOverloaded(result.status),
-          })
+          this.#lanes.learn(result)
           this.#results.push(result)
         },
         (error: unknown) => {

@@ -143,25 +143,23 @@ async function restLanes(
   const own = new Set(locked.map(({ webhook_id }) => webhook_id))
   const rests = lanes
     .filter(({ webhook_id }) => own.has(webhook_id))
-    .map(({ webhook_id, is_troubled, except }) => ({
+    .map(({ webhook_id, except }) => ({
       webhook_id,
-      is_troubled,
       is_sending: !leave && except.length > 0,
       except: leave ? [] : except,
     }))
   if (rests.length === 0) return new Map()
   const rows = await tx<{ webhook_id: string; rest: Rest }>`
     update webhook_lane l set
-      is_troubled = n.is_troubled,
       -- Whoever leaves before it is done goes to the end of the queue.
       due_at = case when ${leave}::boolean then greatest(n.due_at, now()) else n.due_at end,
       owner = case when ${leave}::boolean or not (n.is_sending or coalesce(n.due_at <= now(), false)) then null else ${owner} end
     from (
-      select r.webhook_id, r.is_troubled, r.is_sending, (
+      select r.webhook_id, r.is_sending, (
         select min(d.next_attempt_at) from delivery d
         where d.webhook_id = r.webhook_id and d.status = 'pending'
           and not exists (select from jsonb_array_elements_text(r.except) x where x = d.id)) as due_at
-      from jsonb_to_recordset(${jsonb(rests)}::jsonb) r(webhook_id text, is_troubled boolean, is_sending boolean, "except" jsonb)
+      from jsonb_to_recordset(${jsonb(rests)}::jsonb) r(webhook_id text, is_sending boolean, "except" jsonb)
     ) n
     where l.webhook_id = n.webhook_id
     returning l.webhook_id,

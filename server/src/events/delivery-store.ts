@@ -3,6 +3,7 @@ import type { StoredEvent } from './sign.ts'
 /** A lane that this process has taken: it alone sends for the webhook until it gives the lane back. */
 export interface TakenLane {
   webhook_id: string
+  /** The last request failed or was slow. */
   is_troubled: boolean
 }
 
@@ -61,7 +62,6 @@ export interface AttemptResult {
 /** A lane for which nothing more was found, or that is given back. */
 export interface RestingLane {
   webhook_id: string
-  is_troubled: boolean
   /** Deliveries that are being sent, or whose result is not written yet. */
   except: readonly string[]
 }

@@ -3,8 +3,9 @@ import { describe, it } from 'node:test'
 import { OpenLanes, type LaneBounds } from './open-lanes.ts'
 
 const bounds: LaneBounds = { requests: 16, requestsTroubled: 8, lanes: 40, lanesTroubled: 20 }
-const ok = { isSuccess: true, isSlow: false, isSlowed: false }
-const failed = { isSuccess: false, isSlow: false, isSlowed: false }
+type Seen = Parameters<OpenLanes['learn']>[0]
+const ok: Omit<Seen, 'webhook_id'> = { status: 200, error: null, duration_ms: 20 }
+const failed: Omit<Seen, 'webhook_id'> = { status: 500, error: 'no', duration_ms: 20 }
 
 function open(names: readonly string[], is_troubled = false): OpenLanes {
   const lanes = new OpenLanes(bounds)
@@ -23,7 +24,7 @@ function serve(lanes: OpenLanes, now_ms = 0): Map<string, number> {
 }
 function prove(lanes: OpenLanes, webhook_id: string, seen = ok): void {
   lanes.begin(webhook_id, 'proof', 0)
-  lanes.learn(webhook_id, seen)
+  lanes.learn({ webhook_id, ...seen })
   lanes.end(webhook_id, 'proof')
 }
 
@@ -32,7 +33,7 @@ describe('the lanes of one process', () => {
     const lanes = open(['wh'])
     assert.deepEqual([...serve(lanes)], [['wh', 1]])
     assert.deepEqual([...serve(lanes)], [])
-    lanes.learn('wh', ok)
+    lanes.learn({ webhook_id: 'wh', ...ok })
     lanes.end('wh', 'wh/0/0')
     assert.deepEqual([...serve(lanes, 1)], [['wh', 4]])
     lanes.end('wh', 'wh/1/2')
@@ -56,7 +57,7 @@ describe('the lanes of one process', () => {
     assert.equal(lanes.requests, 16)
     assert.deepEqual([...serve(lanes)], [])
     for (const name of names.slice(0, 4)) {
-      lanes.learn(name, ok)
+      lanes.learn({ webhook_id: name, ...ok })
       lanes.end(name, `${name}/0/0`)
     }
     // Those that had none yet come first, however much the others have.
@@ -89,7 +90,7 @@ describe('the lanes of one process', () => {
     const lanes = open(names, true)
     assert.deepEqual(lanes.surplus(0), [])
     for (const name of serve(lanes).keys()) {
-      lanes.learn(name, failed)
+      lanes.learn({ webhook_id: name, ...failed })
       lanes.end(name, `${name}/0/0`)
     }
     assert.deepEqual(lanes.surplus(0), names.slice(0, 8))
@@ -106,7 +107,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual([...serve(lanes)], [])
     lanes.wake(['wh', 'unknown'])
     assert.deepEqual([...serve(lanes)], [['wh', 1]])
-    lanes.learn('wh', ok)
+    lanes.learn({ webhook_id: 'wh', ...ok })
     lanes.wait('wh')
     lanes.end('wh', 'wh/0/0')
     assert.deepEqual(lanes.waiting(), [])

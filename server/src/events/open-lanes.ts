@@ -1,5 +1,5 @@
-import type { RestingLane, TakenLane, WantedLane } from './delivery-store.ts'
-import { requestsAtOnce } from './webhook-health.ts'
+import type { AttemptResult, RestingLane, TakenLane, WantedLane } from './delivery-store.ts'
+import { isOverloaded, isSuccess, isTrouble, requestsAtOnce, slow_ms } from './webhook-health.ts'
 
 /** Bounds of one process. */
 export interface LaneBounds {
@@ -14,9 +14,6 @@ export interface LaneBounds {
 }
 
 export const laneBounds: LaneBounds = { requests: 512, requestsTroubled: 256, lanes: 2048, lanesTroubled: 512 }
-
-/** A request that takes longer is slow: its webhook waits its turn among the troubled ones. */
-export const slow_ms = 1000
 
 /** A lane that this process owns. */
 interface OpenLane {
@@ -127,12 +124,12 @@ export class OpenLanes {
   }
 
   /** What a request showed of its webhook. */
-  learn(webhook_id: string, seen: { isSuccess: boolean; isSlow: boolean; isSlowed: boolean }): void {
-    const lane = this.#lanes.get(webhook_id)
+  learn(result: Pick<AttemptResult, 'webhook_id' | 'status' | 'error' | 'duration_ms'>): void {
+    const lane = this.#lanes.get(result.webhook_id)
     if (!lane) return
-    lane.isProven = seen.isSuccess
-    lane.isTroubled = !seen.isSuccess || seen.isSlow
-    lane.isSlowed ||= seen.isSlowed
+    lane.isProven = isSuccess(result)
+    lane.isTroubled = isTrouble(result)
+    lane.isSlowed ||= isOverloaded(result.status)
   }
 
   setSlowed(webhook_id: string, isSlowed: boolean): void {
@@ -161,7 +158,7 @@ export class OpenLanes {
   resting(webhook_ids: readonly string[]): RestingLane[] {
     return webhook_ids.flatMap((id) => {
       const lane = this.#lanes.get(id)
-      return lane ? [{ webhook_id: id, is_troubled: lane.isTroubled, except: [...lane.sending.keys()] }] : []
+      return lane ? [{ webhook_id: id, except: [...lane.sending.keys()] }] : []
     })
   }
 

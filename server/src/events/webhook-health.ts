@@ -12,6 +12,9 @@ export const requestsMax = 4
 /** While it is slowed down. */
 const requestsMaxSlowed = 2
 
+/** A request that takes longer is slow: its webhook waits its turn among those in trouble. */
+export const slow_ms = 1000
+
 /** What an answer says beside that it was no success. */
 export const gone = 410
 const overloaded: readonly (number | null)[] = [429, 502, 504]
@@ -19,6 +22,16 @@ const overloaded: readonly (number | null)[] = [429, 502, 504]
 /** Whether an answer asks for fewer requests. */
 export function isOverloaded(status: number | null): boolean {
   return overloaded.includes(status)
+}
+
+/** Whether a receiver took what it was sent: any 2xx (decision D97). */
+export function isSuccess({ status, error }: { status: number | null; error: string | null }): boolean {
+  return error === null && status !== null && status >= 200 && status < 300
+}
+
+/** Whether the webhook of such an attempt is to wait for its next ones where it can delay nobody who is well. */
+export function isTrouble(result: { status: number | null; error: string | null; duration_ms: number }): boolean {
+  return !isSuccess(result) || result.duration_ms > slow_ms
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { getDocs, getStatus, hello } from '#contract/utility.ts'
 import type { Context } from '../../context.ts'
+import { isBehind } from '../../events/webhook-backlog.queries.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { publishedDocument } from './docs.ts'
@@ -11,14 +12,14 @@ export function utilityRoutes(app: FastifyInstance, http: HttpContext, context: 
 
   handle(app, http, getStatus, {
     run: async ({ sql }) => {
-      await sql`select 1`
+      const webhooks = (await isBehind(sql)) ? 'behind' : 'ok'
       const workers = context.engine.isSilent() ? 'silent' : 'ok'
       return {
-        status: workers === 'ok' ? 'operational' : 'degraded',
+        status: workers === 'ok' && webhooks === 'ok' ? 'operational' : 'degraded',
         version: context.version,
         timestamp: new Date().toISOString(),
         uptime_seconds: Math.floor((Date.now() - context.started_at.getTime()) / 1000),
-        checks: { database: 'ok', workers },
+        checks: { database: 'ok', workers, webhooks },
       }
     },
   })

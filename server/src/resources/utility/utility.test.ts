@@ -51,7 +51,7 @@ describe('status (decision D102)', () => {
       version,
       timestamp,
       uptime_seconds,
-      checks: { database: 'ok', workers: 'ok' },
+      checks: { database: 'ok', workers: 'ok', webhooks: 'ok' },
     })
     assert.match(version, /^\d+\.\d+\.\d+$/)
     assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000)
