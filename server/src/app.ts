@@ -173,7 +173,7 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
         request_id: request.id,
         ...(client_request_id ? { client_request_id } : {}),
         method: request.method,
-        path: request.routeOptions.url ?? request.url.split('?', 1)[0],
+        path: request.routeOptions.url ?? unknownPath(request.url),
         status: reply.statusCode,
         duration_ms: Math.round(reply.elapsedTime),
         ip: request.ip,
@@ -199,6 +199,12 @@ function headersOfEveryAnswer({ config }: Context, request_id: string): Record<s
 function quietest(...levels: [string, string]): string {
   const order = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
   return levels.sort((a, b) => order.indexOf(b) - order.indexOf(a))[0]
+}
+
+/** A path that there is not may hold anything, such as half a link of an invitation: what could be a token is left out. */
+function unknownPath(url: string): string {
+  const [path = ''] = url.split('?', 1)
+  return path.replaceAll(/[^/]{24,}/g, '…')
 }
 
 /** A caller's own request id is never echoed, only logged, and only where it cannot forge a log line (decision D4). */

@@ -21,6 +21,8 @@ export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<in
   sso: SsoConfig[]
   /** Variables that were set, by their names; a secret that came from a file by the name without `_FILE`. */
   given: ReadonlySet<string>
+  /** Every secret that was set, as text: so that it can be kept out of logs. */
+  secrets: readonly string[]
   /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
   warnings: string[]
 }
@@ -87,7 +89,8 @@ export function inspectConfig(env: Environment): Inspection {
   const { readings, faults } = reader
   const warnings = reader.unknownNames().map((name) => unknown(name, readings))
   const given = new Set(readings.filter(({ variable }) => variable !== null).map(({ name }) => name))
-  const config = { ...Object.fromEntries(values), providers, sso, given, warnings } as Config
+  const { secrets } = reader
+  const config = { ...Object.fromEntries(values), providers, sso, given, secrets, warnings } as Config
   return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
 }
 
@@ -114,6 +117,7 @@ class Reader {
   readonly env: Environment
   readonly faults: ConfigFault[] = []
   readonly readings: Reading[] = []
+  readonly secrets: string[] = []
   /** Where what is read belongs. */
   section = ''
   readonly #known = new Set<string>()
@@ -125,6 +129,7 @@ class Reader {
   read<T>(setting: Setting<T>): T | undefined {
     const given = this.#text(setting)
     this.readings.push(this.#reading(setting, given))
+    if (setting.secret && given !== undefined) this.secrets.push(...secretsIn(given))
     if (given === undefined) return setting.default === undefined ? undefined : setting.kind.parse(setting.default)
     const value = setting.kind.parse(given)
     if (value !== undefined) return value
@@ -224,4 +229,19 @@ function show(value: string): string {
 /** A text without user names and passwords of URLs. */
 function withoutUserInfo(text: string): string {
   return text.replace(/\/\/[^/@]*@/g, '//…@')
+}
+
+/** A secret, and what of it is secret by itself: the password of a URL, the values of headers. */
+function secretsIn(text: string): string[] {
+  const url = URL.parse(text)
+  const parts = url ? [url.password] : text.split(',').map((entry) => entry.slice(entry.indexOf('=') + 1).trim())
+  return [...new Set([text, ...parts].flatMap((part) => [part, decoded(part)]))].filter((part) => part !== '')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }

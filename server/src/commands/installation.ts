@@ -56,7 +56,7 @@ export async function withInstallation<T>(
 ): Promise<T> {
   const config = readConfig(env)
   for (const warning of config.warnings) note(warning)
-  const log = makeLog(config.log_level)
+  const log = makeLog(config.log_level, config.secrets)
   const { connection, server, release } = await reach(config, log, need, signal)
   const database = openDatabase({ connection, connectionsMax: 4, application_name: 'cadre command', onError: () => {} })
   try {

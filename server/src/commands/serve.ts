@@ -26,7 +26,7 @@ export const serve = defineCommand({
 
 async function runService({ env, signal, print }: Circumstances): Promise<number> {
   const config = readConfig(env)
-  const log = makeLog(config.log_level)
+  const log = makeLog(config.log_level, config.secrets)
   for (const warning of config.warnings) log.warn(warning)
 
   const folder =

@@ -4,10 +4,15 @@ import { describe, it } from 'node:test'
 
 /** What a process logs by `makeLog`, line by line. */
 function logged(...entries: object[]): string[] {
+  return loggedBy(`for (const entry of ${JSON.stringify(entries)}) log.info(entry, 'said')`)
+}
+
+/** The same for what a program does with its `log`, which knows some secrets of the configuration. */
+function loggedBy(text: string, secrets: string[] = []): string[] {
   const program = `
     import { makeLog } from ${JSON.stringify(new URL('log.ts', import.meta.url).href)}
-    const log = makeLog('info')
-    for (const entry of ${JSON.stringify(entries)}) log.info(entry, 'said')`
+    const log = makeLog('info', ${JSON.stringify(secrets)})
+    ${text}`
   const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })
   return stderr.split('\n').filter(Boolean)
 }
@@ -28,5 +33,37 @@ describe('a line of the log', () => {
       [refused, broken, shown, provider, last, msg],
       ['Authorization: [redacted]', '[redacted]\nx', '[redacted]', '[redacted]', 'still here', 'said'],
     )
+  })
+
+  it('has none of the secrets of the configuration, however they are written', () => {
+    const secrets = ['canary.of+the(service)', 'a "quoted" canary', 'canary.of+the(service) and more', 'short']
+    const [line = ''] = loggedBy(
+      `log.info({ one: ${JSON.stringify(secrets)}, err: new Error('refused: ' + ${JSON.stringify(secrets[1])}) }, 'kept short')`,
+      secrets,
+    )
+    const { one, err, msg } = JSON.parse(line)
+    assert.deepEqual(one, ['[redacted]', '[redacted]', '[redacted]', 'short'])
+    assert.deepEqual([err.message, msg], ['refused: [redacted]', 'kept short'])
+    assert.doesNotMatch(line, /canary/)
+  })
+
+  it('tells an error with its causes, and nothing else that hangs on it', () => {
+    const lines = loggedBy(`
+      const cause = Object.assign(new AggregateError([new Error('first'), new Error('second')], 'both'), { code: 'E1' })
+      const answer = Object.assign(new Error('refused', { cause: { access_token: 'canary' } }), { response: 'canary' })
+      const circle = new Error('circle')
+      circle.cause = circle
+      log.warn({ err: new Error('outer', { cause }), }, 'one')
+      log.warn({ err: answer }, 'two')
+      log.warn({ err: circle }, 'three')
+      log.warn({ err: 'a text' }, 'four')`)
+    const [one, two, three, four] = lines.map((text) => JSON.parse(text).err)
+    assert.deepEqual(
+      [one.message, one.cause.code, one.cause.errors.map(({ message }: Error) => message)],
+      ['outer', 'E1', ['first', 'second']],
+    )
+    assert.deepEqual([two.message, two.cause, 'response' in two], ['refused', { type: 'Object' }, false])
+    assert.deepEqual([three.message, three.cause.message, four], ['circle', 'circle', 'a text'])
+    assert.doesNotMatch(JSON.stringify([one, two].map(({ stack, ...rest }) => rest)), /canary/)
   })
 })

@@ -3,12 +3,21 @@ import { pino, type Logger } from 'pino'
 /** What must never be read in a log, wherever it stands in an entry (decision D105); it never reaches beyond its text. */
 export const secretText = /cadre_[0-9a-f]{32}|Bearer [^\s"\\]+|\bsk-[A-Za-z0-9_-]{8,}|\bwhsec_[A-Za-z0-9+/_-]{8,}=*/g
 
+/** Shorter ones would be found in words that are no secrets. */
+const secretLengthMin = 8
+
 /**
  * A logger of JSON lines on standard error, so that standard output stays the operator's. Members that hold
- * credentials are left out, and whatever looks like one is replaced in every line (decision D105).
+ * credentials are left out, and in every line whatever looks like one is replaced, and so is each of `secrets`, those that
+ * the service was configured with (decision D105).
  */
-export function makeLog(level: string): Logger {
+export function makeLog(level: string, secrets: readonly string[] = []): Logger {
   const destination = pino.destination({ fd: 2, sync: true })
+  const known = knownText(secrets)
+  const clean = (line: string): string => {
+    const text = line.replaceAll(secretText, redacted)
+    return known ? text.replaceAll(known, redacted) : text
+  }
   return pino(
     {
       level,
@@ -27,23 +36,51 @@ export function makeLog(level: string): Logger {
           '*.password',
           '*.client_secret',
         ],
-        censor: '[redacted]',
+        censor: redacted,
       },
     },
-    { write: (line: string) => void destination.write(line.replaceAll(secretText, '[redacted]')) },
+    { write: (line: string) => void destination.write(clean(line)) },
   )
 }
 
-/** An error without what libraries hang on it: `pg` puts the whole connection there. */
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error
+const redacted = '[redacted]'
+
+/** Matches each secret as it stands in a line of JSON, the longest first; undefined where there are none. */
+function knownText(secrets: readonly string[]): RegExp | undefined {
+  const texts = secrets
+    .filter(({ length }) => length >= secretLengthMin)
+    .map((text) => JSON.stringify(text).slice(1, -1))
+  if (texts.length === 0) return undefined
+  const longestFirst = [...new Set(texts)].toSorted((a, b) => b.length - a.length)
+  return new RegExp(longestFirst.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g')
+}
+
+/** Causes below this are not told: they may go in a circle. */
+const causesMax = 5
+/** A host with several addresses fails once for each. */
+const errorsMax = 3
+
+/**
+ * An error without what libraries hang on it: `pg` puts the whole connection there, and OAuth libraries what a provider
+ * answered, as a cause that is no error.
+ */
+function describeError(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return typeof error === 'string' ? error : { type: typeName(error) }
   const { name, message, stack, cause } = error
   const code = 'code' in error ? error.code : undefined
+  const isDeep = depth >= causesMax
   return {
     type: name,
     message,
-    ...(code === undefined ? {} : { code }),
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
     stack,
-    ...(cause === undefined ? {} : { cause: describeError(cause) }),
+    ...(error instanceof AggregateError && !isDeep
+      ? { errors: error.errors.slice(0, errorsMax).map((one: unknown) => describeError(one, depth + 1)) }
+      : {}),
+    ...(cause === undefined || isDeep ? {} : { cause: describeError(cause, depth + 1) }),
   }
+}
+
+function typeName(value: unknown): string {
+  return typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'object') : typeof value
 }
