@@ -33,6 +33,8 @@ describe('what has outlived its retention', () => {
       ['task_step', 'task'],
       ['task_event', 'task'],
       ['event', 'evt'],
+      ['delivery', 'dlv'],
+      ['delivery_attempt', 'dlv'],
     ]) {
       const [row] = await sql<{ from: string; to: string }>`
         select id_floor(${prefix}, to_timestamp(${month}, 'YYYYMM')) as from,
@@ -50,7 +52,11 @@ describe('what has outlived its retention', () => {
     return row!.id
   }
   const months = async (): Promise<string[]> =>
-    (await Promise.all(['task_step', 'task_event', 'event'].map((table) => listPartitions(sql, table))))
+    (
+      await Promise.all(
+        ['task_step', 'task_event', 'event', 'delivery', 'delivery_attempt'].map((table) => listPartitions(sql, table)),
+      )
+    )
       .flat()
       .filter((name) => name.endsWith(month))
 
@@ -65,6 +71,42 @@ describe('what has outlived its retention', () => {
     assert.deepEqual(await months(), [])
     // Those of this month and of the next ones are empty and stay.
     assert.equal((await listPartitions(sql, 'task_event')).length, before - 1)
+  })
+
+  it('months of deliveries go after 30 days, but not while one of them waits; their events stay as long', async () => {
+    await makeMonth()
+    const at = sql.fragment`to_timestamp(${month}, 'YYYYMM') + interval '3 days'`
+    await sql.script(`
+      insert into organization (id, name) values ('org_x', 'x') on conflict do nothing;
+      insert into webhook (id, org_id, url, events, secret, created_by) values ('wh_x', 'org_x', 'x', '{}', '', 'user_x')`)
+    await sql.run(sql.fragment`
+      insert into event (id, org_id, type, data, matched_at) select id_floor('evt', ${at}), 'org_x', 'x', '{}', now()`)
+    await sql.run(sql.fragment`
+      insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
+      select id_floor('dlv', ${at}), 'wh_x', 'org_x', id_floor('evt', ${at}), 'x', now()`)
+    const kept = [`event_${month}`, `delivery_${month}`, `delivery_attempt_${month}`]
+    await dropOldMonths(sql)
+    assert.deepEqual(await months(), kept)
+    await sql`update delivery set status = 'delivered', next_attempt_at = null`
+    await sql`update event set matched_at = null`
+    await dropOldMonths(sql)
+    assert.deepEqual(await months(), [`event_${month}`])
+    await sql`update event set matched_at = now()`
+    await dropOldMonths(sql)
+    assert.deepEqual(await months(), [])
+  })
+
+  it('what waited for a webhook that is deleted keeps no month', async () => {
+    await makeMonth()
+    await sql`
+      insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
+      select id_floor('dlv', to_timestamp(${month}, 'YYYYMM')), 'wh_gone', 'org_x', 'evt_gone', 'x', now()`
+    await dropOldMonths(sql)
+    assert.deepEqual(await months(), [])
+    const [row] = await sql<{ from: string; to: string }>`
+      select to_char(now() - interval '29 days', 'YYYYMM') as from, to_char(now(), 'YYYYMM') as to`
+    const kept = (await listPartitions(sql, 'delivery')).map((name) => name.slice(-6))
+    assert.ok(kept.includes(row!.to) && kept.every((name) => name >= row!.from), kept.join())
   })
 
   it('a drop gives way where somebody works with the table, and keeps writers waiting for a moment at most', async () => {

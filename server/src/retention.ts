@@ -1,10 +1,13 @@
 import type { Context } from './context.ts'
 import { makeTaskRetention } from './engine/task-retention.ts'
+import { areDeliveriesOver, areEventsTold } from './events/delivery-retention.ts'
 import type { Sql } from './platform/database.ts'
 import { dropPartition, listPartitions } from './platform/partitions.ts'
 
 /** Events for webhooks are kept by whole months; the last attempt to deliver one is made after days (decision D97). */
 const eventsKept_days = 90
+/** Deliveries and their attempts, by whole months too. */
+const deliveriesKept_days = 30
 /** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
 const monthOver_days = 7
 /** Calls by the hour, for the bill: a year and a month to compare it with. */
@@ -28,21 +31,41 @@ export async function dropOldLogs(sql: Sql, { config }: Context): Promise<boolea
   return false
 }
 
-/** Drops months of which no task is left, and old months of events. */
+/** Drops months of which no task is left, and old months of events and deliveries that are over. */
 export async function dropOldMonths(sql: Sql): Promise<boolean> {
   const over = await daysAgo(sql, monthOver_days, 'YYYYMM')
-  for (const table of ['task_step', 'task_event']) {
-    for (const name of await listPartitions(sql, table)) {
-      const month = name.slice(-6)
-      // Looked at without the lock first, which most months need not.
-      if (month < over && (await isWithoutTasks(sql, month)))
-        await dropPartition(sql, { table, name }, (tx) => isWithoutTasks(tx, month))
-    }
-  }
+  for (const table of ['task_step', 'task_event'])
+    for (const name of await listPartitions(sql, table))
+      await dropMonth(sql, { table, name, before: over }, isWithoutTasks)
   const before = await daysAgo(sql, eventsKept_days, 'YYYYMM')
   for (const name of await listPartitions(sql, 'event'))
-    if (name.slice(-6) < before) await dropPartition(sql, { table: 'event', name })
+    await dropMonth(sql, { table: 'event', name, before }, areEventsTold)
+  await dropOldDeliveries(sql)
   return false
+}
+
+/** The attempts of a month go after its deliveries: as long as there is one, another attempt may be written. */
+async function dropOldDeliveries(sql: Sql): Promise<void> {
+  const before = await daysAgo(sql, deliveriesKept_days, 'YYYYMM')
+  for (const name of await listPartitions(sql, 'delivery'))
+    await dropMonth(sql, { table: 'delivery', name, before }, areDeliveriesOver)
+  const left = new Set((await listPartitions(sql, 'delivery')).map(monthOf))
+  for (const name of await listPartitions(sql, 'delivery_attempt'))
+    if (!left.has(monthOf(name))) await dropMonth(sql, { table: 'delivery_attempt', name, before }, async () => true)
+}
+
+/** Drops an old month where `isOver` holds: looked at without the lock first, which most months need not. */
+async function dropMonth(
+  sql: Sql,
+  { table, name, before }: { table: string; name: string; before: string },
+  isOver: (sql: Sql, month: string) => Promise<boolean>,
+): Promise<void> {
+  const month = monthOf(name)
+  if (month < before && (await isOver(sql, month))) await dropPartition(sql, { table, name }, (tx) => isOver(tx, month))
+}
+
+function monthOf(name: string): string {
+  return name.slice(-6)
 }
 
 /**
