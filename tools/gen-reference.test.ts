@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { agentActions, agentStates } from '#contract/agent-lifecycle.ts'
+import { auditActions } from '#contract/audit.ts'
 import { eventNames, severities } from '#contract/events.ts'
 import { buckets } from '#contract/limits.ts'
 import { failuresByStatus } from '#contract/openapi-problems.ts'
@@ -52,6 +53,10 @@ describe('the reference', () => {
     assertRows('limits.md', Object.keys(buckets))
     for (const { id, bucket } of operations)
       if (bucket) assert.match(rowOf('limits.md', bucket), new RegExp(`\`${id}\``))
+  })
+
+  it('has a row for every action of the audit log', () => {
+    assertRows('audit.md', Object.keys(auditActions))
   })
 
   it('has a row for every scope, and names the operations that need it', () => {

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { auditPage } from './reference/audit.ts'
 import { commandsPage } from './reference/commands.ts'
 import { configurationPage } from './reference/configuration.ts'
 import { errorsPage } from './reference/errors.ts'
@@ -21,6 +22,7 @@ const pages: Record<string, Page> = {
   'scopes.md': scopesPage,
   'lifecycles.md': lifecyclesPage,
   'events.md': eventsPage,
+  'audit.md': auditPage,
   'metrics.md': metricsPage,
 }
 

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { it } from 'node:test'
+import { promisify } from 'node:util'
+import { auditActions } from '#contract/audit.ts'
+import { startTestService } from '../../../test/harness.ts'
+
+const guide = readFileSync(new URL('../../../../docs/guides/audit.md', import.meta.url), 'utf8')
+const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
+
+function hasJq(): boolean {
+  try {
+    execFileSync('jq', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+it('the guide of the audit log does what it says', async (t) => {
+  const test = await startTestService()
+  const folder = await mkdtemp(join(tmpdir(), 'cadre-guide-'))
+  t.after(async () => {
+    await test.stop()
+    await rm(folder, { recursive: true })
+  })
+  const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
+  const agents = `/api/v1/projects/${project.id}/agents`
+  const { body: agent } = await test.send('POST', agents, { body: { name: 'guided', config: { temperature: 0.2 } } })
+  await test.send('PUT', `${agents}/${agent.id}`, { body: { config: { temperature: 0.4 } } })
+  await test.send('POST', '/api/v1/auth/api-keys', { body: { name: 'guide', scopes: ['read'] } })
+  await test.send('POST', '/api/v1/auth/login', {
+    key: null,
+    body: { email: test.owner.email, password: 'not the password' },
+  })
+
+  const env = { ...process.env, CADRE: `${test.url}/api/v1`, KEY: test.owner.api_key, AGENT: agent.id }
+  const run = async (text: string) => (await promisify(execFile)('sh', ['-c', text], { cwd: folder, env })).stdout
+  const rest = [...examples]
+  const next = () => rest.shift() ?? assert.fail('the guide has fewer examples')
+  const actionsOf = (text: string): string[] => JSON.parse(text).entries.map(({ action }: any) => action)
+
+  const all = ['user.sign_in_failed', 'api_key.created', 'agent.updated', 'agent.created', 'project.created']
+  assert.deepEqual(actionsOf(await run(next())), all)
+  const [ofAgent = '', ofKeys = ''] = next().split('\n')
+  assert.deepEqual(actionsOf(await run(ofAgent)), ['agent.updated', 'agent.created'])
+  assert.deepEqual(actionsOf(await run(ofKeys)), ['api_key.created'])
+  await run(next())
+  const exported = readFileSync(join(folder, 'audit.ndjson'), 'utf8').trimEnd().split('\n')
+  assert.deepEqual(
+    exported.map((line) => JSON.parse(line).action),
+    all.toReversed(),
+  )
+
+  assert.equal(rest.length, 3)
+  if (!hasJq()) return t.diagnostic('jq is not installed: its examples were not run')
+  assert.match(await run(next()), /^\d{4}-\S+\t[^\t]+\tkey_\w{26}\t127\.0\.0\.1\n$/)
+  assert.deepEqual(JSON.parse(await run(next())), [{ ip: '127.0.0.1', count: 1 }])
+  const temperatures = (await run(next())).trimEnd().split('\n')
+  assert.deepEqual(
+    temperatures.map((line) => JSON.parse(line)).map(({ was, is }) => [was, is]),
+    [
+      [null, 0.2],
+      [0.2, 0.4],
+    ],
+  )
+})
+
+it('the entry that the guide shows is one of the API, and its actions are known', () => {
+  const [, text = ''] = /```json\n(.*?)```/s.exec(guide) ?? assert.fail('the guide shows an entry')
+  const entry = JSON.parse(text)
+  const document = JSON.parse(readFileSync(new URL('../../../../openapi.json', import.meta.url), 'utf8'))
+  assert.deepEqual(Object.keys(entry), Object.keys(document.components.schemas.AuditEntry.properties))
+  const named = [...guide.matchAll(/"([a-z_]+\.[a-z_]+)"/g)].map(([, action = '']) => action)
+  assert.ok(named.length >= 3)
+  assert.deepEqual(
+    named.filter((action) => !Object.hasOwn(auditActions, action)),
+    [],
+  )
+})
