@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
+import { request, type IncomingMessage } from 'node:http'
 import { after, before, it, mock } from 'node:test'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -122,7 +122,7 @@ it('gives up a reader that does not read for half a minute', async () => {
 })
 
 it('that cannot go on breaks off, so that nobody takes a part for the whole', async () => {
-  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(new URL(path, test.url), { headers: { 'x-api-key': large.key } }, resolve)
       .on('error', reject)
       .end()
