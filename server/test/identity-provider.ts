@@ -53,6 +53,8 @@ export class IdentityProvider {
   faults: ProviderFaults = {}
   /** Requests so far, as `POST /token`. */
   readonly requests: string[] = []
+  /** How the client has said who it is at `/token`. */
+  readonly authentications: ('basic' | 'post')[] = []
   readonly #people = new Map<string, ProviderPerson>()
   readonly #server: ReturnType<typeof createServer>
   readonly #own: Key = newKey()
@@ -134,6 +136,7 @@ export class IdentityProvider {
     return async (request, response) => {
       const path = request.url?.split('?')[0] ?? ''
       this.requests.push(`${request.method} ${path}`)
+      if (path === '/token') this.authentications.push(request.headers.authorization ? 'basic' : 'post')
       const instead = this.faults.answers?.[path]
       if (instead) return instead(request, response)
       if (!path.startsWith('/interaction/')) return serve(request, response)

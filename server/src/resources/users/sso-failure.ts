@@ -92,10 +92,13 @@ function causes(error: unknown): Error[] {
 }
 
 function describe(chain: Error[]): string {
-  const messages = chain.map((error) => {
-    const code = error instanceof ClientError && error.code !== undefined ? `${error.code}: ` : ''
-    return `${code}${error.message}`
-  })
+  // A complaint about JSON quotes it.
+  const messages = chain
+    .filter((error) => !(error instanceof SyntaxError))
+    .map((error) => {
+      const code = error instanceof ClientError && error.code !== undefined ? `${error.code}: ` : ''
+      return `${code}${error.message}`
+    })
   return [...new Set(messages)].join('; ').slice(0, 500) || 'something was thrown that is no error'
 }
 
