@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -97,10 +98,12 @@ describe('a service whose connections are all in use', () => {
       await tx.script('lock table project in exclusive mode')
       const create = (_: unknown, i: number) => send('POST', '/api/v1/projects', { body: { name: `waiting-${i}` } })
       replies = Promise.all(Array.from({ length: connectionsMax }, create))
-      await eventually(
-        async () =>
-          other.context.database.pool.idleCount === 0 && other.context.database.pool.totalCount >= connectionsMax,
-      )
+      // Connections that the service uses for itself are soon free again, so each has to wait for the lock.
+      await eventually(async () => {
+        const waiting =
+          await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into project%'`
+        return waiting.length === connectionsMax
+      })
       const { status, headers, body } = await send('GET', '/api/v1/projects')
       assert.deepEqual([status, body.error.code, headers.get('retry-after')], [503, 'SERVICE_UNAVAILABLE', '1'])
     })
@@ -133,6 +136,46 @@ describe('a service that stops', () => {
     await stopped
     await assert.rejects(send('GET', '/livez'))
     assert.equal((await test.send('GET', '/api/v1/projects')).body.projects.length, 1)
+    await test.stop()
+  })
+
+  it('hands its tasks back while the last requests are still being sent', async () => {
+    const test = await startTestService()
+    const other = await startAnother(test)
+    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'handed-back' } })
+    const agents = `/api/v1/projects/proj_${project.id}/agents`
+    const config = { model: 'builtin/script' }
+    const { body: agent } = await test.send('POST', agents, { body: { name: 'slow', config } })
+    const holders = async (): Promise<(string | null)[]> =>
+      (await test.sql<{ worker_id: string | null }>`select worker_id from task where finished_at is null`).map(
+        ({ worker_id }) => worker_id,
+      )
+    const mine = other.context.engine.worker_id
+    // One of the two processes takes each.
+    await eventually(async () => {
+      const input = '[{"delay_ms": 600000}]'
+      await test.send('POST', `${agents}/${agent.id}/tasks`, { body: { input } })
+      return (await holders()).includes(mine)
+    })
+    const body = JSON.stringify({ name: 'sent-slowly' })
+    const upload = httpRequest(`${other.url}/api/v1/projects`, {
+      method: 'POST',
+      headers: {
+        'x-api-key': test.owner.api_key,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      },
+    })
+    const answered = once(upload, 'response')
+    const arrived = once(other.app.server, 'request')
+    upload.write(body.slice(0, 5))
+    await arrived
+    const stopped = other.stop()
+    await eventually(async () => !(await holders()).includes(mine), 14_000)
+    upload.end(body.slice(5))
+    const [response] = await answered
+    assert.equal(response.statusCode, 201)
+    await stopped
     await test.stop()
   })
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
@@ -12,6 +12,7 @@ import { makePrices, providersElsewhere } from './engine/prices.ts'
 import { makeSandboxes } from './engine/tools/sandbox.ts'
 import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
+import { closing } from './http/close-server.ts'
 import { startMaintenance } from './maintenance.ts'
 import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/database.ts'
@@ -30,11 +31,6 @@ import { version } from './version.ts'
 
 /** Connections of the pool that authenticates and counts. */
 const authConnectionsMax = 6
-
-/** How often a server that closes looks for connections that have become idle. */
-const idleConnections_ms = 50
-/** How long a connection that was opened in advance may still bring its first request while the server closes. */
-const unusedConnections_ms = 250
 
 /** What a service is made from. */
 export interface ServiceOptions {
@@ -58,7 +54,10 @@ export interface Service {
   metrics_url: string | undefined
   /** What the first start made; undefined where the database had an owner (decision D69). */
   first_owner: FirstOwner | undefined
-  /** Readiness goes first, then requests in flight finish, then tasks are handed back, then connections close. */
+  /**
+   * Readiness goes first; then requests in flight finish while tasks are handed back; then connections close. What takes
+   * longer than 25 s is cut off.
+   */
   stop(): Promise<void>
 }
 
@@ -166,7 +165,7 @@ export async function startService({
     isReady: () => !context.stopping && engine.isReady(),
     worker: () => ({ slots: config.worker_slots, tasks: engine.runningTasks() }),
   })
-  const unused = collectUnusedConnections(app)
+  const closeServer = closing(app)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port
   // Whoever is told that the service is ready may give an agent a task.
@@ -181,42 +180,14 @@ export async function startService({
     async stop() {
       context.stopping = stopping = true
       engine.closeStreams()
-      await closeServer(app, unused)
-      await Promise.all([settler.stop(), scheduler.stop(), webhooks.stop(), maintenance.stop()])
+      // Nothing more is begun in the background while the last requests are answered.
+      await Promise.all([closeServer(), engine.handBack(), scheduler.stop(), webhooks.stop(), maintenance.stop()])
+      await settler.stop()
       await engine.stop()
       await tracing.stop()
       await metrics.stop()
       await Promise.all([database.close(), authentication.close()])
     },
-  }
-}
-
-/**
- * Connections on which nothing was asked yet. Browsers and HTTP clients open them in advance, and Node does not count
- * them as idle.
- */
-function collectUnusedConnections({ server }: FastifyInstance): Set<Socket> {
-  const unused = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    unused.add(socket)
-    socket.once('close', () => unused.delete(socket))
-  })
-  server.on('request', ({ socket }) => unused.delete(socket))
-  return unused
-}
-
-/**
- * Closes the server when the requests in flight are answered. A connection that was busy when it began is idle
- * afterwards, and would keep the server open until its client goes away; so would one that was opened in advance.
- */
-async function closeServer(app: FastifyInstance, unused: ReadonlySet<Socket>): Promise<void> {
-  const timer = setInterval(() => app.server.closeIdleConnections(), idleConnections_ms)
-  const last = setTimeout(() => unused.forEach((socket) => socket.destroy()), unusedConnections_ms)
-  try {
-    await app.close()
-  } finally {
-    clearInterval(timer)
-    clearTimeout(last)
   }
 }
 

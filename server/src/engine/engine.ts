@@ -61,6 +61,8 @@ export interface Engine {
   isSilent(): boolean
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */
   closeStreams(): void
-  /** Stops claiming, lets steps in flight end for a while, gives tasks back, and closes. */
+  /** Stops claiming, lets steps in flight end for a while, and gives tasks back; the rest goes on working. */
+  handBack(): Promise<void>
+  /** Hands tasks back and closes. */
   stop(): Promise<void>
 }

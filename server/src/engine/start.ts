@@ -219,6 +219,10 @@ export async function startEngine({
       hub.close()
       projects.close()
     },
+    async handBack() {
+      await ready.catch(() => {})
+      await worker.stop()
+    },
     async stop() {
       await ready.catch(() => {})
       hub.close()

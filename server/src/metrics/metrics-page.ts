@@ -22,7 +22,7 @@ export interface MetricsPage {
 }
 
 /** Two Prometheus servers, or a short interval, cost the database nothing more. */
-const fresh_ms = 4000
+const fresh_ms = 2000
 
 export interface MetricsPageOptions {
   /** A small pool of its own, so that the page can be read while the others are exhausted. */

@@ -223,12 +223,15 @@ describe('the page of metrics', () => {
       replies = Array.from({ length: max }, (_, i) =>
         send('POST', '/api/v1/projects', { body: { name: `in-use-${i}` } }),
       )
+      // Connections that the service uses for itself are soon free again, so each has to wait for the lock.
       await eventually(async () => {
-        const { value } = await scrape(other.metrics_url)
-        return value('cadre_database_connections', { pool: 'main', state: 'busy' }) === max
+        const waiting =
+          await test.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into project%'`
+        return waiting.length === max
       })
       assert.equal((await send('GET', '/api/v1/projects')).status, 503)
       const { value } = await scrape(other.metrics_url)
+      assert.equal(value('cadre_database_connections', { pool: 'main', state: 'busy' }), max)
       assert.ok(value('cadre_database_wait_timeouts_total', { pool: 'main' })! >= 1)
       assert.equal(value('cadre_collector_up'), 2)
     })

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, it } from 'node:test'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { closing } from './close-server.ts'
+
+/** A server whose `/held` answers when it is told to; with how it is closed. */
+async function start(wait_ms?: number) {
+  const app: FastifyInstance = Fastify()
+  const answer = Promise.withResolvers<string>()
+  const asked = Promise.withResolvers<void>()
+  app.get('/held', () => {
+    asked.resolve()
+    return answer.promise
+  })
+  const close = closing(app, wait_ms)
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  return { url, close, answer: answer.resolve, asked: asked.promise }
+}
+
+describe('a server that closes', () => {
+  it('answers what is in flight, and takes nothing new', async () => {
+    const { url, close, answer, asked } = await start()
+    const reply = fetch(`${url}/held`)
+    await asked
+    const closed = close()
+    await assert.rejects(fetch(url))
+    answer('answered')
+    assert.equal(await (await reply).text(), 'answered')
+    await closed
+  })
+
+  it('cuts off what takes longer than it may', async () => {
+    const { url, close, asked } = await start(100)
+    const reply = fetch(`${url}/held`)
+    await asked
+    await Promise.all([assert.rejects(reply), close()])
+  })
+
+  it('does not wait for connections on which nothing was asked', async () => {
+    const { url, close } = await start()
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    const ended = once(socket.resume(), 'close')
+    await Promise.all([close(), ended])
+  })
+})
