@@ -47,7 +47,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     severity: 'error',
     from: { path: '^server/src/(http|engine|events)/', pathNot: '[.]test[.]ts$' },
     to: {
-      path: '^server/src/((http|engine|events)/|[^/]+[.]ts$)',
+      path: '^server/src/((http|engine|events|metrics)/|[^/]+[.]ts$)',
       pathNot: ['^server/src/$1/', '^server/src/events/'],
     },
   },
