@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { giveUpPending } from '../events/webhook-lanes.ts'
+import { givenUpMax, giveUpPending } from '../events/webhook-lanes.ts'
 import type { Sql } from '../platform/database.ts'
 import type { Secrets } from '../platform/secrets.ts'
 
@@ -28,7 +28,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
     await tx`
       update webhook set secret = ${secret}, previous_secret = null, previous_secret_until = null,
         status = 'disabled', disabled_reason = 'requested', disabled_at = coalesce(disabled_at, now()) where id = ${id}`
-    await giveUpPending(tx, id, 'webhook_disabled')
+    while ((await giveUpPending(tx, id)) === givenUpMax);
   }
   // Made anew by the next start: the signing key of OAuth, and whose key this is.
   await tx`delete from service_secret`

@@ -126,7 +126,7 @@ async function disable(tx: Sql, { id, org_id }: AttemptedWebhook, reason: 'gone'
     update webhook set status = 'disabled', disabled_reason = ${reason}, disabled_at = now(),
       updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${id}`
-  await giveUpPending(tx, id, reason === 'gone' ? 'gone' : 'webhook_disabled')
+  await giveUpPending(tx, id)
   await recordAudit(tx, service(org_id), {
     action: 'webhook.disabled',
     target: id,

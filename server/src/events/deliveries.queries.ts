@@ -8,7 +8,7 @@ import type {
   TakenLane,
   WantedLane,
 } from './delivery-store.ts'
-import { giveUpPending } from './webhook-lanes.ts'
+import { givenUpMax, giveUpPending } from './webhook-lanes.ts'
 
 /** Lanes and deliveries in the database, as the process of this worker owns them. */
 export function openDeliveries(sql: Sql, owner: string): Omit<DeliveryStore, 'write'> {
@@ -53,7 +53,6 @@ interface LaneRow {
   count: number
   url: string
   status: 'active' | 'disabled'
-  disabled_reason: string | null
   secrets: Buffer[]
   is_slowed: boolean
   now: string
@@ -69,19 +68,19 @@ interface DueRow {
   data: Record<string, unknown> | null
 }
 
-/** What waits for a webhook that was disabled in the meantime is given up here, should its disabling have missed it. */
+/** What waits for webhooks that were disabled in the meantime is given up here, a part each time. */
 async function findDue(tx: Sql, owner: string, wanted: readonly WantedLane[]): Promise<FoundLane[]> {
   const ids = wanted.map(({ webhook_id }) => webhook_id)
   const lanes = await tx<LaneRow>`
-    select w.id as webhook_id, n.count, w.url, w.status, w.disabled_reason, now() as now,
+    select w.id as webhook_id, n.count, w.url, w.status, now() as now,
       case when w.previous_secret_until > now() then array[w.secret, w.previous_secret] else array[w.secret] end as secrets,
       coalesce(w.slowed_until > now(), false) as is_slowed
     from unnest(${ids}::text[], ${wanted.map(({ count }) => count)}::int[]) n(webhook_id, count)
     join webhook_lane l on l.webhook_id = n.webhook_id and l.owner = ${owner}
     join webhook w on w.id = n.webhook_id`
-  for (const { webhook_id, status, disabled_reason } of lanes)
-    if (status !== 'active')
-      await giveUpPending(tx, webhook_id, disabled_reason === 'gone' ? 'gone' : 'webhook_disabled')
+  let givenUp = 0
+  for (const { webhook_id, status } of lanes)
+    if (status === 'disabled' && givenUp < givenUpMax) givenUp += await giveUpPending(tx, webhook_id)
   const active = lanes.filter(({ status }) => status === 'active')
   const due = await listDue(
     tx,
@@ -129,7 +128,8 @@ async function listDue(
 
 /**
  * Locks the lanes first and looks into them with a statement of its own: what makes something due locks them too, so it
- * was committed and is seen, or it comes afterwards and makes the lane due again.
+ * was committed and is seen, or it comes afterwards and makes the lane due again. What waits for a webhook that is
+ * disabled is due in any case: to be given up.
  */
 async function restLanes(
   tx: Sql,
@@ -155,11 +155,14 @@ async function restLanes(
       due_at = case when ${leave}::boolean then greatest(n.due_at, now()) else n.due_at end,
       owner = case when ${leave}::boolean or not (n.is_sending or coalesce(n.due_at <= now(), false)) then null else ${owner} end
     from (
-      select r.webhook_id, r.is_sending, (
-        select min(d.next_attempt_at) from delivery d
-        where d.webhook_id = r.webhook_id and d.status = 'pending'
-          and not exists (select from jsonb_array_elements_text(r.except) x where x = d.id)) as due_at
+      select r.webhook_id, r.is_sending,
+        case when w.status = 'active' or d.due_at is null then d.due_at else least(d.due_at, now()) end as due_at
       from jsonb_to_recordset(${jsonb(rests)}::jsonb) r(webhook_id text, is_sending boolean, "except" jsonb)
+      join webhook w on w.id = r.webhook_id
+      cross join lateral (
+        select min(d.next_attempt_at) as due_at from delivery d
+        where d.webhook_id = r.webhook_id and d.status = 'pending'
+          and not exists (select from jsonb_array_elements_text(r.except) x where x = d.id)) d
     ) n
     where l.webhook_id = n.webhook_id
     returning l.webhook_id,

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type TestService } from '../../test/harness.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../../test/webhook-receiver.ts'
 import { aProject, insertBacklog, insertWebhooks, listDeliveries, registerWebhook, tell } from '../../test/webhooks.ts'
+import { givenUpMax } from './webhook-lanes.ts'
 
 /** What others may cost a receiver that is well (reliability R8). */
 const delayMax_ms = 1000
@@ -72,6 +73,37 @@ describe('a receiver that is well', () => {
       }
       assert.ok(receiver.requests('/busy').length < 10_000)
       assert.equal(receiver.atOnce('/busy'), 4)
+      await forgetWebhooks()
+    },
+  )
+
+  it(
+    'is told in less than a second while the backlog of one that is gone is given up',
+    { timeout: 60_000 },
+    async () => {
+      receiver.answer('/gone', { status: 410 })
+      const [, gone] = await insertWebhooks(test, ['/meanwhile', '/gone'].map(receiver.url))
+      await latency_ms('/meanwhile')
+      await insertBacklog(test, gone!, 20_000)
+      // The rest is due in hours: that it is given up has nothing to do with when it would have been sent.
+      await test.sql`
+      update delivery set next_attempt_at = now() + interval '10 hours' where webhook_id = ${gone!} and status = 'pending'`
+      await happen()
+      await receiver.received('/gone', 1)
+      const isLeft = async () =>
+        (await test.sql`select 1 from delivery where webhook_id = ${gone!} and status = 'pending' limit 1`).length > 0
+      do {
+        const took_ms = await latency_ms('/meanwhile')
+        assert.ok(took_ms < delayMax_ms, `${took_ms} ms`)
+      } while (await isLeft())
+      const transactions = await test.sql<{ failure: string; count: number }>`
+      select failure, count(*) as count from delivery where webhook_id = ${gone!} and status = 'failed'
+      group by failure, finished_at`
+      assert.deepEqual(new Set(transactions.map(({ failure }) => failure)), new Set(['gone']))
+      const most = Math.max(...transactions.map(({ count }) => count))
+      // One more than at a time: the delivery itself that was answered so.
+      assert.ok(most <= givenUpMax + 1, `${most} in one transaction`)
+      assert.ok(receiver.requests('/gone').length <= 2)
       await forgetWebhooks()
     },
   )

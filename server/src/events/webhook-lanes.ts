@@ -4,6 +4,8 @@ import { newId } from '../platform/ids.ts'
 
 /** Rows of one statement. */
 const batch = 1000
+/** Deliveries that one statement gives up: others wait for it shortly only. */
+export const givenUpMax = 2000
 
 /** The event that deliveries are of. */
 export interface DeliveredEvent {
@@ -116,11 +118,22 @@ export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: re
 }
 
 /**
- * Gives up everything that waits to be delivered to a webhook that is no longer to be told anything: belongs to the
- * transaction that disables it. Requests under way end, and what they come to is not written.
+ * Gives up what waits for a webhook, where it is disabled: at most `givenUpMax` deliveries, and gives how many. Belongs to
+ * the transaction that disables it, which locks its lane first: whoever owns that gives up the rest. Requests under way
+ * end, and what they come to is not written, unless the receiver took the event.
  */
-export async function giveUpPending(tx: Sql, webhook_id: string, failure: 'webhook_disabled' | 'gone'): Promise<void> {
-  await tx`
-    update delivery set status = 'failed', failure = ${failure}, next_attempt_at = null, finished_at = now()
-    where webhook_id = ${webhook_id} and status = 'pending'`
+export async function giveUpPending(tx: Sql, webhook_id: string): Promise<number> {
+  // While this is done nobody makes it active, so nothing that was begun afterwards is taken for old.
+  const [webhook] = await tx<{ failure: 'webhook_disabled' | 'gone' }>`
+    select case disabled_reason when 'gone' then 'gone' else 'webhook_disabled' end as failure from webhook
+    where id = ${webhook_id} and status = 'disabled' for share`
+  if (!webhook) return 0
+  // An array, because a join with so many rows may be planned as if there were few.
+  const rows = await tx`
+    update delivery set status = 'failed', failure = ${webhook.failure}, next_attempt_at = null, finished_at = now()
+    where id = any(array(
+        select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${givenUpMax}))
+      and status = 'pending'
+    returning 1`
+  return rows.length
 }

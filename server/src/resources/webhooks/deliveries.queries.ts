@@ -109,20 +109,6 @@ export function attemptView(row: AttemptRow) {
 }
 
 /**
- * Gives up at most `countMax` deliveries that wait for a webhook, where it is disabled, and gives how many. Requests under
- * way end; what they come to is not written, unless the receiver took the event.
- */
-export async function giveUpSome(tx: Sql, webhook_id: string, countMax: number): Promise<number> {
-  const rows = await tx`
-    update delivery set status = 'failed', failure = 'webhook_disabled', next_attempt_at = null, finished_at = now()
-    where id = any(array(
-        select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${countMax}))
-      and status = 'pending' and exists (select from webhook where id = ${webhook_id} and status = 'disabled')
-    returning id`
-  return rows.length
-}
-
-/**
  * Has up to `countMax` deliveries of a webhook sent again that were given up from `since` on and before `until`, the
  * oldest first. Gives how many. The lane is locked first, as by everybody who has something sent again, so of two who
  * recover at once each takes what the other left.

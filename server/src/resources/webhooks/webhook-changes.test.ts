@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson } from '../../../test/actors.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { sweepWebhookSecrets } from './webhooks.queries.ts'
 
@@ -168,6 +168,10 @@ describe('disabling a webhook by hand', () => {
         now() + interval '1 hour'
       from generate_series(1, 12000) n`
     assert.equal((await put(id, { status: 'disabled' })).status, 200)
+    await eventually(async () => {
+      const [rest] = await test.sql`select 1 from delivery where webhook_id = ${id} and status = 'pending' limit 1`
+      return !rest
+    })
     assert.deepEqual(
       await test.sql`select status, failure, count(*) as count from delivery where webhook_id = ${id} group by 1, 2`,
       [{ status: 'failed', failure: 'webhook_disabled', count: 12_000 }],

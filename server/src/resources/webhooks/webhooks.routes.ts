@@ -5,14 +5,13 @@ import { invalid } from '#contract/problems.ts'
 import * as operations from '#contract/webhooks.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
+import { giveUpPending, makeDue } from '../../events/webhook-lanes.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
-import type { Sql } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Egress, EgressRefused } from '../../platform/safe-fetch.ts'
-import { giveUpSome } from './deliveries.queries.ts'
 import {
   changeWebhook,
   deleteWebhook,
@@ -26,8 +25,6 @@ import {
 
 /** Label of the key that encrypts secrets of webhooks; the webhook's id is the associated data. */
 const label = 'webhook-secret'
-/** Deliveries that one transaction gives up, so that senders wait for it shortly only. */
-const batch = 5000
 /** Bytes of a secret that is made here. */
 const secretLength_bytes = 32
 
@@ -122,10 +119,12 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           after: audited(changed),
           detail: replacing && { is_secret_changed: true },
         })
-        if (changed.status === 'disabled') await giveUpSome(tx, loaded.id, batch)
+        if (changed.status === 'disabled') {
+          await makeDue(tx, [loaded.id])
+          await giveUpPending(tx, loaded.id)
+        }
         return changed
       }, 'byKeys')
-      if (row.status === 'disabled') await giveUpRest(sql, loaded.id)
       header('etag', revisionOf(row))
       return row
     },
@@ -179,15 +178,6 @@ function audited({ id, url, events, filters, status, disabled_reason, created_at
 
 function loadWebhook({ sql, params, principal }: Loading): Promise<WebhookRow> {
   return requireWebhook(sql, params.webhook_id!, principal)
-}
-
-/**
- * Gives up what the transaction that disabled a webhook has left, batch by batch. After a crash in between whoever sends
- * finds the webhook disabled, and does the rest.
- */
-async function giveUpRest(sql: Sql, id: string): Promise<void> {
-  let count = batch
-  while (count === batch) count = await sql.begin((tx) => giveUpSome(tx, id, batch), 'byKeys')
 }
 
 /** Judges an address as deliveries will, but for what its name resolves to (decisions D92, D104). */
