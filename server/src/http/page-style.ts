@@ -38,6 +38,8 @@ button:hover, .button:hover { border-color: var(--field); }
 .primary:hover { background: var(--accent-over); border-color: var(--accent-over); }
 .wide { width: 100%; }
 .providers { display: grid; gap: 10px; }
+.button { text-align: center; }
+h1 + .providers { margin-top: 24px; }
 .or { display: flex; align-items: center; gap: 12px; margin: 20px 0; font-size: 0.875rem; color: var(--soft); }
 .or::before, .or::after { content: ""; flex: 1; border-top: 1px solid var(--line); }
 .ways { margin: 0 0 20px; padding: 0; list-style: none; }

@@ -1,5 +1,5 @@
 import type { Issue } from '#contract/problems.ts'
-import { html } from '../../http/html.ts'
+import { html, type Html } from '../../http/html.ts'
 import { alert, field, type Page } from '../../http/page.ts'
 import { orInstead, ssoButtons } from '../../http/sso-buttons.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
@@ -31,7 +31,7 @@ export function signInPage(view: SignInView): Page {
     title: 'Sign in',
     content: html`
       <h1>Sign in</h1>
-      <p class="lead">${onward === undefined ? 'Enter your e-mail address and password.' : html`to continue to <strong>${onward}</strong>`}</p>
+      ${leadOf(onward, providers.length > 0)}
       ${alert(fault)}
       ${buttons && html`${buttons}${orInstead}`}
       <form method="post" action="/login">
@@ -44,6 +44,11 @@ export function signInPage(view: SignInView): Page {
       </form>
       ${signup && html`<p class="foot">No account yet? <a href="/signup?${String(new URLSearchParams({ return_to }))}">Create one</a></p>`}`,
   }
+}
+
+function leadOf(onward: string | undefined, hasProviders: boolean): Html | false {
+  if (onward !== undefined) return html`<p class="lead">to continue to <strong>${onward}</strong></p>`
+  return !hasProviders && html`<p class="lead">Enter your e-mail address and password.</p>`
 }
 
 /** What the page for making an account shows. */

@@ -58,7 +58,7 @@ export function ssoProblem(failure: SsoFailure, label: string): Problem {
   switch (failure.reason) {
     case 'declined':
       return new Problem('insufficient_permissions', undefined, {
-        message: `You are not signed in: ${label} was not allowed to tell who you are.`,
+        message: `${label} was not allowed to tell who you are.`,
         cause: failure,
       })
     case 'mismatch':
