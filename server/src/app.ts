@@ -9,6 +9,7 @@ import { answerProblem } from './http/handle.ts'
 import { familyOf } from './http/errors.ts'
 import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/open-streams.ts'
+import { guardStreams } from './http/stream-rights.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
@@ -148,6 +149,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
         return valid && value !== null ? value : undefined
       },
     },
+    stream_rights: guardStreams(context.auth_sql),
     open_streams: countOpenStreams({ sql: context.auth_sql, worker_id: context.engine.worker_id, rates }),
     onInternalError: context.onInternalError,
   }

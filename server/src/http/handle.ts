@@ -30,7 +30,7 @@ export interface Loading {
   doer: Doer
   /**
    * Counts this request among the streams and waits that its credential has open, until it is answered. Throws 429 where
-   * there are too many.
+   * there are too many. A stream is cut off when its credential or role no longer allows it.
    */
   occupy(): Promise<void>
   /** Adds a header to the answer. */
@@ -117,6 +117,7 @@ async function serve<O extends Operation, Loaded>(
     doer: doerOf(request, principal),
     occupy() {
       request.is_long = true
+      context.stream_rights.guard(principal as Principal, operation, reply.raw)
       return context.open_streams.take((principal as Principal).subject, reply.raw)
     },
     header: (name, value) => void reply.header(name, value),

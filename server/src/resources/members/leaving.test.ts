@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Role } from '#contract/scopes.ts'
+import { OAuthDriver } from '../../../test/oauth.ts'
 import { hashOf } from '../../platform/hash-of.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
@@ -87,6 +88,29 @@ describe('who goes, removed or by themselves', () => {
         select action, detail from audit where org_id = ${person.org_id} and target = ${person.user_id}`
       assert.equal(entry?.action, how === 'leaving' ? 'member.left' : 'member.removed')
       assert.deepEqual([entry.detail.api_keys_revoked, entry.detail.oauth_grants_ended], [[id], [grant_id]])
+    })
+
+    it(`${how}: is asked anew by an app that they had let in, whose tokens are not refreshed`, async () => {
+      const driver = new OAuthDriver(invite)
+      const [email, password] = [`app-${how}@example.com`, 'seven grey herons']
+      const { user_id, org_id: own } = await driver.user(email, password)
+      const { org_id, user_id: owner_id } = invite.owner
+      // One organization at a time, so that the app is let into it without a choice.
+      await invite.sql`update member set org_id = ${org_id}, role = 'member' where user_id = ${user_id}`
+      const client = await driver.client(`app-${how}`)
+      const tokens = await driver.tokens(client, {}, { email, password })
+      assert.equal(await driver.statusOf(tokens.access_token), 200)
+      const { pages: before } = await driver.authorize(driver.authorizeUrl(client), { email, password })
+      assert.deepEqual(before, ['login'], 'what was allowed is remembered')
+      await invite.sql`insert into member (org_id, user_id, role) values (${own}, ${user_id}, 'owner')`
+
+      await go({ user_id: owner_id, org_id, role: 'owner' }, { user_id, org_id, role: 'member' })
+
+      assert.equal(await driver.statusOf(tokens.access_token), 401)
+      const { status, body } = await driver.refresh(client, tokens.refresh_token)
+      assert.deepEqual([status, body.error], [400, 'invalid_grant'])
+      const { pages } = await driver.authorize(driver.authorizeUrl(client), { email, password })
+      assert.deepEqual(pages, ['login', 'consent'])
     })
 
     it(`${how}: leaves behind what they made`, async () => {
