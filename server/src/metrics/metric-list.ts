@@ -44,7 +44,8 @@ export const metricSections = {
       type: 'counter',
       help: 'Requests that were answered.',
       labels: {
-        operation: 'as in the reference of operations; the path of a page or probe; `unknown` where there is none',
+        operation:
+          'as in the reference of operations; the path of a page, a probe or OAuth; `unknown` where there is none',
         method: 'HTTP method',
         status: 'HTTP status; 499 where the client went away first',
       },

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Registry } from 'prom-client'
+import { type Model, ModelError, type ModelRequest } from '../engine/models/model.ts'
+import { noTools, ToolError, type Tool, type ToolAnswer } from '../engine/tools/tool.ts'
+import { makeInstruments } from './instruments.ts'
+import { observeModels, observeTools } from './observe-work.ts'
+
+const meters = makeInstruments(new Registry())
+
+/** What a counter has counted, by its labels in their order. */
+async function counted(counter: typeof meters.cadre_model_calls_total | typeof meters.cadre_tool_calls_total) {
+  const { values } = await counter.get()
+  return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
+}
+
+describe('a call of a model', () => {
+  it('is counted by how it ended, and given on as it is', async () => {
+    const answer = { usage: { input_tokens: 7, output_tokens: 3, cached_tokens: 2 } }
+    const ways: Record<string, () => Promise<unknown>> = {
+      answers: async () => answer,
+      refuses: async () => Promise.reject(new ModelError('provider_unavailable', 'away', { retryable: true })),
+      breaks: async () => Promise.reject(new TypeError('a mistake of ours')),
+    }
+    const call: Model['call'] = async ({ model }) => (await ways[model]!()) as never
+    const { model } = observeModels(
+      { resolve: (name) => ({ model: { provider: 'fake', call }, name }) },
+      meters,
+    ).resolve('any')
+    const ask = (name: string, signal = new AbortController().signal) =>
+      model.call({ model: name, signal } as ModelRequest)
+    assert.equal(await ask('answers'), answer)
+    await assert.rejects(ask('refuses'), { code: 'provider_unavailable' })
+    await assert.rejects(ask('breaks'), TypeError)
+    await assert.rejects(ask('breaks', AbortSignal.abort()), TypeError)
+    assert.deepEqual(await counted(meters.cadre_model_calls_total), {
+      'fake answered': 1,
+      'fake provider_unavailable': 1,
+      'fake internal_error': 1,
+      'fake aborted': 1,
+    })
+  })
+})
+
+describe('a call of a tool', () => {
+  it('is counted by its kind and how it ended, never by its name', async () => {
+    const make = (name: string, kind: Tool['kind'], call: () => Promise<ToolAnswer>): Tool => ({
+      name,
+      description: '',
+      parameters: {},
+      safety: 'safe',
+      call,
+      ...(kind && { kind }),
+    })
+    const tools = [
+      make('current_time', undefined, async () => ({ content: 'now' })),
+      make('weather', 'http', async () => ({ content: 'no', error: { code: 'http_error', message: 'no' } })),
+      make('github/list', 'mcp', async () => Promise.reject(new ToolError('mcp_error', 'no'))),
+    ]
+    const source = { open: async () => ({ ...noTools, tools: new Map(tools.map((tool) => [tool.name, tool])) }) }
+    const opened = await observeTools(source, meters).open({
+      project_id: 1,
+      agent_id: 'agt_1',
+      names: [],
+      environment: {},
+    })
+    const call = (name: string, signal = new AbortController().signal) =>
+      opened.tools.get(name)!.call({}, { signal } as Parameters<Tool['call']>[1])
+    assert.deepEqual(await call('current_time'), { content: 'now' })
+    assert.equal((await call('weather')).content, 'no')
+    await assert.rejects(call('github/list'), ToolError)
+    await assert.rejects(call('github/list', AbortSignal.abort()), ToolError)
+    assert.deepEqual(await counted(meters.cadre_tool_calls_total), {
+      'builtin answered': 1,
+      'http failed': 1,
+      'mcp failed': 1,
+      'mcp aborted': 1,
+    })
+  })
+})
