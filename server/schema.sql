@@ -194,7 +194,6 @@ create table audit (
   target text,
   request_id text,
   detail jsonb not null default '{}'::jsonb,
-  user_id text,
   credential_kind text,
   credential_id text,
   ip text,
@@ -733,12 +732,12 @@ CREATE INDEX approval_pending ON approval USING btree (project_id, status, id DE
 CREATE INDEX approval_project ON approval USING btree (project_id, id DESC);
 CREATE INDEX approval_task ON approval USING btree (task_id);
 CREATE INDEX audit_action ON audit USING btree (org_id, action, id DESC);
-CREATE INDEX audit_actor ON audit USING btree (actor, id DESC);
+CREATE INDEX audit_actor ON audit USING btree (org_id, actor, id DESC);
 CREATE INDEX audit_credential ON audit USING btree (org_id, credential_id, id DESC);
+CREATE INDEX audit_ip ON audit USING btree (org_id, ip, id DESC);
 CREATE INDEX audit_org ON audit USING btree (org_id, id DESC);
-CREATE INDEX audit_request ON audit USING btree (request_id);
+CREATE INDEX audit_request ON audit USING btree (org_id, request_id, id DESC);
 CREATE INDEX audit_target ON audit USING btree (org_id, target, id DESC);
-CREATE INDEX audit_user ON audit USING btree (user_id, id DESC) WHERE org_id IS NULL;
 CREATE INDEX budget_agent ON budget USING btree (agent_id) WHERE agent_id IS NOT NULL;
 CREATE INDEX budget_key ON budget USING btree (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX budget_org ON budget USING btree (org_id, id DESC);

@@ -107,8 +107,8 @@ const filters = {
 }
 
 const whose =
-  'Entries of the current organization, and those of its members that belong to no organization, such as signing in, ' +
-  'since they joined. `start_time` is inclusive, `end_time` exclusive. For owners and administrators.'
+  'The log is that of the current organization. What concerns a person rather than an organization, such as signing in, is in that of ' +
+  'every organization that the person is a member of at the time. `start_time` is inclusive, `end_time` exclusive.'
 
 export const listAuditEntries = defineOperation({
   ...common,

@@ -23,6 +23,9 @@ export interface AuditEntry {
  * Writes an entry into the audit log, in the transaction that makes it true. `doer` is what a handler is given
  * (`Loading`), or `doerOf(request)` where somebody is only about to be known.
  *
+ * What concerns a person rather than an organization, where `doer` has none, is written for each organization that the
+ * person is a member of at this moment.
+ *
  * Of `before` and `after` only members are kept that differ; where both are given, none differs and there is no
  * `detail`, nothing was done and nothing is written. No entry holds a secret: values of environment variables and
  * members named like secrets are replaced, and what looks like one in a text. Each part is cut to 16 KiB.
@@ -33,16 +36,20 @@ export async function recordAudit(tx: Sql, doer: Doer, entry: AuditEntry): Promi
   if (!changed && detail === undefined) return
   const part = (value: unknown): string | null => (value === undefined ? null : jsonb(bounded(withoutSecrets(value))))
   const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
+  const organizations = doer.org_id === null ? await organizationsOf(tx, doer, target) : [doer.org_id]
   await tx`
-    insert into audit (id, org_id, user_id, actor, action, target, request_id, credential_kind, credential_id, ip,
-      user_agent, before, after, detail)
-    values (${newId('aud')}, ${doer.org_id}, ${concerned(doer, target)}, ${doer.actor}, ${action}, ${target},
-      ${doer.request_id}, ${doer.credential?.kind ?? null}, ${doer.credential?.id ?? null}, ${doer.ip},
-      ${doer.user_agent}, ${part(changed?.before)}, ${part(changed?.after)}, ${part({ ...place, ...detail })})`
+    insert into audit (id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent,
+      before, after, detail)
+    select id, org_id, ${doer.actor}, ${action}, ${target}, ${doer.request_id}, ${doer.credential?.kind ?? null},
+      ${doer.credential?.id ?? null}, ${doer.ip}, ${doer.user_agent}, ${part(changed?.before)}::jsonb,
+      ${part(changed?.after)}::jsonb, ${part({ ...place, ...detail })}::jsonb
+    from unnest(${organizations.map(() => newId('aud'))}::text[], ${organizations}::text[]) as e(id, org_id)`
 }
 
-/** The user that an entry without an organization is about: administrators of the user's organizations may read it. */
-function concerned({ org_id, actor }: Doer, target: string | null): string | null {
-  if (org_id !== null) return null
-  return target !== null && isId('user', target) ? target : actor
+/** Whose entry it is that belongs to none: of each organization of the user that it is about, or of nobody but the operator. */
+async function organizationsOf(tx: Sql, { actor }: Doer, target: string | null): Promise<(string | null)[]> {
+  const user_id = target !== null && isId('user', target) ? target : actor
+  // Asked for nobody too, so that an answer about an unknown address takes as long.
+  const rows = await tx<{ org_id: string }>`select org_id from member where user_id = ${user_id} order by org_id`
+  return rows.length > 0 ? rows.map(({ org_id }) => org_id) : [null]
 }

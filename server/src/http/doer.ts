@@ -22,7 +22,7 @@ export function doerOf(
 }
 
 /**
- * The same, of what concerns a user rather than an organization: a cookie belongs to none. A key or a token does, and
+ * The same, of what concerns a person rather than an organization: a cookie belongs to none. A key or a token does, and
  * its identifier is no other organization's to read.
  */
 export function asUser(doer: Doer): Doer {

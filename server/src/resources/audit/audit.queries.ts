@@ -20,7 +20,7 @@ interface AuditRow {
   detail: Record<string, unknown>
 }
 
-/** What is asked for, of what an organization may see. */
+/** What is asked for, of the entries of an organization. */
 export interface AuditFilter {
   org_id: string
   actor?: string | undefined
@@ -41,10 +41,10 @@ const clockDifference = '1 day'
 /** Before that nothing was written; identifiers of earlier times do not sort. */
 const earliest = '2020-01-01T00:00:00.000Z'
 
-/** What an entry `a` has to meet, beside being the organization's to see. */
+/** What an entry `a` has to meet; it is always one of the organization. */
 function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
-  const { actor, action, target, credential_id, request_id, ip, start_time, end_time } = filter
-  const all = [fragment`true`]
+  const { org_id, actor, action, target, credential_id, request_id, ip, start_time, end_time } = filter
+  const all = [fragment`a.org_id = ${org_id}`]
   if (actor !== undefined) all.push(fragment`a.actor = ${actor}`)
   if (action?.endsWith('.')) all.push(fragment`starts_with(a.action, ${action})`)
   else if (action !== undefined) all.push(fragment`a.action = ${action}`)
@@ -68,30 +68,16 @@ function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
   return all.reduce((some, one) => fragment`${some} and ${one}`)
 }
 
-/**
- * Identifiers of what an organization may see, by two indexes: its own entries, and of each member those that belong to
- * no organization, since the member joined. `rest` orders and bounds either part, so that no more is read than is shown.
- */
-function visible({ fragment }: Sql, org_id: string, where: Fragment, rest: Fragment): Fragment {
-  return fragment`
-    (select a.id from audit a where a.org_id = ${org_id} and ${where} ${rest})
-    union all
-    (select a.id from member m cross join lateral (
-      select a.id from audit a where a.org_id is null and a.user_id = m.user_id and a.at >= m.joined_at and ${where} ${rest}
-    ) a where m.org_id = ${org_id})`
-}
-
-/** Entries by identifier, in the order of `order`. */
-function whole({ fragment }: Sql, ids: Fragment, order: Fragment): Fragment {
+/** Entries with the present names of their actors; `rest` orders and bounds them. */
+function select({ fragment }: Sql, where: Fragment, rest: Fragment): Fragment {
   return fragment`
     select a.id, a.at, a.actor, coalesce(u.name, c.name) as actor_name, a.action, a.target, a.credential_kind, a.credential_id,
       a.ip, a.user_agent, a.request_id, a.before, a.after, a.detail
-    from (${ids}) found join audit a on a.id = found.id
-    left join app_user u on u.id = a.actor left join oauth_client c on c.client_id = a.actor
-    order by ${order}`
+    from audit a left join app_user u on u.id = a.actor left join oauth_client c on c.client_id = a.actor
+    where ${where} ${rest}`
 }
 
-/** A page of what an organization may see, the newest first, and how many there are. */
+/** A page of an organization's entries, the newest first, and how many there are. */
 export async function listAuditEntries(
   sql: Sql,
   filter: AuditFilter,
@@ -99,16 +85,13 @@ export async function listAuditEntries(
 ): Promise<{ entries: ReturnType<typeof auditView>[]; total: number }> {
   const { fragment } = sql
   const where = conditions(sql, filter)
-  const [count] = await sql.run<{ total: number }>(
-    fragment`select count(*) as total from (${visible(sql, filter.org_id, where, fragment``)}) found`,
-  )
-  const ids = visible(sql, filter.org_id, where, fragment`order by a.id desc limit ${limit + offset}`)
-  const page = fragment`select id from (${ids}) part order by id desc limit ${limit} offset ${offset}`
-  const rows = await sql.run<AuditRow>(whole(sql, page, fragment`a.id desc`))
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from audit a where ${where}`)
+  const rest = fragment`order by a.id desc limit ${limit} offset ${offset}`
+  const rows = await sql.run<AuditRow>(select(sql, where, rest))
   return { entries: rows.map(auditView), total: count?.total ?? 0 }
 }
 
-/** Of what an organization may see the next entries after an identifier and up to another, the oldest first. */
+/** The next entries of an organization after an identifier and up to another, the oldest first. */
 export async function listAuditEntriesAfter(
   sql: Sql,
   filter: AuditFilter,
@@ -116,9 +99,7 @@ export async function listAuditEntriesAfter(
 ): Promise<ReturnType<typeof auditView>[]> {
   const { fragment } = sql
   const where = fragment`${conditions(sql, filter)} and a.id > ${after} and a.id <= ${last}`
-  const ids = visible(sql, filter.org_id, where, fragment`order by a.id limit ${limit}`)
-  const batch = fragment`select id from (${ids}) part order by id limit ${limit}`
-  const rows = await sql.run<AuditRow>(whole(sql, batch, fragment`a.id`))
+  const rows = await sql.run<AuditRow>(select(sql, where, fragment`order by a.id limit ${limit}`))
   return rows.map(auditView)
 }
 
