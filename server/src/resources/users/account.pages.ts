@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '#contract/problems.ts'
+import type { Problem } from '#contract/problems.ts'
 import { recentSignIn_minutes } from '#contract/users.ts'
 import { doerOf } from '../../http/doer.ts'
 import { toProblem } from '../../http/errors.ts'

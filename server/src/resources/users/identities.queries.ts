@@ -76,7 +76,7 @@ export async function insertIdentity(
   user_id: string,
   { issuer, subject }: IdentityKey,
   email: string | undefined,
-): Promise<string | 'taken' | 'full'> {
+): Promise<{ id: string } | 'taken' | 'full'> {
   await tx`select 1 from app_user where id = ${user_id} for no key update`
   try {
     const [row] = await tx.begin(
@@ -86,7 +86,7 @@ export async function insertIdentity(
         where (select count(*) from identity where user_id = ${user_id}) < ${identitiesMax}
         returning id`,
     )
-    return row?.id ?? 'full'
+    return row ?? 'full'
   } catch (error) {
     if (brokenConstraint(error) === 'identity_pkey') return 'taken'
     throw error

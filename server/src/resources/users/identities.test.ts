@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { Browser, type BrowserPage } from '../../../test/browser.ts'
+import { Browser, parseCookie, type BrowserPage } from '../../../test/browser.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { IdentityProvider, signInWith, ssoEnvironment } from '../../../test/identity-provider.ts'
 import { OAuthDriver } from '../../../test/oauth.ts'
@@ -67,11 +67,7 @@ async function link(
 ): Promise<BrowserPage> {
   const { status, headers, body: answer } = await api(browser, 'POST', `sso/${name}/link`, body)
   assert.equal(status, 200, JSON.stringify(answer))
-  for (const text of headers.getSetCookie()) {
-    const [pair = ''] = text.split(';')
-    const [cookie = '', value = ''] = [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]
-    browser.cookies.push({ name: cookie, value, path: '/', expired: false, text })
-  }
+  browser.cookies.push(...headers.getSetCookie().map(parseCookie))
   return browser.get((await provider.approve(answer.authorization_url)).href)
 }
 
@@ -213,7 +209,10 @@ describe('an identity is unlinked', () => {
     const answers = await Promise.all(
       identities.map(({ id }: { id: string }) => api(browser, 'DELETE', `identities/${id}`)),
     )
-    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409])
+    assert.deepEqual(
+      answers.map(({ status }) => status).sort((a, b) => a - b),
+      [200, 409],
+    )
     assert.equal((await identitiesOf(user_id)).length, 1)
   })
 

@@ -168,9 +168,9 @@ export async function link(
   doer: Parameters<typeof recordAudit>[1],
 ): Promise<void> {
   const { issuer, subject, email } = profile
-  const id = await insertIdentity(tx, user_id, profile, email)
-  if (id === 'taken') throw new Error('an identity that is held and nobody’s can be linked')
-  if (id === 'full') {
+  const inserted = await insertIdentity(tx, user_id, profile, email)
+  if (inserted === 'taken') throw new Error('an identity that is held and nobody’s can be linked')
+  if (inserted === 'full') {
     throw conflict('identities_full', 'Your account is linked with as many accounts elsewhere as it may be.', {
       resource_type: 'identity',
       conflicting_field: 'user_id',
@@ -178,7 +178,7 @@ export async function link(
     })
   }
   const after = { provider: provider.name, issuer, subject, email: email ?? null }
-  await recordAudit(tx, doer, { action: 'identity.linked', target: id, after })
+  await recordAudit(tx, doer, { action: 'identity.linked', target: inserted.id, after })
 }
 
 /** An account's address is verified from the moment in which a provider vouches for it. */

@@ -101,7 +101,7 @@ export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
 async function discover(provider: SsoConfig, fetch: EgressFetch): Promise<oidc.ServerMetadata> {
   try {
     const found = await oidc.discovery(new URL(provider.issuer), provider.client_id, undefined, undefined, {
-      [oidc.customFetch]: fetch as oidc.CustomFetch,
+      [oidc.customFetch]: fetch,
       timeout: answer_ms / 1000,
       execute: isPlain(provider) ? [oidc.allowInsecureRequests] : [],
     })
@@ -132,7 +132,7 @@ function configure(provider: SsoConfig, metadata: oidc.ServerMetadata, fetch: Eg
   const authentication =
     wanted === 'basic' ? oidc.ClientSecretBasic(client_secret) : oidc.ClientSecretPost(client_secret)
   const configuration = new oidc.Configuration(metadata, client_id, undefined, authentication)
-  configuration[oidc.customFetch] = fetch as oidc.CustomFetch
+  configuration[oidc.customFetch] = fetch
   configuration.timeout = answer_ms / 1000
   oidc.enableNonRepudiationChecks(configuration)
   if (isPlain(provider)) oidc.allowInsecureRequests(configuration)
