@@ -14,7 +14,7 @@ import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } fro
 import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
 import { type OtlpReceiver, startOtlpReceiver } from '../server/test/otlp-receiver.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
-import { type Database, openDatabase } from '../server/src/platform/database.ts'
+import { type Database, openDatabase, sqlState } from '../server/src/platform/database.ts'
 import { databaseEnvironment, type RunningService, startProcess } from './process.ts'
 
 /**
@@ -99,8 +99,20 @@ after(async () => {
 /** Does something while all tables but some are missing: whatever it is, it fails on our side. */
 async function withoutTables(work: () => Promise<unknown>, keep: readonly string[] = []): Promise<void> {
   const gone = tables.filter((name) => !keep.includes(name))
-  const rename = (from: string, to: string): Promise<void> =>
-    own.sql.script(gone.map((name) => `alter table "${from}${name}" rename to "${to}${name}"`).join(';'))
+  const rename = (from: string, to: string): Promise<true> => {
+    const script = gone.map((name) => `alter table "${from}${name}" rename to "${to}${name}"`).join(';')
+    // All of them or none: the service, which uses them meanwhile, may be in the way.
+    const isInTheWay = (error: unknown): boolean => ['40P01', '55P03'].includes(sqlState(error) ?? '')
+    return eventually(() =>
+      own.sql.script(script).then(
+        () => true as const,
+        (error: unknown) => {
+          if (!isInTheWay(error)) throw error
+          return false as const
+        },
+      ),
+    )
+  }
   await rename('', 'gone_')
   try {
     await work()
