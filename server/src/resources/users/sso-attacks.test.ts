@@ -270,6 +270,34 @@ describe('what the browser brings back is refused', () => {
     assert.ok(!other.requests.slice(-2).includes('POST /token'), 'the code was shown to nobody')
   })
 
+  it('for a code of one provider, at another, also where neither names itself on the way back (mix-up)', async (t) => {
+    const [honest, evil] = await Promise.all([IdentityProvider.start(), IdentityProvider.start()])
+    for (const one of [honest, evil])
+      one.faults = {
+        metadata: ({ authorization_response_iss_parameter_supported: _, ...metadata }) => metadata,
+      }
+    const providers = { honest: { provider: honest }, evil: { provider: evil } }
+    const both = await startTestService({ CADRE_SIGNUP: 'open', ...ssoEnvironment(providers) })
+    t.after(async () => {
+      await both.stop()
+      await Promise.all([honest.stop(), evil.stop()])
+    })
+    const nameless = { change: ({ searchParams }: URL) => searchParams.delete('iss') }
+    assert.equal((await signInWith(both, 'honest', honest, nameless)).answer.status, 303)
+    assert.equal((await signInWith(both, 'evil', evil, nameless)).answer.status, 409, 'the address is taken')
+
+    const asked = evil.requests.length
+    const browser = new Browser(both.url)
+    const { headers } = await browser.get('/api/v1/auth/sso/honest')
+    const callback = await honest.approve(headers.get('location') ?? '')
+    callback.searchParams.delete('iss')
+    const cookie = browser.cookies.find(({ name }) => name === 'cadre_sso_honest')!
+    browser.cookies.push({ ...cookie, name: 'cadre_sso_evil' })
+    const answer = await browser.get(callback.href.replace('/sso/honest/', '/sso/evil/'))
+    assertRefused(answer, 400, browser)
+    assert.equal(evil.requests.length, asked, 'the code was shown to nobody')
+  })
+
   it('as JSON, to whoever asks for that', async () => {
     const { callback } = await prepared()
     const { status, body } = await service.send('GET', callback.pathname + callback.search, { key: null })
