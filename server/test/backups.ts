@@ -5,6 +5,11 @@ import { pino } from 'pino'
 import { readArchive } from '../src/backup/archive-reader.ts'
 import { backUp, type Backup } from '../src/backup/back-up.ts'
 import { requireKnownMigrations, restore, type Restored, type RestoreOptions } from '../src/backup/restore.ts'
+import { useOf } from '../src/backup/table-uses.ts'
+import { openDatabase, type Database, type Sql } from '../src/platform/database.ts'
+import { newId } from '../src/platform/ids.ts'
+import { insertTestAgent } from './agents.ts'
+import { makeTestDatabase } from './harness.ts'
 import { testServer } from './postgres.ts'
 
 export type Connection = pg.ClientConfig
@@ -54,4 +59,62 @@ export async function load(
     ...more,
     signal: new AbortController().signal,
   })
+}
+
+/** Databases of a test file, each of which is gone after the test that made it. */
+export interface TestDatabases {
+  /** Migrated, as one that is backed up. */
+  source(): Promise<Database>
+  /** Empty, as one that is restored into. */
+  target(): Promise<Database>
+  /** Done before the databases go. */
+  closing: (() => Promise<void>)[]
+  /** After each test. */
+  close(): Promise<void>
+}
+
+export function testDatabases(): TestDatabases {
+  const closing: (() => Promise<void>)[] = []
+  const open = ({ connection, drop }: { connection: Connection; drop(): Promise<void> }): Database => {
+    const database = openDatabase({ connection, connectionsMax: 4, onError: () => {} })
+    closing.push(drop, database.close)
+    return database
+  }
+  return {
+    source: async () => open(await makeTestDatabase()),
+    target: async () => open(await makeEmptyDatabase()),
+    closing,
+    async close() {
+      for (const close of closing.splice(0).reverse()) await close()
+    },
+  }
+}
+
+/** Every row of every kept table as text, by table, so that two databases can be compared. */
+export async function everything(sql: Sql): Promise<Record<string, string[]>> {
+  const tables = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`
+  const rows: Record<string, string[]> = {}
+  for (const { name } of tables.filter((table) => useOf(table.name).is === 'kept')) {
+    const { rows: found } = await sql.query(`select (to_jsonb(t) - 'xid' - 'owner')::text as row from ${name} t`)
+    rows[name] = found.map(({ row }) => row).toSorted()
+  }
+  return rows
+}
+
+/** Writes what is hard to write down as text: every kind of column, empty and null, in an old partition too. */
+export async function fillDatabase(sql: Sql): Promise<{ agent_id: string; project_id: number }> {
+  const agent = await insertTestAgent(sql, { max_concurrent_tasks: 3 })
+  const text = 'tab\t newline\n return\r backslash \\n \\. quote \' " zero-width \u200d emoji 🦀 \u0001'
+  await sql`update agent set environment = ${Buffer.from([0, 255, 10, 92])}, description = ${text}, metadata = ${JSON.stringify({ text, big: 2 ** 60, small: 1e-300, null: null })} where id = ${agent.id}`
+  await sql`insert into budget (id, org_id, project_id, scope, subject, max_cost_usd, period, window_start, spent_cost_usd, created_by)
+    select ${newId('budget')}, org_id, id, 'project', id::text, 0.123456789012345678901234567890, 'total', '-infinity', 12345678901234567890.000000001, 'user_1' from project where id = ${agent.project_id}`
+  await sql`insert into agent_usage (agent_id, minute, cpu_seconds) values (${agent.id}, '2020-02-29 12:34:00+00', 0.1::float8 + 0.2::float8)`
+  await sql`insert into app_user (id, email, name, password_hash) values (${newId('user')}, 'NULL@example.com', '\\N', '')`
+  await sql`insert into oauth_client (client_id, org_id, name, redirect_uris, scopes) select 'app', org_id, ${text}, array['a,b', '{"c"}', ''], '{}' from project where id = ${agent.project_id}`
+  await sql.script(`
+    create table agent_log_20200229 partition of agent_log for values from ('2020-02-29 00:00:00+00') to ('2020-03-01 00:00:00+00');
+    insert into agent_log (id, agent_id, timestamp, level, message) values ('log_1', '${agent.id}', '2020-02-29 23:59:59.999999+00', 'info', '')`)
+  return { agent_id: agent.id, project_id: agent.project_id }
 }

@@ -181,7 +181,8 @@ async function fill(
     paused: await makeAgent('paused', { model: 'builtin/echo' }),
     poor: await makeAgent('poor', { model: 'builtin/echo' }),
   }
-  await test.send('PATCH', `${project}/agents/${agents.echo}`, { body: { description: 'Says it once more.' } })
+  const changed = await test.send('PUT', `${project}/agents/${agents.echo}`, { body: { description: 'Once more.' } })
+  assert.equal(changed.status, 200)
   const { id: budget } = await make(`${project}/budgets`, { scope: 'agent', subject: agents.poor, max_tokens: 1 })
 
   // Its time has come once, and its task waits with its agent.
