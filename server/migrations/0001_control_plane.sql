@@ -322,7 +322,6 @@ create index task_agent on task (agent_id, id desc);
 create index task_project on task (project_id, id desc);
 create index task_agent_status on task (agent_id, status, id desc);
 create index task_project_status on task (project_id, status, id desc);
-create index task_open on task (status) where finished_at is null;
 create index task_agent_finished on task (agent_id, finished_at) where finished_at is not null;
 create index task_worker on task (worker_id) where status = 'running';
 create index task_parked on task (agent_id, id) where job_id is null and status in ('queued', 'waiting');
