@@ -30,6 +30,7 @@ export const tagDescriptions: Record<string, string> = {
   Invitations: 'Links by which people join an organization.',
   Users: 'The signed-in user, and what the credential at hand may do.',
   Sessions: 'Signing in and out, and the sessions that are open.',
+  'Single sign-on': 'Signing in with identity providers, and connecting them with an account.',
   OAuth: 'Signing in with OAuth 2.0, by authorization code and refresh token.',
   'Audit log': 'Who did what in an organization, with which credential and from where.',
   Webhooks: 'Addresses that are told about events.',
