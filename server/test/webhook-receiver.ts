@@ -120,7 +120,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
 }
 
 /** Checks a request as a receiver does, by the reference library; gives its body. Throws where it is not genuine. */
-export function verify({ headers, body }: ReceivedRequest, secret: string): any {
+export function verify({ headers, body }: Pick<ReceivedRequest, 'headers' | 'body'>, secret: string): any {
   const webhook = secret.startsWith('whsec_')
     ? new Webhook(secret)
     : new Webhook(Buffer.from(secret), { format: 'raw' })

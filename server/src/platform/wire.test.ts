@@ -1,31 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { it, type TestContext } from 'node:test'
+import { it } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { startByteCounter } from '../../test/byte-counter.ts'
+import { makeCertificate } from '../../test/certificate.ts'
 import { startLocalServer } from '../../test/local-server.ts'
 import { EgressError, makeEgress } from './safe-fetch.ts'
 import { openWire } from './wire.ts'
 
-/** A certificate for `receiver.test`, made for this run. */
-function makeCertificate(t: TestContext): { key: string; cert: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'wire-'))
-  t.after(() => rmSync(folder, { recursive: true }))
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const subject = ['-subj', '/CN=receiver.test', '-addext', 'subjectAltName=DNS:receiver.test']
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' })
-  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-}
-
 it('a certificate must be trusted and be for the name, whatever the environment says', async (t) => {
-  const { key, cert } = makeCertificate(t)
+  const { key, cert } = makeCertificate('receiver.test')
   const server = createTlsServer({ key, cert }, (_request, response) => void response.end('x'.repeat(10_000))).listen(
     0,
     '127.0.0.1',
