@@ -804,6 +804,7 @@ CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
 CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text;
+CREATE INDEX webhook_of_tasks ON webhook USING btree (org_id) WHERE status = 'active'::text AND events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
 CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
 CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;

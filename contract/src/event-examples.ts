@@ -13,12 +13,12 @@ const ids = {
   request: 'req_01jcm3x5v8f9a2b4c6d8e0g2',
 }
 const name = 'support-agent'
-const at = { first: '2026-11-20T09:30:00.000Z', then: '2026-11-20T09:30:01.210Z', end: '2026-11-20T09:30:04.530Z' }
+const at = { first: '2026-11-20T09:30:00.000Z', begin: '2026-11-20T09:30:01.210Z', end: '2026-11-20T09:30:04.530Z' }
 
-const project = { id: 42, name: 'Customer support', created_at: at.first, updated_at: at.first }
+const project = { id: 42, name: 'customer-support', created_at: at.first, updated_at: at.first }
 const running = { id: agentParameter.example, name, project_id: projectParameter.example, status: 'running' as const }
 const stopped = { ...running, status: 'stopped' as const }
-const ended = { id: ids.task, started_at: at.then, finished_at: at.end, duration_seconds: 3.32 }
+const ended = { id: ids.task, started_at: at.begin, finished_at: at.end, duration_seconds: 3.32 }
 const failure = { code: 'provider_unavailable', message: 'The provider did not answer (503).' }
 
 /** What every event of a task begins with. */
@@ -66,7 +66,7 @@ const budget = {
 export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name> } = {
   'project.created': { project, user_id: ids.user },
   'project.updated': {
-    project: { ...project, name: 'Support', updated_at: at.end },
+    project: { ...project, name: 'support', updated_at: at.end },
     changed: ['name'],
     user_id: ids.user,
   },
@@ -85,7 +85,7 @@ export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name
   'task.started': { ...ofTask('running', 2), attempt: 1 },
   'task.waiting': {
     ...ofTask('waiting', 7),
-    wait: { reason: 'approval', since: at.then, until: null, approval_ids: [ids.approval] },
+    wait: { reason: 'approval', since: at.begin, until: null, approval_ids: [ids.approval] },
   },
   'task.resumed': { ...ofTask('running', 9), attempt: 2, reason: 'approval' },
   'task.retrying': { ...ofTask('running', 3), attempt: 2, reason: 'worker_lost' },

@@ -17,6 +17,8 @@ alter table webhook
   -- Half as many requests at a time until then: it answered 429, 502 or 504.
   add column slowed_until timestamptz;
 create index webhook_active on webhook (org_id) where status = 'active';
+-- Whether somebody is to be told of a task is asked with every write of a task, however many webhooks there are.
+create index webhook_of_tasks on webhook (org_id) where status = 'active' and events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];
 
 -- An event that a webhook is told, or was told, or could not be told. `event_id` is the same over all attempts.
 create table delivery (

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { agentExpectations, type Agent } from './expected-events.ts'
 import { eventually, startTestService, type Reply, type TestService } from './harness.ts'
 import { WrittenEvents } from './written-events.ts'
@@ -16,7 +17,9 @@ export interface EventWorld {
   /** Gives a task, and waits until it has ended or waits itself. */
   give(agent: Agent, input: string, more?: object): Promise<Reply>
   settled(agent: { id: string }, status: string): Promise<unknown>
-  /** An agent that runs, whose launch was read. Its model plays scripts unless another is said. */
+  /** An agent that runs. Its model plays scripts unless another is said. */
+  createAgent(config?: object): Promise<Agent>
+  /** The same, and its launch was read. */
   makeAgent(config?: object): Promise<Agent>
 }
 
@@ -36,7 +39,16 @@ export async function startEventWorld(env: Record<string, string> = {}): Promise
 
   const call = (method: string, path: string, body?: unknown): Promise<Reply> =>
     test.send(method, `/api/v1/projects/proj_${project.id}${path}`, { body })
+  const settled: EventWorld['settled'] = (agent, status) =>
+    eventually(async () => (await call('GET', `/agents/${agent.id}`)).body.status === status)
   let agents = 0
+  const createAgent: EventWorld['createAgent'] = async (config = {}) => {
+    const body = { name: `agent ${++agents}`, config: { model: 'builtin/script', ...config } }
+    const made = await call('POST', '/agents', body)
+    assert.equal(made.status, 201, JSON.stringify(made.body))
+    await settled(made.body, 'running')
+    return { id: made.body.id, name: body.name, project_id: `proj_${project.id}`, status: 'running' }
+  }
   return {
     test,
     events,
@@ -46,12 +58,10 @@ export async function startEventWorld(env: Record<string, string> = {}): Promise
     call,
     act: (agent, action) => call('POST', `/agents/${agent.id}/${action}`),
     give: (agent, input, more = {}) => call('POST', `/agents/${agent.id}/tasks?wait=20`, { input, ...more }),
-    settled: (agent, status) =>
-      eventually(async () => (await call('GET', `/agents/${agent.id}`)).body.status === status),
-    async makeAgent(config = {}) {
-      const body = { name: `agent ${++agents}`, config: { model: 'builtin/script', ...config } }
-      const { id, name } = (await call('POST', '/agents', body)).body
-      const agent: Agent = { id, name, project_id: `proj_${project.id}`, status: 'running' }
+    settled,
+    createAgent,
+    async makeAgent(config) {
+      const agent = await createAgent(config)
       await events.next(expected.launched(agent, 'create'))
       return agent
     },

@@ -21,13 +21,13 @@ interface WrittenEvent {
 
 /** Reads the outbox of one organization from the beginning: every event is expected once, and none is left over. */
 export class WrittenEvents {
-  readonly #sql: Sql
-  readonly #org_id: string
+  readonly sql: Sql
+  readonly org_id: string
   #seen = 0
 
   constructor(sql: Sql, org_id: string) {
-    this.#sql = sql
-    this.#org_id = org_id
+    this.sql = sql
+    this.org_id = org_id
   }
 
   /** Resolves when exactly these events follow those that were seen before, in this order. */
@@ -43,7 +43,7 @@ export class WrittenEvents {
       written.map(({ id: _id, ...event }) => event),
       expected.map(({ type, project_id = null, agent_id = null, data }) => ({
         type,
-        org_id: this.#org_id,
+        org_id: this.org_id,
         project_id,
         agent_id,
         data,
@@ -53,7 +53,7 @@ export class WrittenEvents {
   }
 
   async #read(): Promise<WrittenEvent[]> {
-    return this.#sql<WrittenEvent>`
-      select id, type, org_id, project_id, agent_id, data from event where org_id = ${this.#org_id} order by id`
+    return this.sql<WrittenEvent>`
+      select id, type, org_id, project_id, agent_id, data from event where org_id = ${this.org_id} order by id`
   }
 }

@@ -1,4 +1,3 @@
-import { eventNames, severities, type EventName, type Severity } from '#contract/events.ts'
 import { projectFrameTypes, type ProjectFrameType } from '#contract/project-events.ts'
 import {
   isTerminalEvent,
@@ -8,36 +7,10 @@ import {
   type TaskEventType,
 } from '#contract/task-lifecycle.ts'
 import { code, codes, section, table, type Page } from './markdown.ts'
+import { webhookSections } from './webhook-events.ts'
 
 /** When an event happens, and the members of its `data`. */
 type Words = readonly [when: string, data: readonly string[]]
-
-const eventWords: Record<EventName, Words> = {
-  'project.created': ['A project was created.', ['project', 'user_id']],
-  'project.updated': ['A project was renamed.', ['project', 'changed', 'user_id']],
-  'project.deleted': ['A project was deleted.', ['project', 'user_id']],
-  'agent.launched': [
-    'An agent entered `running`: its creation was finished, or it was started, restarted or launched (`trigger`).',
-    ['agent', 'trigger', 'user_id'],
-  ],
-  'agent.completed': ['A task of the agent ended well.', ['agent', 'task']],
-  'agent.failed': [
-    'A task of the agent failed or expired, or the agent entered `error`; then `task` is null.',
-    ['agent', 'task', 'error'],
-  ],
-  'agent.stopped': [
-    'An agent was stopped, restarted while it ran, or deleted while it ran or was paused (`reason`).',
-    ['agent', 'reason', 'user_id'],
-  ],
-  'error.occurred': ['Something went wrong that somebody should know of.', ['error', 'user_id', 'request_id']],
-}
-
-const severityWords: Record<Severity, string> = {
-  low: 'can wait; nothing gives it so far',
-  medium: 'a task failed or expired',
-  high: 'an agent entered `error`, or a spent code or refresh token of an OAuth app was presented again',
-  critical: 'a request was answered 500, or a provider refused the credentials of a model',
-}
 
 const taskEventWords: Record<TaskEventType, Words> = {
   'task.created': ['The task is stored.', ['status', 'agent_id', 'agent_version']],
@@ -110,31 +83,15 @@ const projectFrameWords: Record<ProjectFrameType, Words> = {
 export const eventsPage: Page = {
   title: 'Events',
   intro: 'What the service tells of what happens: to projects and agents, and within a task.',
-  sources: ['contract/src/events.ts', 'contract/src/task-lifecycle.ts', 'contract/src/project-events.ts'],
-  body: () => [webhookSection(), severitySection(), taskSection(), liveSection(), projectSection()].join('\n\n'),
-}
-
-function webhookSection(): string {
-  return section(
-    'Events of an organization',
-    [
-      'A webhook subscribes to them by name. Each is stored in the transaction that makes it true, so none is told of what',
-      'did not happen. **This version stores subscriptions and events, and does not deliver yet.** `agent` is `id`, `name`,',
-      '`project_id` and `status`; `task` is `id`, `status`, `started_at`, `finished_at` and `duration_seconds`; `error` is',
-      '`code` and `message`, in `error.occurred` also `severity` and `affected_resources`.',
-    ].join('\n'),
-    eventTable(eventNames, eventWords),
-  )
-}
-
-function severitySection(): string {
-  return section(
-    'Severity of `error.occurred`',
-    table(
-      ['`error.severity`', 'What happened'],
-      severities.map((severity) => [code(severity), severityWords[severity]]),
-    ),
-  )
+  sources: [
+    'contract/src/events.ts',
+    'contract/src/event-payloads.ts',
+    'contract/src/task-event-payloads.ts',
+    'contract/src/event-examples.ts',
+    'contract/src/task-lifecycle.ts',
+    'contract/src/project-events.ts',
+  ],
+  body: () => [...webhookSections(), taskSection(), liveSection(), projectSection()].join('\n\n'),
 }
 
 function taskSection(): string {

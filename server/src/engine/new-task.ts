@@ -8,7 +8,7 @@ import type { TaskLimits } from './budgets.ts'
 import { freeSlots, gatesOf, isKeyHeld, lockGates } from './gates.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import type { NewJob, Queue } from './queue.ts'
-import { taskOutbox } from './task-outbox.ts'
+import { isToldOfTasks, taskOutbox } from './task-outbox.ts'
 import { noUsage, type TaskInputMessage } from './task-rows.ts'
 
 /** A task as it is asked for (tasks 2 and 3). */
@@ -143,7 +143,7 @@ async function store(
     select created.*, (
       select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
       from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
-      where a.id = created.agent_id and w.status = 'active' and w.events && ${subscriptionsOf('task.created')} limit 1) as told
+      where a.id = created.agent_id and ${isToldOfTasks} and w.events && ${subscriptionsOf('task.created')} limit 1) as told
     from created`)
   const found = new Map(kept.map(({ told: _told, ...row }) => [row.id, row]))
   await emitAll(

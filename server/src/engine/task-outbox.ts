@@ -1,9 +1,16 @@
 import type { EventOf } from '#contract/event-payloads.ts'
-import { subscriptionsOf, type TaskEventName } from '#contract/events.ts'
+import { subscriptionsOf, taskSubscriptions, type TaskEventName } from '#contract/events.ts'
 import { isObject } from '#contract/merge-patch.ts'
 import { projectId } from '#contract/project-id.ts'
 import { taskEventPayloads } from '#contract/task-event-payloads.ts'
 import type { TaskEventType, TaskState } from '#contract/task-lifecycle.ts'
+import { raw } from '../platform/database.ts'
+
+/**
+ * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
+ * `webhook_of_tasks`, which holds no other webhooks; a parameter would not be known to mean the same.
+ */
+export const isToldOfTasks = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
 
 /** A task as its events tell of it: as it is once they have happened. */
 export interface ToldTask {

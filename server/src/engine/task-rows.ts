@@ -1,5 +1,4 @@
 import type { AgentState } from '#contract/agent-lifecycle.ts'
-import { taskSubscriptions } from '#contract/events.ts'
 import type {
   ApprovalTimeout,
   StepState,
@@ -9,6 +8,7 @@ import type {
   WaitReason,
 } from '#contract/task-lifecycle.ts'
 import type { Fragment, Sql } from '../platform/database.ts'
+import { isToldOfTasks } from './task-outbox.ts'
 import type { Hold, TaskLimits } from './budgets.ts'
 import type { Money } from './spending.ts'
 
@@ -165,7 +165,9 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
-      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, p.org_id, ${taskSubscriptionsOf({ fragment })} as subscriptions, coalesce(u.tokens, 0) as tokens_used,
+      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, p.org_id, coalesce(u.tokens, 0) as tokens_used,
+      (select array_agg(distinct name) from webhook w cross join unnest(w.events) name
+        where w.org_id = p.org_id and ${isToldOfTasks}) as subscriptions,
       case when a.id is not null then
         jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
           'max_concurrent_tasks', a.max_concurrent_tasks,
@@ -177,13 +179,6 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
     left join project p on p.id = t.project_id
     left join token_usage u on u.subject = a.token_subject and u.hour = date_trunc('hour', now(), 'UTC')
     where t.id = any(${[...ids]}) order by t.id for update of t`
-}
-
-/** To which of a task's events active webhooks of the organization of `p` have subscribed; null where to none. */
-export function taskSubscriptionsOf({ fragment }: Pick<Sql, 'fragment'>): Fragment {
-  return fragment`(
-    select array_agg(distinct wanted) from webhook w cross join unnest(w.events) wanted
-    where w.org_id = p.org_id and w.status = 'active' and w.events && ${[...taskSubscriptions]})`
 }
 
 /** What a claimed task is run with. Large values are read here once, not with every write. */

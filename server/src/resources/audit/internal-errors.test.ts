@@ -40,8 +40,8 @@ describe('requests that fail by a fault of ours', () => {
     fail(one, 'req_later')
     const told = await toldTo(one, most + 1)
     assert.deepEqual(
-      told.map(({ request_id }) => request_id).toSorted(),
-      [...Array.from({ length: most }, (_, i) => `req_${i}`), 'req_later'].toSorted(),
+      new Set(told.map(({ request_id }) => request_id)),
+      new Set([...Array.from({ length: most }, (_, i) => `req_${i}`), 'req_later']),
     )
     assert.equal((await toldTo(other, 1)).length, 1)
     // Whatever was to be written before this has been written: the pool is first come, first served.
