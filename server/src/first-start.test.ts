@@ -46,6 +46,15 @@ test('an empty database gets an owner, an organization, a key and a client; what
     }
     const { access_token } = await driver.tokens(client, { scope: 'admin' })
     assert.equal(await driver.statusOf(access_token), 200)
+    const { body: log } = await service.send('GET', '/api/v1/auth/audit?end_time=9999-12-31')
+    const made = log.entries.filter(({ detail }: any) => detail.reason === 'first_start')
+    assert.deepEqual(
+      made.map(({ action, actor }: any) => [action, actor]),
+      ['oauth_client.created', 'api_key.created', 'organization.created', 'user.created'].map((action) => [
+        action,
+        null,
+      ]),
+    )
   } finally {
     await service.stop()
   }

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { scopes } from '#contract/scopes.ts'
 import type { Config } from './config.ts'
+import { nobody, recordAudit } from './events/audit.ts'
 import type { Sql } from './platform/database.ts'
 import { createPasswords } from './platform/passwords.ts'
 import { insertApiKey, newApiKey } from './resources/api-keys/api-keys.queries.ts'
@@ -58,13 +59,13 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
     if (!user) throw new Error('an empty database has no address that is taken')
     const organization = await insertOrganization(tx, 'My organization', user.id)
     const whose = { user_id: user.id, org_id: organization.id }
-    await insertApiKey(tx, whose, owner.api_key, {
+    const key = await insertApiKey(tx, whose, owner.api_key, {
       name: 'First key',
       description: 'Made at the first start.',
       scopes: ['admin'],
       expires_at: null,
     })
-    await insertClient(tx, organization.id, {
+    const client = await insertClient(tx, organization.id, {
       client_id: owner.oauth_client_id,
       name: 'First app',
       secret: owner.oauth_client_secret,
@@ -72,7 +73,20 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
       scopes: [...scopes],
       native: config.oauth_redirect_uri === undefined,
     })
+    if (!client) throw new Error('an empty database has no client of this identifier')
+    const { secret_hash: _, ...app } = client
     const made = { ...owner, ...whose }
+    const detail = { reason: 'first_start' }
+    const doer = nobody(organization.id)
+    await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user, detail })
+    await recordAudit(tx, doer, {
+      action: 'organization.created',
+      target: organization.id,
+      after: { name: organization.name },
+      detail: { ...detail, owner: user.id },
+    })
+    await recordAudit(tx, doer, { action: 'api_key.created', target: key.id, after: key, detail })
+    await recordAudit(tx, doer, { action: 'oauth_client.created', target: app.client_id, after: app, detail })
     await keep?.(made)
     return made
   })

@@ -141,7 +141,7 @@ describe('what has outlived its retention', () => {
       insert into audit (id, action) select id_floor('aud', now() - make_interval(days => d)), d::text from unnest(array[399, 401]) d`
     await sweepRecords(sql)
     const [row] = await sql<{ hours: number; entries: string[] }>`
-      select (select count(*) from usage_hour) as hours, array(select action from audit) as entries`
+      select (select count(*) from usage_hour) as hours, array(select action from audit where org_id is null) as entries`
     assert.deepEqual(row, { hours: 1, entries: ['399'] })
   })
 

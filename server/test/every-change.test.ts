@@ -233,6 +233,34 @@ describe('every operation that changes something', () => {
   })
 })
 
+describe('what leaves no entry says itself who did it', () => {
+  it('a task, a message and a thread', async () => {
+    const { user_id } = samples.owner
+    const { id: key_id, key } = await makeKey(test, samples.owner, ['admin'])
+    const send = async (id: string) => {
+      const operation = operations.find((one) => one.id === id)!
+      const { path, body } = await samples.of(operation)
+      const reply = await test.send('POST', path, { key, body })
+      assert.ok(reply.status < 300, `${id} ${reply.status} ${JSON.stringify(reply.body)}`)
+      assert.deepEqual(await entriesOf(reply), [], id)
+      return { id: reply.body.id, request_id: reply.headers.get('x-request-id') }
+    }
+    const [task, message, thread] = [
+      await send('createTask'),
+      await send('sendTaskMessage'),
+      await send('createThread'),
+    ]
+    assert.deepEqual(await test.sql`select created_by, credential_id, request_id from task where id = ${task.id}`, [
+      { created_by: user_id, credential_id: key_id, request_id: task.request_id },
+    ])
+    for (const table of ['task_message', 'thread']) {
+      const id = table === 'thread' ? thread.id : message.id
+      const { rows } = await test.sql.query(`select created_by from ${table} where id = $1`, [id])
+      assert.deepEqual(rows, [{ created_by: user_id }], table)
+    }
+  })
+})
+
 describe('signing in', () => {
   const address = 'auditor@example.com'
   const password = 'nine brown owls in a barn'

@@ -1,7 +1,6 @@
-import type { Doer } from '#contract/audit.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { afterAttempt, type AfterAttempt, type AttemptedDelivery, type AttemptedWebhook } from './after-attempt.ts'
-import { recordAudit } from './audit.ts'
+import { nobody, recordAudit } from './audit.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { emitAll } from './outbox.ts'
 import { failingMax_ms, failuresApart_ms, isTrouble } from './webhook-health.ts'
@@ -127,15 +126,10 @@ async function disable(tx: Sql, { id, org_id }: AttemptedWebhook, reason: 'gone'
       updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${id}`
   await giveUpPending(tx, id)
-  await recordAudit(tx, service(org_id), {
+  await recordAudit(tx, nobody(org_id), {
     action: 'webhook.disabled',
     target: id,
     before: { status: 'active', disabled_reason: null },
     after: { status: 'disabled', disabled_reason: reason },
   })
-}
-
-/** Whoever acts by itself: nobody asked. */
-function service(org_id: string): Doer {
-  return { org_id, actor: null, credential: null, ip: null, user_agent: null, request_id: null }
 }

@@ -19,6 +19,11 @@ export interface AuditEntry {
   detail?: Record<string, unknown> | undefined
 }
 
+/** Nobody who could be named: the service acts by itself, or its operator on the command line. */
+export function nobody(org_id: string | null): Doer {
+  return { org_id, actor: null, credential: null, ip: null, user_agent: null, request_id: null }
+}
+
 /**
  * Writes an entry into the audit log, in the transaction that makes it true. `doer` is what a handler is given
  * (`Loading`), or `doerOf(request)` where somebody is only about to be known.

@@ -1,20 +1,9 @@
-import type { Doer } from '#contract/audit.ts'
-import { recordAudit } from '../../events/audit.ts'
+import { nobody, recordAudit } from '../../events/audit.ts'
 import type { Sql } from '../../platform/database.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf } from '../sessions/sessions.queries.ts'
 import { clearAllAttempts } from './sign-in-attempts.queries.ts'
 import { type SignInRow, updatePasswordHash } from './users.queries.ts'
-
-/** Whoever can run commands where the service runs; the service does not know who that is. */
-const operator: Doer = {
-  org_id: null,
-  actor: null,
-  credential: null,
-  ip: null,
-  user_agent: null,
-  request_id: null,
-}
 
 /** No session and no grant has this identifier, so that none is left. */
 const none = ''
@@ -32,7 +21,7 @@ export async function resetPassword(sql: Sql, user: SignInRow, password_hash: st
     const grants = await endGrantsOf(tx, user.id, none)
     await clearAllAttempts(tx, user.email)
     const sessions_ended = sessions + grants.length
-    await recordAudit(tx, operator, { action: 'user.password_reset', target: user.id, detail: { sessions_ended } })
+    await recordAudit(tx, nobody(null), { action: 'user.password_reset', target: user.id, detail: { sessions_ended } })
     return sessions_ended
   })
 }
