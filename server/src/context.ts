@@ -1,8 +1,8 @@
-import type { FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Problem } from '#contract/problems.ts'
 import type { Config } from './config.ts'
 import type { Engine } from './engine/engine.ts'
+import type { FailedRequest } from './http/http-context.ts'
 import type { Database, Sql } from './platform/database.ts'
 import type { Egress } from './platform/safe-fetch.ts'
 import type { Secrets } from './platform/secrets.ts'
@@ -27,5 +27,5 @@ export interface Context {
   public_url: () => string
   started_at: Date
   version: string
-  onInternalError?: (problem: Problem, request: FastifyRequest) => void
+  onInternalError?: (problem: Problem, request: FailedRequest) => void
 }

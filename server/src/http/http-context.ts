@@ -1,10 +1,21 @@
-import type { FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
 import type { Secrets } from '../platform/secrets.ts'
 import type { AuthenticationSettings } from './authenticate.ts'
 import type { OpenStreams } from './open-streams.ts'
+import type { Principal } from './principal.ts'
 import type { StreamRights } from './stream-rights.ts'
+
+/** A request that was answered 500: who sent it, and what it was about. */
+export interface FailedRequest {
+  id: string
+  /** Undefined where that is not known. */
+  principal: Pick<Principal, 'org_id' | 'user_id'> | undefined
+  /** What its path named, in the words of whoever sent it. */
+  params: unknown
+  /** Identifiers of resources of ours that it was about beside these. */
+  resources?: string[]
+}
 
 /** What handling a request needs, handed in by `app.ts`. */
 export interface HttpContext {
@@ -16,5 +27,5 @@ export interface HttpContext {
   /** Scheme, host and port under which browsers know the service. */
   public_origin: () => string
   /** Told about every 500, to make it an event (decision D94). */
-  onInternalError?: (problem: Problem, request: FastifyRequest) => void
+  onInternalError?: (problem: Problem, request: FailedRequest) => void
 }

@@ -1,12 +1,9 @@
-import type { FastifyRequest } from 'fastify'
 import { internalErrorEvents_per_minute } from '#contract/events.ts'
 import type { Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import type { Context } from '../../context.ts'
 import { emit } from '../../events/outbox.ts'
-
-/** What a report is about: the request that was answered 500, and who sent it. */
-type Failed = Pick<FastifyRequest, 'id' | 'params' | 'principal'>
+import type { FailedRequest } from '../../http/http-context.ts'
 
 /**
  * Makes every 500 of a known organization an `error.occurred` of severity critical (decision D94), up to
@@ -16,16 +13,16 @@ type Failed = Pick<FastifyRequest, 'id' | 'params' | 'principal'>
 export function reportInternalErrors(
   { sql, log }: Pick<Context, 'sql' | 'log'>,
   now_ms: () => number = Date.now,
-): (problem: Problem, request: Failed) => void {
+): (problem: Problem, request: FailedRequest) => void {
   const mayTell = bounded(internalErrorEvents_per_minute, now_ms)
-  return (problem, { principal, id: request_id, params }) => {
+  return (problem, { principal, id: request_id, params, resources = [] }) => {
     if (!principal || !mayTell(principal.org_id)) return
     const { user_id, org_id } = principal
     const error = {
       code: 'internal_error',
       message: problem.message,
       severity: 'critical' as const,
-      affected_resources: idsIn(params),
+      affected_resources: [...idsIn(params), ...resources],
     }
     emit(sql, 'error.occurred', { org_id }, { error, user_id, request_id }).catch((cause: unknown) => {
       log.error({ err: cause }, 'an internal error could not be made an event')

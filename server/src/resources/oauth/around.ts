@@ -1,8 +1,8 @@
-import type { ErrorOccurred } from '#contract/events.ts'
 import { EventEmitter } from 'node:events'
 import type { Logger } from 'pino'
 import type Provider from 'oidc-provider'
 import type { KoaContextWithOIDC } from 'oidc-provider'
+import type { Problem } from '#contract/problems.ts'
 import { scopes } from '#contract/scopes.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { emit } from '../../events/outbox.ts'
@@ -14,11 +14,14 @@ import { touchGrant, type GrantOwner } from './oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
 import type { OAuthStore } from './store.ts'
 
+/** Told of every 500 of a request with a known grant. */
+export type TellOwner = (problem: Problem, grant_id: string, request_id: string) => void
+
 /**
  * What is done around everything that the library serves: one transaction a token or revoke request, the record of what
  * it did to grants, faults in our form, and our shape of the few answers that differ from the library's.
  */
-export function surround(provider: Provider, store: OAuthStore, log: Logger): void {
+export function surround(provider: Provider, store: OAuthStore, log: Logger, tellOwner: TellOwner): void {
   provider.on('server_error', (ctx, error) => {
     passageOf(ctx.req).failure = error
   })
@@ -35,7 +38,7 @@ export function surround(provider: Provider, store: OAuthStore, log: Logger): vo
     } catch (error) {
       passage.failure = error
     }
-    if (passage.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, passage, log)
+    if (passage.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, passage, log, tellOwner)
     shapeAnswer(ctx as KoaContextWithOIDC, passage)
   })
 }
@@ -85,22 +88,29 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, pa
     detail: { reason, user_id: grant.user_id },
   })
   if (!reused) return
-  await emit(tx, 'error.occurred', { org_id: grant.org_id }, {
-    error: {
-      code: reason,
-      message:
-        'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
-      severity: 'high',
-      affected_resources: [grant.id, grant.client_id],
+  await emit(
+    tx,
+    'error.occurred',
+    { org_id: grant.org_id },
+    {
+      error: {
+        code: reason,
+        message:
+          'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
+        severity: 'high',
+        affected_resources: [grant.id, grant.client_id],
+      },
+      user_id: grant.user_id,
+      request_id,
     },
-    user_id: grant.user_id,
-    request_id,
-  } satisfies ErrorOccurred)
+  )
 }
 
 /** Says that something failed inside; a redirect that says so already stays one. */
-function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger): void {
+function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger, tellOwner: TellOwner): void {
   const problem = toProblem(passage.failure)
+  const grant_id = ctx.oidc?.entities.Grant?.jti
+  if (problem.status === 500 && grant_id !== undefined) tellOwner(problem, grant_id, passage.request_id)
   log.error({ err: problem.cause ?? problem, request_id: passage.request_id, code: problem.kind }, 'request failed')
   if (ctx.status < 300 || ctx.status >= 400) renderFailure(ctx, problem)
 }

@@ -1,7 +1,9 @@
+import type { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { surround } from './around.ts'
 import { renderError } from './faults.ts'
 import type { Library } from './hand-over.ts'
+import { findGrantOwner } from './oauth.queries.ts'
 import { createProvider } from './provider.ts'
 import { loadSigningKey } from './signing-key.ts'
 import { createStore, type OAuthStore } from './store.ts'
@@ -23,7 +25,8 @@ export function authorizationServer(context: Context): () => Promise<Authorizati
   }
 }
 
-async function make({ sql, config, secrets, log, public_url }: Context): Promise<AuthorizationServer> {
+async function make(context: Context): Promise<AuthorizationServer> {
+  const { sql, config, secrets, log, public_url } = context
   const store = createStore(sql, { refresh_grace_seconds: config.oauth_refresh_grace_seconds })
   const provider = createProvider({
     issuer: public_url(),
@@ -32,6 +35,27 @@ async function make({ sql, config, secrets, log, public_url }: Context): Promise
     cookie_secrets: secrets.signingKeys('oauth cookie'),
     renderError,
   })
-  surround(provider, store, log)
+  surround(
+    provider,
+    store,
+    log,
+    (problem, grant_id, request_id) => void tellOwner(context, problem, grant_id, request_id),
+  )
   return { provider, store, serve: provider.callback() }
+}
+
+/** A fault of ours in a request of an app is told to the organization that its user let it in to (decision D94). */
+async function tellOwner(
+  { sql, log, onInternalError }: Context,
+  problem: Problem,
+  grant_id: string,
+  request_id: string,
+): Promise<void> {
+  try {
+    const owner = await findGrantOwner(sql, grant_id)
+    const resources = [grant_id, ...(owner ? [owner.client_id] : [])]
+    onInternalError?.(problem, { id: request_id, principal: owner, params: {}, resources })
+  } catch (cause) {
+    log.error({ err: cause, request_id }, 'an internal error could not be made an event')
+  }
 }

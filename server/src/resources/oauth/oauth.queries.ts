@@ -120,12 +120,18 @@ export async function touchGrant(tx: Sql, id: string, from: { ip: string; user_a
     where id = ${id}`
 }
 
-/** Whose grant it is, for the record of its end. */
+/** Whose grant it is. */
 export interface GrantOwner {
   id: string
   user_id: string
   org_id: string
   client_id: string
+}
+
+/** Whose a grant is; undefined where there is none. */
+export async function findGrantOwner(sql: Sql, id: string): Promise<GrantOwner | undefined> {
+  const [owner] = await sql<GrantOwner>`select id, user_id, org_id, client_id from oauth_grant where id = ${id}`
+  return owner
 }
 
 /**

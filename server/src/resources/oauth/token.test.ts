@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import type { Browser } from '../../../test/browser.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
 
 const insecure = { [oauth.allowInsecureRequests]: true }
@@ -374,6 +374,17 @@ test('a crash between spending and issuing undoes the spending', async () => {
   assert.equal(broken.status, 500)
   assert.deepEqual(Object.keys(broken.body).sort(), ['error', 'error_description'])
   assert.equal(broken.body.error, 'server_error')
+  const request_id = broken.headers.get('x-request-id')
+  const event = await eventually(async () => {
+    const [row] = await service.sql<{ org_id: string; data: any }>`
+      select org_id, data from event where type = 'error.occurred' and data->>'request_id' = ${request_id}`
+    return row
+  })
+  const { code, severity, affected_resources } = event.data.error
+  assert.deepEqual(
+    [event.org_id, event.data.user_id, code, severity, affected_resources[1]],
+    [service.owner.org_id, service.owner.user_id, 'internal_error', 'critical', 'web'],
+  )
   assert.equal((await driver.refresh(web, refresh_token)).status, 200)
 })
 
