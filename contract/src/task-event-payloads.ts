@@ -1,4 +1,4 @@
-import Type, { type Static, type TProperties } from 'typebox'
+import Type, { type TProperties } from 'typebox'
 import { budgetScopes } from './budget-window.ts'
 import type { TaskEventName } from './events.ts'
 import { boundedJson, Choice, FreeObject, Named, Nullable, Timestamp } from './schemas.ts'
@@ -140,6 +140,3 @@ export const taskEventPayloads = {
   'budget.warning': ofTask(budget),
   'budget.reached': ofTask(budget),
 } satisfies Record<TaskEventName, unknown>
-
-/** `data` of an event of a task, as a webhook is told it. */
-export type TaskEventData<Name extends TaskEventName = TaskEventName> = Static<(typeof taskEventPayloads)[Name]>
