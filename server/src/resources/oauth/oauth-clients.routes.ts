@@ -12,6 +12,7 @@ import {
   findClientOf,
   insertClient,
   listClients,
+  lockClientOf,
   newClientSecret,
   updateClient,
 } from './oauth-clients.queries.ts'
@@ -59,17 +60,19 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
       if (body.redirect_uris) checkRedirects(body.redirect_uris, loaded.native)
       const client_secret = newSecretFor(loaded, body.rotate_secret)
       return sql.begin(async (tx) => {
-        const client = await updateClient(tx, principal.org_id, loaded.client_id, {
+        const before = await lockClientOf(tx, principal.org_id, loaded.client_id)
+        const change = {
           name: body.name?.normalize('NFC'),
           redirect_uris: body.redirect_uris && [...new Set(body.redirect_uris)],
           scopes: body.scopes && [...new Set(body.scopes)],
           secret: client_secret,
-        })
+        }
+        const client = before && (await updateClient(tx, principal.org_id, loaded.client_id, change))
         if (!client) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
         await recordAudit(tx, doer, {
           action: 'oauth_client.updated',
           target: client.client_id,
-          before: shown(loaded),
+          before: shown(before),
           after: shown(client),
           detail: client_secret === undefined ? undefined : { is_secret_changed: true },
         })
