@@ -159,10 +159,11 @@ async function restLanes(
         case when w.status = 'active' or d.due_at is null then d.due_at else least(d.due_at, now()) end as due_at
       from jsonb_to_recordset(${jsonb(rests)}::jsonb) r(webhook_id text, is_sending boolean, "except" jsonb)
       join webhook w on w.id = r.webhook_id
-      cross join lateral (
-        select min(d.next_attempt_at) as due_at from delivery d
-        where d.webhook_id = r.webhook_id and d.status = 'pending'
-          and not exists (select from jsonb_array_elements_text(r.except) x where x = d.id)) d
+      -- The first by the index, and no minimum of all: there may be a million.
+      left join lateral (
+        select d.next_attempt_at as due_at from delivery d
+        where d.webhook_id = r.webhook_id and d.status = 'pending' and not r.except ? d.id
+        order by d.next_attempt_at, d.id limit 1) d on true
     ) n
     where l.webhook_id = n.webhook_id
     returning l.webhook_id,
