@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Chance } from '../../server/test/chance.ts'
-import { sender, type Reply } from '../../server/test/harness.ts'
+import type { Reply } from '../../server/test/harness.ts'
 import type { Watch } from '../../server/test/history/check-sequences.ts'
 import { History } from '../../server/test/history/history.ts'
 import type { Cast } from './cast.ts'
+import { makeRequests, type Requests } from './requests.ts'
 import { watchTask } from './watcher.ts'
 import { witnessTools, type Plan, type PlannedCall } from './world.ts'
 
@@ -29,13 +30,11 @@ export interface Load {
   /** Answers approvals until none waits, for good where it is `done`. Gives how many were answered. */
   answerApprovals(): Promise<number>
   /** A request that is made until it is answered. */
-  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+  ask: Requests['ask']
   /** What watchers were told; after `signal` those that still watch give up. */
   watches(give_up_ms: number): Promise<Watch[]>
 }
 
-const request_ms = 10_000
-const retry_ms = 20
 /** Of tasks: how many are watched by somebody, and of these by two. */
 const watchedShare = 0.3
 const canceledShare = 0.12
@@ -51,36 +50,7 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
   let stopped = false
   let count = 0
 
-  const send = async (
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<Reply> => {
-    let url = cast.url()
-    while (!url) {
-      await delay(retry_ms)
-      url = cast.url()
-    }
-    const reply = sender(url, api_key)(method, `${project}${path}`, { body, headers })
-    return Promise.race([
-      reply,
-      delay(request_ms, undefined, { ref: false }).then(() => Promise.reject(new Error('no answer'))),
-    ])
-  }
-  /** Makes a request until it is known what became of it. */
-  const settle = async (
-    op: string,
-    key: string,
-    request: () => Promise<Reply>,
-    value: unknown = null,
-  ): Promise<Reply | undefined> => {
-    for (;;) {
-      const { outcome, reply } = await history.record(op, key, value, request)
-      if (outcome !== 'unknown') return reply
-      await delay(retry_ms)
-    }
-  }
+  const { send, settle, ask } = makeRequests({ url: cast.url, api_key, base: project, history })
 
   const watch = (task_id: string, watcher: string): void => {
     const watched: Watch = { watcher, task_id, events: [] }
@@ -109,7 +79,7 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
     const path = `/agents/${agent}/tasks`
     const headers = { 'idempotency-key': marker }
     const reply = await settle('create', marker, () => send('POST', path, body, headers), path)
-    if (reply?.status !== 201) return void (await delay(own.between(20, 100)))
+    if (reply.status !== 201) return void (await delay(own.between(20, 100)))
     const { id } = reply.body as { id: string }
     if (own.happens(watchedShare)) for (const name of own.happens(0.5) ? ['ada', 'bob'] : ['ada']) watch(id, name)
     if (own.happens(canceledShare)) {
@@ -156,13 +126,6 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
       await settle('resolve', id, () => send('POST', `/approvals/${id}/resolve`, answer), answer)
     }
     return pending.length
-  }
-  const ask: Load['ask'] = async (method, path, body, headers) => {
-    for (;;) {
-      const reply = await send(method, path, body, headers).catch(() => undefined)
-      if (reply && reply.status < 500) return reply
-      await delay(retry_ms)
-    }
   }
   const person = async (): Promise<void> => {
     while (!stopped) {

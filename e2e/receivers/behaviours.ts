@@ -14,9 +14,9 @@ const drip_ms = 1000
 /** So much `floods` sends to whoever takes it. */
 const flood_bytes = 1024 ** 3
 /** Of first attempts: how many `sometimes` does not take, and of second ones. */
-const failingShares = [0.3, 0.1]
+const failingShares = [0.15, 0.1]
 /** So long `sometimes` takes at most. */
-const sometimesMax_ms = 40
+const sometimesMax_ms = 20
 
 /**
  * Receivers of every kind, by the first word of their path. What one does `sometimes` follows from its path, the event and

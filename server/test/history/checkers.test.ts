@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { taskMoves } from '#contract/task-lifecycle.ts'
-import { checkDeliveries, repetitions, type DeliveryHistory, type SeenDelivery } from './check-deliveries.ts'
 import { checkEffects, type Effect, type JournaledCall } from './check-effects.ts'
 import { checkMoves, type Move } from './check-moves.ts'
 import { checkSequences, type Watch } from './check-sequences.ts'
 import { checkCancels, checkSet, type FoundTask } from './check-set.ts'
 import { checkTurns } from './check-turns.ts'
 import { History, type Operation } from './history.ts'
-
-/** A checker that finds nothing proves nothing: each is shown what it must refuse. */
-const refuses = (wrong: string[], words: RegExp): void => {
-  assert.equal(wrong.length, 1, wrong.join('\n'))
-  assert.match(wrong[0]!, words)
-}
+import { refuses } from './refuses.ts'
 
 describe('a history', () => {
   it('keeps an answer, a refusal, and what nobody knows apart', async () => {
@@ -199,56 +193,5 @@ describe('the checker of turns', () => {
   it('refuses a task that begins while another one has its turn, also where that waits', () => {
     refuses(checkTurns(moves('a running', 'b running'), turns), /b began while a had the turn of thread 1/)
     refuses(checkTurns(moves('b running', 'b waiting', 'c running'), turns), /c began while b had the turn of key 1/)
-  })
-})
-
-describe('the checker of deliveries', () => {
-  const events: DeliveryHistory['events'] = [
-    { id: 'evt_1', org_id: 'org_a', type: 'project.created', body: '{"name":"one"}' },
-    { id: 'evt_2', org_id: 'org_a', type: 'task.completed', body: '{"name":"two"}' },
-    { id: 'evt_3', org_id: 'org_b', type: 'project.created', body: '{"name":"three"}' },
-  ]
-  const hooks: DeliveryHistory['hooks'] = [
-    { path: '/a', org_id: 'org_a', events: ['project.created', 'task.*'] },
-    { path: '/b', org_id: 'org_b', events: ['project.created', 'agent.failed'] },
-  ]
-  const told = (path: string, number: 1 | 2 | 3, more: Partial<SeenDelivery> = {}): SeenDelivery => {
-    const { id, body } = events[number - 1]!
-    return { path, event_id: id, body, isGenuine: true, at: 1000, status: 200, ...more }
-  }
-  const whole = [told('/a', 1), told('/a', 2), told('/b', 3)]
-  const check = (seen: readonly SeenDelivery[], more: Partial<DeliveryHistory> = {}): string[] =>
-    checkDeliveries({ events, hooks, seen, killed: [], ...more })
-
-  it('accepts each once, in any order, and again after a failure or a death', () => {
-    assert.deepEqual(check(whole.toReversed()), [])
-    for (const status of [null, 302, 500]) assert.deepEqual(check([told('/a', 1, { status }), ...whole]), [])
-    const again = told('/a', 1, { at: 60_000 })
-    assert.deepEqual(check([...whole, again], { killed: [1040] }), [])
-    assert.deepEqual(repetitions([...whole, again]), [[whole[0], again]])
-    assert.deepEqual(repetitions([told('/a', 1, { status: 500 }), ...whole]), [])
-  })
-  it('refuses an event that was not told, or that nobody took', () => {
-    refuses(check(whole.slice(1)), /\/a was not told evt_1/)
-    refuses(check([...whole.slice(1), told('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
-  })
-  it('refuses what came again although it had been taken, and nobody died before that was known', () => {
-    const again = told('/a', 1, { at: 60_000 })
-    for (const killed of [[], [500], [30_000], [60_500]])
-      refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and was told it again after 59000 ms/)
-    refuses(check([...whole, again, again], { killed: [1040] }), /after 0 ms/)
-  })
-  it('refuses a signature, a body and an id that are not of this event', () => {
-    refuses(check([told('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
-    refuses(check([told('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
-    refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which nobody committed/)
-  })
-  it('refuses what is for another organization, for nobody, or was not asked for', () => {
-    refuses(check([...whole, told('/a', 3)]), /\/a was told evt_3, which is of org_b/)
-    refuses(check([...whole, told('/c', 1)]), /\/c was told evt_1 and is no webhook's/)
-    const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const
-    const more = { events: [...events, failed] }
-    assert.deepEqual(check(whole, more), [])
-    refuses(check([...whole, told('/a', 1, { event_id: 'evt_4', body: '{}' })], more), /has not subscribed/)
   })
 })

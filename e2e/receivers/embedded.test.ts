@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { test } from 'node:test'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { findEmbeddedPostgres } from '../../server/src/platform/embedded-postgres.ts'
+import { makeChance, testSeed } from '../../server/test/chance.ts'
+import { startProcess, temporaryFolder, type RunningService } from '../process.ts'
+import { startReceivers } from './receivers.ts'
+import { setStage } from './stage.ts'
+
+const kills = 4
+const pause_ms = { least: 200, most: 1000 }
+const api_key = 'cadre_00112233445566778899aabbccddeeff'
+
+test(`a service with the database in its folder, killed ${kills} times and started again, loses no event`, async (t) => {
+  const chance = makeChance(testSeed())
+  t.diagnostic(`CADRE_TEST_SEED=${chance.seed}`)
+  const ends: (() => Promise<unknown>)[] = []
+  t.after(async () => {
+    for (const end of ends.toReversed()) await end()
+  })
+  const folder = await temporaryFolder()
+  ends.push(folder.remove)
+  const receivers = await startReceivers()
+  ends.push(receivers.close)
+  const env = {
+    CADRE_DATA_DIR: folder.path,
+    CADRE_ADMIN_API_KEY: api_key,
+    CADRE_RATE_LIMITS: 'off',
+    CADRE_SIGNUP: 'open',
+    CADRE_LOG_LEVEL: 'fatal',
+  }
+  let service: RunningService | undefined = await startProcess(env)
+  // The database ends with it.
+  ends.push(async () => (service ?? (await startProcess(env))).end())
+  const connection = await findEmbeddedPostgres(folder.path)
+  assert.ok(connection)
+  const database = openDatabase({ connection })
+  ends.push(database.close)
+  const { sql } = database
+  const url = () => service?.url
+  const stage = await setStage({ url, sql, receivers, chance: chance.fork(), api_key, callers: 5 })
+
+  const killed: number[] = []
+  for (let i = 0; i < kills; i++) {
+    await delay(chance.between(pause_ms.least, pause_ms.most))
+    const dying: RunningService = service
+    service = undefined
+    const end = dying.end('SIGKILL')
+    killed.push(Date.now())
+    await end
+    service = await startProcess(env)
+  }
+  await stage.stop()
+  await stage.quiet()
+  const { wrong, met } = await stage.judge(killed)
+  t.diagnostic(JSON.stringify(met))
+  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
+  assert.ok(met.refused > 0 && met.unsent > 0, JSON.stringify(met))
+})

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { test } from 'node:test'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { makeChance, testSeed } from '../../server/test/chance.ts'
+import { makeTestDatabase } from '../../server/test/harness.ts'
+import { assemble } from '../kills/cast.ts'
+import { databaseEnvironment, temporaryFolder } from '../process.ts'
+import { startReceivers } from './receivers.ts'
+import { setStage } from './stage.ts'
+
+/** `CADRE_TEST_KILLS` for longer runs. */
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 20)
+const pause_ms = { least: 20, most: 500 }
+/** Of kills: how many come while the other service is not back yet, so that there is none for a moment. */
+const bothShare = 0.25
+
+const api_key = 'cadre_00112233445566778899aabbccddeeff'
+
+test(`${kills} kills of two services lose no event, and tell nobody what is not so or not for them`, async (t) => {
+  const chance = makeChance(testSeed())
+  t.diagnostic(`CADRE_TEST_SEED=${chance.seed} CADRE_TEST_KILLS=${kills}`)
+  const ends: (() => Promise<unknown>)[] = []
+  t.after(async () => {
+    for (const end of ends.toReversed()) await end()
+  })
+  const folder = await temporaryFolder()
+  ends.push(folder.remove)
+  const { connection, drop } = await makeTestDatabase()
+  ends.push(drop)
+  const { sql, close } = openDatabase({ connection })
+  ends.push(close)
+  const receivers = await startReceivers()
+  ends.push(receivers.close)
+  const service = {
+    ...databaseEnvironment(connection),
+    CADRE_DATA_DIR: folder.path,
+    CADRE_ADMIN_API_KEY: api_key,
+    CADRE_RATE_LIMITS: 'off',
+    CADRE_SIGNUP: 'open',
+    CADRE_LOG_LEVEL: 'fatal',
+  }
+  const cast = await assemble(chance.fork(), { services: [service, service], workers: [] })
+  ends.push(cast.close)
+  const stage = await setStage({ url: cast.url, sql, receivers, chance: chance.fork(), api_key, callers: 5 })
+
+  const began = performance.now()
+  const killed: number[] = []
+  for (let i = 0; i < kills; i++) {
+    if (!chance.happens(bothShare)) await cast.whole()
+    await delay(chance.between(pause_ms.least, pause_ms.most))
+    await cast.kill('service')
+    killed.push(Date.now())
+  }
+  await Promise.all([stage.stop(), cast.whole()])
+  const healed = performance.now()
+  await stage.quiet()
+  t.diagnostic(`killed in ${seconds(began, healed)} s, quiet after ${seconds(healed)} s`)
+
+  const { wrong, met } = await stage.judge(killed)
+  t.diagnostic(JSON.stringify(met))
+  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
+  // A run that met nothing of what it is about would prove nothing.
+  assert.ok(met.refused > 0 && met.repeated > 0 && met.unmatched > 0 && met.unsent > 0, JSON.stringify(met))
+})
+
+function seconds(from: number, to = performance.now()): string {
+  return ((to - from) / 1000).toFixed(1)
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { checkDeliveries, repetitions, type DeliveryHistory, type SeenDelivery } from './check-deliveries.ts'
+import { checkOutbox, type OutboxEvent, type OutboxHistory } from './check-outbox.ts'
+import type { Operation } from './history.ts'
+import { refuses } from './refuses.ts'
+
+describe('the checker of deliveries', () => {
+  const events: DeliveryHistory['events'] = [
+    { id: 'evt_1', org_id: 'org_a', type: 'project.created', body: '{"name":"one"}' },
+    { id: 'evt_2', org_id: 'org_a', type: 'task.completed', body: '{"name":"two"}' },
+    { id: 'evt_3', org_id: 'org_b', type: 'project.created', body: '{"name":"three"}' },
+  ]
+  const hooks: DeliveryHistory['hooks'] = [
+    { path: '/a', org_id: 'org_a', events: ['project.created', 'task.*'] },
+    { path: '/b', org_id: 'org_b', events: ['project.created', 'agent.failed'] },
+  ]
+  const told = (path: string, number: 1 | 2 | 3, more: Partial<SeenDelivery> = {}): SeenDelivery => {
+    const { id, body } = events[number - 1]!
+    return { path, event_id: id, body, isGenuine: true, at: 1000, status: 200, ...more }
+  }
+  const whole = [told('/a', 1), told('/a', 2), told('/b', 3)]
+  const check = (seen: readonly SeenDelivery[], more: Partial<DeliveryHistory> = {}): string[] =>
+    checkDeliveries({ events, hooks, seen, killed: [], ...more })
+
+  it('accepts each once, in any order, and again after a failure or a death', () => {
+    assert.deepEqual(check(whole.toReversed()), [])
+    for (const status of [null, 302, 500]) assert.deepEqual(check([told('/a', 1, { status }), ...whole]), [])
+    const again = told('/a', 1, { at: 60_000 })
+    assert.deepEqual(check([...whole, again], { killed: [1040] }), [])
+    assert.deepEqual(repetitions([...whole, again]), [[whole[0], again]])
+    assert.deepEqual(repetitions([told('/a', 1, { status: 500 }), ...whole]), [])
+  })
+  it('refuses an event that was not told, or that nobody took', () => {
+    refuses(check(whole.slice(1)), /\/a was not told evt_1/)
+    refuses(check([...whole.slice(1), told('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
+  })
+  it('refuses what came again although it had been taken, and nobody died before that was known', () => {
+    const again = told('/a', 1, { at: 60_000 })
+    for (const killed of [[], [500], [30_000], [60_500]])
+      refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and was told it again after 59000 ms/)
+    refuses(check([...whole, again, again], { killed: [1040] }), /after 0 ms/)
+  })
+  it('refuses a signature, a body and an id that are not of this event', () => {
+    refuses(check([told('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
+    refuses(check([told('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
+    refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which nobody committed/)
+  })
+  it('refuses what is for another organization, for nobody, or was not asked for', () => {
+    refuses(check([...whole, told('/a', 3)]), /\/a was told evt_3, which is of org_b/)
+    refuses(check([...whole, told('/c', 1)]), /\/c was told evt_1 and is no webhook's/)
+    const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const
+    const more = { events: [...events, failed] }
+    assert.deepEqual(check(whole, more), [])
+    refuses(check([...whole, told('/a', 1, { event_id: 'evt_4', body: '{}' })], more), /has not subscribed/)
+  })
+})
+
+describe('the checker of the outbox', () => {
+  const did = (op: string, key: string, outcome: Operation['outcome'] = 'ok'): Operation => ({
+    t_invoke: 0,
+    t_return: 1,
+    op,
+    key,
+    value: null,
+    outcome,
+  })
+  const project = (type: string, id: number, name = `p${id}`): OutboxEvent => ({
+    id: `evt_${type}_${id}`,
+    type: `project.${type}`,
+    data: { project: { id, name } },
+  })
+  const task = (type: string, id: string, status: string): OutboxEvent => ({
+    id: `evt_${id}`,
+    type: `agent.${type}`,
+    data: { task: { id, status } },
+  })
+  const good: OutboxHistory = {
+    events: [
+      project('created', 1),
+      project('created', 2),
+      project('updated', 2, 'q2'),
+      project('deleted', 2, 'q2'),
+      task('completed', 't1', 'completed'),
+      task('failed', 't2', 'failed'),
+      task('failed', 't3', 'expired'),
+      { id: 'evt_error', type: 'agent.failed', data: { task: null } },
+      task('completed', 'of a deleted agent', 'completed'),
+    ],
+    projects: [{ id: 1, name: 'p1' }],
+    tasks: [
+      { id: 't1', status: 'completed' },
+      { id: 't2', status: 'failed' },
+      { id: 't3', status: 'expired' },
+      { id: 't4', status: 'canceled' },
+      { id: 't5', status: 'running' },
+    ],
+    operations: [
+      did('create', 'p1', 'unknown'),
+      did('create', 'p1'),
+      did('create', 'p2'),
+      did('create', 'p3', 'fail'),
+      did('create', 'p4', 'unknown'),
+      did('rename', '2'),
+      did('rename', '1', 'unknown'),
+      did('delete', '2', 'unknown'),
+      did('delete', '2', 'fail'),
+      did('delete', '1', 'fail'),
+    ],
+  }
+  const without = (index: number): OutboxEvent[] => good.events.filter((_, i) => i !== index)
+  const and = (...more: OutboxEvent[]): OutboxEvent[] => [...good.events, ...more]
+  const check = (changes: Partial<OutboxHistory>): string[] => checkOutbox({ ...good, ...changes })
+
+  it('accepts what was done, what may have been, and the absence of what was refused', () => {
+    assert.deepEqual(check({}), [])
+  })
+  it('refuses what was acknowledged and has no event', () => {
+    const wrong = check({ events: without(0) })
+    assert.deepEqual(wrong, ['create p1 was acknowledged and has no event', 'project 1 is there and has no event'])
+    refuses(check({ events: without(2) }), /rename 2 was acknowledged and has no event/)
+    const operations = [...good.operations, did('delete', '2')]
+    assert.match(check({ events: without(3), operations })[0]!, /delete 2 was acknowledged and has no event/)
+  })
+  it('refuses events of what was refused, never asked for, or not done', () => {
+    refuses(check({ events: and(project('updated', 7)) }), /rename 7 has an event and was never asked for/)
+    refuses(check({ events: and(project('created', 4)) }), /project 4 was told to be created and is not there/)
+    const refused = check({ events: and(project('created', 3)), projects: [...good.projects, { id: 3, name: 'p3' }] })
+    refuses(refused, /create p3 has an event and was refused/)
+    refuses(check({ events: without(3) }), /project 2 was told to be created and is not there/)
+    const there = [...good.projects, { id: 2, name: 'q2' }]
+    refuses(check({ projects: there }), /project 2 is there and was told to be deleted/)
+  })
+  it('refuses a second event of one thing', () => {
+    refuses(check({ events: and(project('updated', 2)) }), /rename 2 has 2 events/)
+    refuses(check({ events: and(task('completed', 't1', 'completed')) }), /t1 is completed and was told as .* and /)
+  })
+  it('refuses the end of a task that was not told, told otherwise, or is none', () => {
+    refuses(check({ events: without(4) }), /t1 is completed and was told as nothing/)
+    refuses(
+      check({ events: [...without(5), task('completed', 't2', 'completed')] }),
+      /t2 is failed and was told as agent/,
+    )
+    refuses(check({ events: and(task('failed', 't4', 'failed')) }), /t4 is canceled and was told as agent.failed/)
+    refuses(check({ events: and(task('completed', 't5', 'completed')) }), /t5 is running/)
+  })
+})
