@@ -84,7 +84,7 @@ describe('an installation that moves by its backup', () => {
       work = await begin(url)
       const { stdout, stderr } = await succeed(first(), ['backup', '--output', join(folder, 'kept')])
       file = stdout.trim()
-      assert.match(file, /\/kept\/cadre-backup-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.tar\.gz$/)
+      assert.match(file, /\/kept\/cadre-backup-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z\.tar\.gz$/)
       assert.deepEqual(await readdir(join(folder, 'kept')), [file.split('/').at(-1)])
       assert.match(stderr, /^Saved \d+ rows as of \d{4}-.+Z in [\d.]+ s, [\d.]+ MB\.$/m)
       assert.match(stderr, /^The secret key \([0-9a-f]{8}\) is not in it: keep that elsewhere/m)
@@ -173,6 +173,19 @@ describe('an installation that moves by its backup', () => {
     )
     assert.equal((await stat(join(env['CADRE_DATA_DIR']!, 'secret.key'))).mode & 0o777, 0o600)
     await serving(env, (url) => finish(url, work))
+  })
+
+  it('is rehearsed beside its service without doing anything twice', async () => {
+    const env = embedded('rehearsal')
+    await withKey(env)
+    const { stderr } = await succeed(env, ['restore', file, '--rehearsal'])
+    assert.match(stderr, /For a rehearsal: agents and schedules are paused, webhooks disabled\.$/m)
+    await serving(env, async (url) => {
+      const send = sender(url, api_key)
+      await maker(send)(`${work.project}/approvals/${work.approval_id}/resolve`, { decision: 'approve' })
+      const { body } = await send('GET', `${work.project}/tasks/${work.task_id}?wait=2`)
+      assert.deepEqual([body.status, body.wait.reason], ['waiting', 'agent_paused'])
+    })
   })
 
   it('is saved without its secrets where the key is lost, and says what is missing', async () => {

@@ -17,7 +17,7 @@ export interface Output {
 
 /** The file that `path` means: in a folder one with a name of its own, by the time of the beginning. */
 export async function archiveFile(path: string | undefined, now: Date): Promise<string> {
-  const name = `cadre-backup-${now.toISOString().slice(0, 19).replaceAll(':', '-')}Z.tar.gz`
+  const name = `cadre-backup-${now.toISOString().replaceAll(':', '-')}.tar.gz`
   if (path === undefined) return resolve(name)
   const isFolder = path.endsWith('/') || (await stat(path).catch(() => undefined))?.isDirectory()
   return isFolder ? resolve(path, name) : resolve(path)

@@ -13,6 +13,7 @@ import { readArchive } from './archive-reader.ts'
 import { BackupError } from './backup-error.ts'
 import { dropSecrets, type DroppedSecrets } from './drop-secrets.ts'
 import { delayedTasks } from './manifest.ts'
+import { prepareRehearsal } from './rehearse.ts'
 import { requireKnownMigrations } from './restore.ts'
 
 const { source, target, close } = testDatabases()
@@ -136,6 +137,42 @@ describe('a restore without the key', () => {
       assert.deepEqual(now[table], before[table], table)
     const [agent] = await to.sql`select environment, description <> '' as described from agent where id = ${agent_id}`
     assert.deepEqual(agent, { environment: null, described: true })
+  })
+})
+
+describe('a rehearsal', () => {
+  it('does nothing by itself: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
+    const [from, to, file] = [await source(), await target(), join(folder, 'rehearsal.tar.gz')]
+    const { agent_id, project_id } = await fillDatabase(from.sql)
+    const webhook = newId('wh')
+    await from.sql`
+      insert into webhook (id, org_id, url, events, secret, created_by)
+      select ${webhook}, org_id, 'https://hooks.example.com/', '{agent.completed}', 'x', 'user_1' from project where id = ${project_id}`
+    await from.sql`
+      insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
+      values (${newId('dlv')}, ${webhook}, 'org_1', ${newId('evt')}, 'agent.completed', now())`
+    await from.sql`
+      insert into schedule (id, project_id, agent_id, name, cron, time_zone, input, priority, overlap, catch_up, next_run_at, created_by)
+      values ('sched_1', ${project_id}, ${agent_id}, 'often', '* * * * *', 'UTC', '"go"', 5, 'skip', 'once', now(), 'user_1')`
+    await from.sql`
+      insert into agent (id, project_id, name, status, settles_to, launch_trigger, config, created_by, token_subject)
+      select 'agent_' || n, project_id, 'agent ' || n, (array['creating', 'updating', 'stopped', 'error'])[n], (array['running', 'running'])[n],
+        (array['create', null])[n], config, created_by, token_subject from agent, generate_series(1, 4) n where id = ${agent_id}`
+    await save(from.settings, file)
+    await load(file, to.settings, { alter: prepareRehearsal })
+    const states = await to.sql<{ status: string }>`select status from agent order by name`
+    assert.deepEqual(
+      states.map(({ status }) => status),
+      ['paused', 'paused', 'paused', 'stopped', 'error'],
+    )
+    assert.deepEqual(await to.sql`select status, next_run_at from schedule`, [{ status: 'paused', next_run_at: null }])
+    assert.deepEqual(await to.sql`select status from webhook`, [{ status: 'disabled' }])
+    assert.deepEqual(await to.sql`select status from delivery`, [{ status: 'failed' }])
+    const [before, after] = [await everything(from.sql), await everything(to.sql)]
+    for (const table of Object.keys(before).filter(
+      (name) => !['agent', 'schedule', 'webhook', 'delivery'].includes(name),
+    ))
+      assert.deepEqual(after[table], before[table], table)
   })
 })
 

@@ -2,6 +2,7 @@ import { readArchive, type ArchiveContent } from '../backup/archive-reader.ts'
 import { BackupError } from '../backup/backup-error.ts'
 import { dropSecrets, type DroppedSecrets } from '../backup/drop-secrets.ts'
 import { count, makeProgress } from '../backup/progress.ts'
+import { prepareRehearsal } from '../backup/rehearse.ts'
 import { requireEmpty, requireKnownMigrations, restore as restoreArchive } from '../backup/restore.ts'
 import { chooseSecretKey, type KnownKey } from '../backup/secret-key.ts'
 import { type Config, readConfig } from '../config.ts'
@@ -27,6 +28,11 @@ export const restore = defineCommand({
       type: 'boolean',
       description:
         'Where the key is lost: removes the environment variables of agents and all credentials, and disables webhooks.',
+    },
+    rehearsal: {
+      type: 'boolean',
+      description:
+        'For a drill beside the service: pauses all agents and schedules and disables all webhooks, so that nothing is done twice.',
     },
     quiet: { type: 'boolean', short: 'q', description: 'Says nothing unless something is wrong.' },
   },
@@ -58,7 +64,10 @@ export const restore = defineCommand({
           connection,
           log,
           onProgress: makeProgress('Loading', say),
-          ...(secrets ? { alter: async (tx) => void (dropped = await dropSecrets(tx, secrets)) } : {}),
+          async alter(tx) {
+            if (secrets) dropped = await dropSecrets(tx, secrets)
+            if (options.rehearsal) await prepareRehearsal(tx)
+          },
           signal: call.signal,
         })
       })
@@ -68,7 +77,9 @@ export const restore = defineCommand({
       const rows = content.checksums.tables.reduce((sum, table) => sum + table.rows, 0)
       say(
         `Restored ${count(rows)} rows as of ${content.manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s. ` +
-          `${count(queued)} tasks go on when the service starts.`,
+          (options.rehearsal
+            ? 'For a rehearsal: agents and schedules are paused, webhooks disabled.'
+            : `${count(queued)} tasks go on when the service starts.`),
       )
       return 0
     } catch (error) {
