@@ -51,10 +51,18 @@ type LockedWebhook = AttemptedWebhook & { now: string }
 async function lockWebhooks(tx: Sql, owner: string, ids: readonly string[]): Promise<Map<string, LockedWebhook>> {
   const rows = await tx<LockedWebhook>`
     select id, org_id, url, status, created_by, failing_since, slowed_until, now() as now,
+      -- From its own deliveries to their attempts, whatever the planner knows: others may have made millions. What was
+      -- delivered was so before it began to fail.
       coalesce(failing_since <= now() - make_interval(secs => ${failingMax_ms / 1000}), false) and exists (
-        select from delivery d join delivery_attempt a on a.delivery_id = d.id
-        where d.webhook_id = w.id and not d.is_redelivery and not d.is_test
-          and a.error is not null and a.at between now() - make_interval(secs => ${failingMax_ms / 1000}) and now() - make_interval(secs => ${failuresApart_ms / 1000})) as failed_before
+        select from (
+          select d.id from delivery d
+          where d.webhook_id = w.id and d.status <> 'delivered' and d.attempts > 0 and not d.is_redelivery and not d.is_test
+          order by d.id desc offset 0) d
+        cross join lateral (
+          select from delivery_attempt a
+          where a.delivery_id = d.id and a.error is not null
+            and a.at between now() - make_interval(secs => ${failingMax_ms / 1000}) and now() - make_interval(secs => ${failuresApart_ms / 1000})
+          limit 1) a) as failed_before
     from webhook w where id = any(${[...ids]}) order by id for no key update`
   const lanes = await tx<{ webhook_id: string }>`
     select webhook_id from webhook_lane where webhook_id = any(${[...ids]}) and owner = ${owner}
