@@ -19,6 +19,8 @@ export interface DeliveryOptions {
   send: (delivery: DueDelivery, options: { at: Date; signal: AbortSignal }) => Promise<AttemptResult>
   log: Pick<Logger, 'warn'>
   bounds?: LaneBounds
+  /** How often it looks by itself; longer where days pass at once. */
+  look_ms?: number
 }
 
 /**
@@ -34,6 +36,7 @@ export class Delivery {
   readonly #send: DeliveryOptions['send']
   readonly #log: DeliveryOptions['log']
   readonly #lanes: OpenLanes
+  readonly #look_ms: number
   readonly #broken = new AbortController()
   #results: AttemptResult[] = []
   #running: Promise<void> | undefined
@@ -44,11 +47,12 @@ export class Delivery {
   #looks_at = -Infinity
   #frees_at = -Infinity
 
-  constructor({ store, send, log, bounds = laneBounds }: DeliveryOptions) {
+  constructor({ store, send, log, bounds = laneBounds, look_ms: every_ms = look_ms }: DeliveryOptions) {
     this.#store = store
     this.#send = send
     this.#log = log
     this.#lanes = new OpenLanes(bounds)
+    this.#look_ms = every_ms
   }
 
   start(): void {
@@ -96,7 +100,7 @@ export class Delivery {
     while (!this.#isStopping) {
       this.#isWoken = false
       try {
-        if (!(await this.#round())) await this.#pause(look_ms)
+        if (!(await this.#round())) await this.#pause(this.#look_ms)
       } catch (error) {
         if (this.#isStopping) return
         this.#log.warn({ err: error }, 'webhooks could not be delivered; it will be tried again')
@@ -134,7 +138,7 @@ export class Delivery {
       this.#frees_at = now_ms + dead_ms
       await this.#store.freeDead()
     }
-    this.#looks_at = now_ms + look_ms
+    this.#looks_at = now_ms + this.#look_ms
     const waiting = this.#lanes.waiting()
     if (waiting.length > 0) this.#lanes.wake(await this.#store.listWoken(waiting))
     const { healthy, troubled } = this.#lanes.room(now_ms)

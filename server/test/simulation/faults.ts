@@ -20,6 +20,10 @@ const points = [
   'signal is lost',
   'cancel',
   'scheduler dies',
+  'receiver is gone',
+  'process is killed',
+  'process freezes',
+  'process stops',
 ] as const
 export type FaultPoint = (typeof points)[number]
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testSeed } from '../chance.ts'
+import { runDeliveryWorld } from './delivery-world.ts'
 import { runScheduleWorld } from './schedule-world.ts'
 import { runTaskWorld, type WorldReport } from './task-world.ts'
 
@@ -9,7 +10,7 @@ const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? 200)
 const first = testSeed()
 /** One that is repeated is one world. */
 const isRepeated = process.env['CADRE_TEST_SEED'] !== undefined
-const timeout = 60_000 + worlds * 500
+const timeout = 60_000 + worlds * 1500
 
 /** So many seeds in a row, from the one of this run. */
 function* seeds(count: number): Generator<number> {
@@ -68,10 +69,28 @@ describe('in simulated worlds', () => {
       assert.ok(worlds < 200 || isRepeated || reports.some(({ ended }) => ended.includes(result)), result)
   })
 
+  it(
+    'every event reaches its webhooks or is given up by the rules, and a webhook has one sender',
+    { timeout },
+    async (t) => {
+      const reports = await holds((seed) => runDeliveryWorld(seed))
+      if (isRepeated) return
+      const sum = (name: keyof WorldReport['counts']) => reports.reduce((all, { counts }) => all + counts[name], 0)
+      t.diagnostic(
+        `${worlds} worlds from seed ${first}: ${sum('tries')} requests, ${sum('refusals')} failures, ${sum('waits')} waits, ` +
+          `${sum('lost')} requests of which nobody heard`,
+      )
+      for (const name of ['writes', 'refusals', 'waits', 'lost'] as const) assert.ok(sum(name) >= worlds / 2, name)
+      for (const ended of ['delivered', 'attempts_exhausted', 'webhook_disabled', 'gone'])
+        assert.ok(worlds < 200 || reports.some((report) => report.ended.includes(ended)), ended)
+    },
+  )
+
   it('the same seed makes the same world', async () => {
     for (const seed of [1, 2, 3]) {
       assert.deepEqual(await runTaskWorld(seed), await runTaskWorld(seed))
       assert.deepEqual(await runScheduleWorld(seed), await runScheduleWorld(seed))
+      assert.deepEqual(await runDeliveryWorld(seed), await runDeliveryWorld(seed))
     }
   })
 
@@ -91,5 +110,26 @@ describe('in simulated worlds', () => {
   it('a schedule that is moved after its task was created is found', async () => {
     const found = await caught((seed) => runScheduleWorld(seed, true), /acted for once/)
     assert.ok(found >= 5, `found in ${found} of 20`)
+  })
+
+  it('a sender that does not know that it lost its webhook is found where it writes', async () => {
+    const found = await caught(
+      (seed) => runDeliveryWorld(seed, 'ownership is not checked'),
+      /only the owner of a lane writes/,
+    )
+    assert.ok(found >= 5, `found in ${found} of 20`)
+  })
+
+  it('an attempt that does not wait is found', async () => {
+    const found = await caught((seed) => runDeliveryWorld(seed, 'waits are ignored'), /attempts follow the schedule/)
+    assert.ok(found >= 15, `found in ${found} of 20`)
+  })
+
+  it('a webhook that is given back without another look is found', async () => {
+    const found = await caught(
+      (seed) => runDeliveryWorld(seed, 'lanes rest by an old look'),
+      /a lane that rests is due when something in it is/,
+    )
+    assert.ok(found >= 3, `found in ${found} of 20`)
   })
 })

@@ -10,6 +10,7 @@ import { newJob, nextRow, type PublishedEvents, type TaskChange } from '../../sr
 import { noUsage, type AgentConfig, type LockedTask, type Step, type TaskError } from '../../src/engine/task-rows.ts'
 import type { Chance } from '../chance.ts'
 import type { Faults } from './faults.ts'
+import { Transactions } from './transactions.ts'
 import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 import type { Witness } from './witness.ts'
 
@@ -35,8 +36,6 @@ export interface StoreTransaction extends LockedTasks {
   also(act: () => void): void
 }
 
-/** Until a client gives up a statement that is not answered. */
-const statement_ms = 30_000
 const agent = {
   name: 'agent',
   status: 'running' as const,
@@ -57,12 +56,10 @@ export class SimulatedStore {
   /** Whether a process holds the lock of its presence. */
   readonly locks = new Map<string, () => boolean>()
   budget: BudgetCounters
-  away_until = 0
   /** A planted fault: where false, a row is shown to a writer as the writer believes it to be. */
   fences = true
   readonly #time: VirtualTime
-  readonly #chance: Chance
-  readonly #faults: Faults
+  readonly #transactions: Transactions
   readonly #witness: Witness
 
   constructor(options: {
@@ -73,8 +70,7 @@ export class SimulatedStore {
     budget: BudgetCounters
   }) {
     this.#time = options.time
-    this.#chance = options.chance
-    this.#faults = options.faults
+    this.#transactions = new Transactions(options)
     this.#witness = options.witness
     this.budget = options.budget
   }
@@ -90,33 +86,19 @@ export class SimulatedStore {
     work: (tx: StoreTransaction) => Promise<T>,
     believed: ReadonlyMap<string, Claim> = new Map(),
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const answer = (act: () => void): void => void this.#time.after(this.#latency_ms(), act, process)
-      const execute = async (): Promise<void> => {
-        if (this.isAway || this.#faults.hits('store refuses')) return answer(() => reject(connectionLost()))
-        const commits: (() => void)[] = []
-        let result: T
-        try {
-          result = await work(this.#transaction(commits, believed))
-        } catch (error) {
-          return answer(() => reject(error instanceof Error ? error : new Error('thrown', { cause: error })))
-        }
-        if (this.#faults.hits('store fails before the commit')) return answer(() => reject(connectionLost()))
-        if (this.#faults.hits('store does not answer')) {
-          if (this.#chance.happens(0.5)) commits.forEach((commit) => commit())
-          this.#time.after(statement_ms, () => reject(new Error('Query read timeout')), process)
-          return
-        }
-        commits.forEach((commit) => commit())
-        if (this.#faults.hits('store fails after the commit')) return answer(() => reject(connectionLost()))
-        answer(() => resolve(result))
-      }
-      this.#time.after(this.#latency_ms(), () => void execute(), process)
-    })
+    return this.#transactions.run(process, (commits) => work(this.#transaction(commits, believed)))
+  }
+
+  get away_until(): number {
+    return this.#transactions.away_until
+  }
+
+  set away_until(moment: number) {
+    this.#transactions.away_until = moment
   }
 
   get isAway(): boolean {
-    return this.#time.now < this.away_until
+    return this.#transactions.isAway
   }
 
   hasJobs(): boolean {
@@ -161,10 +143,6 @@ export class SimulatedStore {
     const job_id = `${id}/job`
     this.tasks.set(id, { ...newTask(id, new Date(this.#time.now).toISOString()), ...options, job_id })
     this.jobs.set(job_id, { id: job_id, task_id: id, attempt: -1, start_after: 0, isActive: false })
-  }
-
-  #latency_ms(): number {
-    return this.#chance.between(1, 10) + (this.#faults.hits('store is slow') ? this.#chance.between(100, 5000) : 0)
   }
 
   #budgetNow(): BudgetState {
@@ -258,10 +236,6 @@ export class SimulatedStore {
     this.budget = { ...this.budget, window_start, spent_tokens, held_tokens, warned, ...costs }
     this.#witness.spends(this.budget)
   }
-}
-
-function connectionLost(): Error {
-  return Object.assign(new Error('the connection was lost'), { code: '08006' })
 }
 
 function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable {
