@@ -8,6 +8,8 @@ import { deliveryBody, signatureHeaders } from './sign.ts'
 export const answerKept_bytes = 1024
 /** Longer headers are of no use to whoever looks at an attempt. */
 const headerKept = 1024
+/** Of what is said to be wrong, which may quote a receiver's certificate: it is told to other webhooks too. */
+const errorKept = 500
 /** Names of headers of an answer whose values may be credentials. */
 const secretHeaders =
   /^(set-cookie2?|cookie|(proxy-)?authorization|authentication-info)$|token|secret|api-?key|session|csrf/
@@ -96,7 +98,8 @@ function inWords(error: unknown): string {
   const text = error.message
     .replace(/\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
     .replaceAll(/[\u0000-\u001f]+/g, ' ')
-  return `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}.`
+  const whole = `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}`
+  return whole.length > errorKept ? `${whole.slice(0, errorKept).toWellFormed()}…` : `${whole}.`
 }
 
 function shortened(signatures: string): string {
