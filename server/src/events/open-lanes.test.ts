@@ -100,6 +100,25 @@ describe('the lanes of one process', () => {
     assert.equal(lanes.size, 13)
   })
 
+  it('that are well are given back after a second where others may wait for a lane', () => {
+    const names = many(40)
+    const lanes = open(names)
+    const first = [...serve(lanes).keys()]
+    assert.equal(first.length, 16)
+    assert.deepEqual(lanes.room(2000), { healthy: 0, troubled: 0 })
+    const [slow, ...quick] = first
+    for (const name of quick) {
+      lanes.learn({ webhook_id: name, ...ok })
+      lanes.end(name, `${name}/0/0`)
+    }
+    assert.deepEqual(lanes.surplus(999), [])
+    // Nobody has waited in vain while a request is under way, nor before it began.
+    assert.deepEqual(lanes.surplus(1000).toSorted(), quick.toSorted())
+    assert.ok(!lanes.surplus(1000).includes(slow!))
+    lanes.remove(quick[0]!)
+    assert.deepEqual(lanes.surplus(1000), [])
+  })
+
   it('rest until they are woken, or one of their requests ends', () => {
     const lanes = open(['wh'])
     lanes.wait('wh')

@@ -13,6 +13,9 @@ export interface LaneBounds {
   lanesTroubled: number
 }
 
+/** How long a lane that is well may send while others may wait for a lane. */
+const turn_ms = 1000
+
 export const laneBounds: LaneBounds = { requests: 512, requestsTroubled: 256, lanes: 2048, lanesTroubled: 512 }
 
 /** A lane that this process owns. */
@@ -29,6 +32,8 @@ interface OpenLane {
   isWaiting: boolean
   /** A request of it has ended since this process took it. */
   hadTurn: boolean
+  /** When its first request began since this process took it. */
+  began_ms: number | undefined
 }
 
 /**
@@ -84,6 +89,7 @@ export class OpenLanes {
           isSlowed: false,
           isWaiting: false,
           hadTurn: false,
+          began_ms: undefined,
         })
     }
   }
@@ -111,7 +117,10 @@ export class OpenLanes {
 
   /** A request begins. */
   begin(webhook_id: string, delivery_id: string, now_ms: number): void {
-    this.#lanes.get(webhook_id)?.sending.set(delivery_id, now_ms)
+    const lane = this.#lanes.get(webhook_id)
+    if (!lane) return
+    lane.sending.set(delivery_id, now_ms)
+    lane.began_ms ??= now_ms
   }
 
   /** The result of a request is written, or will never be. */
@@ -163,11 +172,25 @@ export class OpenLanes {
   }
 
   /**
-   * Lanes to be given back although something is due in them: so many are in trouble that others may wait outside for
-   * their turn. There they go to the end of the queue, and other processes find them too.
+   * Lanes to be given back although something is due in them: there are so many that others may wait outside for their
+   * turn. There they go to the end of the queue, and other processes find them too. Those in trouble go after a request,
+   * the others after a second: a backlog of thousands of webhooks that are well must not keep everybody else waiting.
    */
   surplus(now_ms: number): string[] {
-    const excess = this.#use(now_ms).lanesTroubled - this.#bounds.lanesTroubled
+    const use = this.#use(now_ms)
+    return [...this.#surplusHealthy(use, now_ms), ...this.#surplusTroubled(use, now_ms)]
+  }
+
+  #surplusHealthy({ lanes }: { lanes: number }, now_ms: number): string[] {
+    if (lanes < this.#bounds.lanes) return []
+    return [...this.#lanes.values()]
+      .filter(({ sending, began_ms }) => sending.size === 0 && began_ms !== undefined && now_ms - began_ms >= turn_ms)
+      .filter((lane) => !isInTrouble(lane, now_ms))
+      .map(({ webhook_id }) => webhook_id)
+  }
+
+  #surplusTroubled({ lanesTroubled }: { lanesTroubled: number }, now_ms: number): string[] {
+    const excess = lanesTroubled - this.#bounds.lanesTroubled
     if (excess < 0) return []
     const idle = [...this.#lanes.values()].filter((lane) => isInTrouble(lane, now_ms) && lane.sending.size === 0)
     const served = idle.filter(({ hadTurn }) => hadTurn)
