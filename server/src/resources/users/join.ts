@@ -36,6 +36,11 @@ export async function requireOffer(sql: Sql, token: string): Promise<Offer> {
   return offer
 }
 
+/** The same for an account with this address; throws 403 too where it is for another. */
+export async function requireOfferTo(sql: Sql, token: string, address: string): Promise<void> {
+  if (!isFor(await requireOffer(sql, token), address)) throw forAnother()
+}
+
 /** Whether an offer is for the account with this address. */
 export function isFor({ email }: Pick<Offer, 'email'>, address: string): boolean {
   return email === null || email.toLowerCase() === address.toLowerCase()

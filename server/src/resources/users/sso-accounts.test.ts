@@ -107,6 +107,19 @@ describe('where accounts are made by invitation', () => {
     const withoutId = (html: string): string => html.replace(/req_\w+/, '')
     assert.deepEqual([taken.answer.status, free.answer.status], [403, 403])
     assert.equal(withoutId(taken.answer.html), withoutId(free.answer.html))
+
+    const { body } = await closed.send('POST', '/api/v1/auth/invitations', {
+      body: { role: 'member', email: 'somebody-else@example.com' },
+    })
+    for (const invitation of ['made-up', body.url.split('/').at(-1)]) {
+      const [one, other] = [email, 'free@example.com'].map((email) => ({ ...provider.person, email }))
+      provider.person = one!
+      const taken = (await signIn(closed, { query: { invitation } })).answer
+      provider.person = other!
+      const free = (await signIn(closed, { query: { invitation } })).answer
+      assert.ok(taken.status === 404 || taken.status === 403, String(taken.status))
+      assert.deepEqual([taken.status, withoutId(taken.html)], [free.status, withoutId(free.html)])
+    }
   })
 })
 

@@ -12,7 +12,7 @@ import {
   verifyEmail,
   type AccountRow,
 } from './identities.queries.ts'
-import { join } from './join.ts'
+import { join, requireOfferTo } from './join.ts'
 import { beginSession, signingIn, type SignedIn, type SignInFrom } from './sign-in.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { findFirstOrganization, insertMember, insertOrganization, insertUser, type UserRow } from './users.queries.ts'
@@ -45,7 +45,7 @@ export async function arrive(sql: Sql, arrival: Arrival, from: SignInFrom): Prom
       if (owner) return signInOwner(tx, owner, arrival, from)
       const { email } = arrival.profile
       const account = email === undefined ? undefined : await findAccountByEmail(tx, email)
-      return account ? meetAccount(account, arrival) : makeAccount(tx, arrival, from)
+      return account ? await meetAccount(tx, account, arrival) : await makeAccount(tx, arrival, from)
     })
   } catch (error) {
     if (error instanceof Problem) await recordRefusal(sql, arrival.provider, from, reasonOf(error), arrival.profile)
@@ -100,13 +100,16 @@ async function signInOwner(
   return { signedIn }
 }
 
-function meetAccount(account: AccountRow, arrival: Arrival): SsoOutcome {
-  const { profile, provider } = arrival
+async function meetAccount(tx: Sql, account: AccountRow, arrival: Arrival): Promise<SsoOutcome> {
+  const { profile, provider, invitation } = arrival
   const { email = '' } = profile
   const bothVerified = profile.email_verified && account.email_verified
   if (bothVerified && account.password_hash !== null && !account.is_disabled) return { account, email }
   // Whoever does not own the address is not told that somebody here has it, unless making an account would tell too.
-  if (!profile.email_verified && !mayMakeAccount(arrival)) throw byInvitationOnly()
+  if (!profile.email_verified) {
+    if (!mayMakeAccount(arrival)) throw byInvitationOnly()
+    if (invitation !== undefined) await requireOfferTo(tx, invitation, email)
+  }
   throw emailTaken(email, provider)
 }
 
