@@ -37,6 +37,12 @@ test('one signs in on a page, and goes on to where one wanted to', async () => {
   const out = await browser.submit(signedIn, '/logout', {})
   assert.equal(out.headers.get('location'), '/login')
   assert.equal(browser.cookie('cadre_session'), undefined)
+  const entries = await service.sql`
+    select o.action, o.actor = u.id as is_hers, o.credential_id = i.credential_id as is_same_session
+    from app_user u join audit o on o.target = u.id and o.action = 'user.signed_out'
+      join audit i on i.target = u.id and i.action = 'user.signed_in' and i.credential_id = o.credential_id
+    where u.email = ${email}`
+  assert.deepEqual(entries, [{ action: 'user.signed_out', is_hers: true, is_same_session: true }])
 })
 
 test('nobody is sent to another site after signing in', async () => {

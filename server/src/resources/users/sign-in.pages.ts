@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bounds } from '#contract/limits.ts'
 import { Problem, type Issue } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { doerOf } from '../../http/doer.ts'
 import {
   answerWithPages,
   checkFormOrigin,
@@ -15,10 +17,10 @@ import { formTokens } from '../../http/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { toProblem } from '../../http/errors.ts'
 import { sendPage } from '../../http/page.ts'
-import { clearSessionCookie, readSessionCookie } from '../../http/session-cookie.ts'
+import { clearSessionCookie } from '../../http/session-cookie.ts'
 import { findWaitingApp } from '../oauth/oauth.queries.ts'
 import { findOffer } from '../members/invitations.queries.ts'
-import { endSessionOfCookie } from '../sessions/sessions.queries.ts'
+import { endSession, type SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFaults, readAccount } from './account-form.ts'
 import { signUp } from './accounts.ts'
 import { invitationPages } from './invitation.pages.ts'
@@ -162,11 +164,21 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
       message: 'The form had expired. Go back and try again.',
     })
   }
-  const secret = readSessionCookie(request)
-  if (secret !== undefined) await endSessionOfCookie(pages.context.sql, secret)
+  if (user) await signOut(pages, request, user)
   clearSessionCookie(reply, pages.secure())
   const onward = safePath(return_to, home)
   return reply.redirect(onward === home ? '/login' : `/login?${new URLSearchParams({ return_to: onward })}`, 303)
+}
+
+/** Ends a session and writes it down, as the operation does. */
+async function signOut({ context }: Pages, request: FastifyRequest, user: SignedInUser): Promise<void> {
+  const { user_id, session_id } = user
+  const credential = { kind: 'session', id: session_id } as const
+  await context.sql.begin(async (tx) => {
+    if (!(await endSession(tx, user_id, session_id))) return
+    const doer = { ...doerOf(request), actor: user_id, credential }
+    await recordAudit(tx, doer, { action: 'user.signed_out', target: user_id })
+  })
 }
 
 /** The app or the organization that waits behind `return_to`, so that the page can say what one signs in for. */
