@@ -3,7 +3,7 @@ import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store
 import { laneBounds, OpenLanes, type LaneBounds } from './open-lanes.ts'
 
 /** How often it is looked whether something is due that nobody told of. */
-const look_ms = 200
+const look_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
 /** How often lanes of dead processes are looked for. */

@@ -2,7 +2,7 @@ import type { EventData, EventOf } from '#contract/event-payloads.ts'
 import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { tellNewEvents } from './new-events.ts'
+import { signalWebhooks } from './webhook-signals.ts'
 
 /** Whose event it is: an organization's, and where it has one its project's and agent's. */
 export interface EventScope {
@@ -54,5 +54,5 @@ async function writeEvents(
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
       as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
     returning matched_at is not null as is_matched`
-  if (written.some(({ is_matched }) => !is_matched)) tellNewEvents(tx)
+  if (written.some(({ is_matched }) => !is_matched)) signalWebhooks(tx, 'event')
 }

@@ -1,6 +1,7 @@
 import { testEventName, type OutboxEventName } from '#contract/events.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { signalWebhooks } from './webhook-signals.ts'
 
 /** Rows of one statement. */
 const batch = 1000
@@ -34,6 +35,7 @@ export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<
     on conflict (webhook_id) do update set due_at = excluded.due_at
       -- One that is due already is locked all the same, but not written.
       where l.due_at is null or l.due_at > excluded.due_at`
+  signalWebhooks(tx, 'due')
 }
 
 /** A delivery that is to begin. */

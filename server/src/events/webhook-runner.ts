@@ -7,11 +7,11 @@ import { Delivery } from './deliver.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { openDeliveries } from './deliveries.queries.ts'
 import { matchEvents } from './match-events.ts'
-import { onNewEvents } from './new-events.ts'
 import { sendWebhook } from './send-webhook.ts'
+import { onWebhookSignal } from './webhook-signals.ts'
 
 /** How often events are looked for that nobody in this process told of: so long they wait at most where a process died. */
-const look_ms = 200
+const look_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
 /** How long requests under way are waited for when the service stops. */
@@ -56,17 +56,13 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     log,
   })
   const matching = repeat(async () => {
-    for (let more = true; more && !matching.isStopped();) {
-      const matched = await matchEvents(sql)
-      if (matched.begun > 0) delivery.look()
-      more = matched.more
-    }
+    for (let more = true; more && !matching.isStopped();) ({ more } = await matchEvents(sql))
   }, log)
-  const forget = onNewEvents(matching.now)
+  const forget = [onWebhookSignal('event', matching.now), onWebhookSignal('due', () => delivery.look())]
   delivery.start()
   return {
     async stop() {
-      forget()
+      for (const one of forget) one()
       await matching.stop()
       await delivery.stop(stop_ms)
     },
