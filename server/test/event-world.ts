@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { eventNames } from '#contract/events.ts'
 import { agentExpectations, type Agent } from './expected-events.ts'
 import { eventually, startTestService, type Reply, type TestService } from './harness.ts'
+import { ReceivedEvents } from './received-events.ts'
+import { startWebhookReceiver } from './webhook-receiver.ts'
 import { WrittenEvents } from './written-events.ts'
 
-/** A project of a service of its own, in which things happen that are written into the outbox. */
+/** A project of a service of its own, in which things happen that are written into the outbox, and told to a webhook. */
 export interface EventWorld {
   test: TestService
   /** The outbox: whoever causes something reads what it wrote. */
@@ -21,6 +24,8 @@ export interface EventWorld {
   createAgent(config?: object): Promise<Agent>
   /** The same, and its launch was read. */
   makeAgent(config?: object): Promise<Agent>
+  /** Ends it; fails where the webhook was told something that was not written. */
+  stop(): Promise<void>
 }
 
 /** Plays what a task says: see docs/guides/test-models.md. */
@@ -32,7 +37,10 @@ export function script(...steps: unknown[]): string {
 export async function startEventWorld(env: Record<string, string> = {}): Promise<EventWorld> {
   const test = await startTestService(env)
   const { user_id, org_id } = test.owner
-  const events = new WrittenEvents(test.sql, org_id)
+  const receiver = await startWebhookReceiver()
+  const received = new ReceivedEvents(receiver)
+  await received.subscribe(test, eventNames)
+  const events = new WrittenEvents(test.sql, org_id, received)
   const expected = agentExpectations(user_id)
   const project = (await test.send('POST', '/api/v1/projects', { body: { name: 'events' } })).body
   await events.next({ type: 'project.created', project_id: project.id, data: { project, user_id } })
@@ -64,6 +72,16 @@ export async function startEventWorld(env: Record<string, string> = {}): Promise
       const agent = await createAgent(config)
       await events.next(expected.launched(agent, 'create'))
       return agent
+    },
+    async stop() {
+      const written = await test.sql<{ id: string }>`select id from event`
+      await test.stop()
+      await receiver.close()
+      const ids = new Set(written.map(({ id }) => id))
+      assert.deepEqual(
+        received.ids().filter((id) => !ids.has(id)),
+        [],
+      )
     },
   }
 }

@@ -6,7 +6,7 @@ import type { Reply } from './harness.ts'
 import { startLocalServer } from './local-server.ts'
 import { OAuthDriver } from './oauth.ts'
 
-/** What of decision D94 is more than a task that failed, each caused from outside and compared whole. */
+/** What of decision D94 is more than a task that failed, each caused from outside, and compared whole as it is written and told. */
 let world: EventWorld
 let provider: FakeModelServer
 before(async () => {
@@ -15,7 +15,7 @@ before(async () => {
 })
 afterEach(() => world.events.next())
 after(async () => {
-  await world.test.stop()
+  await world.stop()
   await provider.close()
 })
 

@@ -4,15 +4,15 @@ import { script, startEventWorld, type EventWorld } from './event-world.ts'
 import type { Agent } from './expected-events.ts'
 
 /**
- * Every row of decision D93 is caused from outside, and what is written is compared whole. Nothing else is written: each
- * test begins where the one before has read to the end.
+ * Every row of decision D93 is caused from outside, and what is written is compared whole, as is what a webhook is told.
+ * There is nothing else: each test begins where the one before has read to the end.
  */
 let world: EventWorld
 before(async () => {
   world = await startEventWorld()
 })
 afterEach(() => world.events.next())
-after(() => world.test.stop())
+after(() => world.stop())
 
 describe('a project', () => {
   it('tells that it was created, renamed and deleted; the same name is no news', async () => {

@@ -19,7 +19,7 @@ before(async () => {
   world = await startEventWorld()
 })
 after(async () => {
-  await world.test.stop()
+  await world.stop()
   receiver.closeAllConnections()
   receiver.close()
 })
