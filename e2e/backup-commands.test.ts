@@ -59,7 +59,7 @@ describe('cadre backup', () => {
     child.stdout.destroy()
     const [code] = await once(child, 'close')
     assert.equal(code, 1)
-    assert.match(said, /^Nobody reads the archive any more \(EPIPE\); it is not whole\.$/m)
+    assert.match(said, /^Standard output takes no more \(EPIPE\): the archive is not whole\.$/m)
   })
 
   it('replaces no file unless it is told to, and then only by a whole one', async () => {

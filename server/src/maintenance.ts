@@ -2,6 +2,7 @@ import type { Context } from './context.ts'
 import { sweepIdempotency } from './http/idempotency.ts'
 import { sweepOpenStreams } from './http/open-streams.ts'
 import type { Sql } from './platform/database.ts'
+import { ensurePartitions } from './platform/partitions.ts'
 import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepRecords } from './retention.ts'
 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
@@ -67,7 +68,7 @@ function isMore(given: number | boolean): boolean {
 }
 
 async function makePartitions(sql: Sql): Promise<number> {
-  await sql`select ensure_partitions(${partitionsAhead_days})`
+  await ensurePartitions(sql, partitionsAhead_days)
   return 0
 }
 

@@ -97,8 +97,10 @@ export async function everything(sql: Sql): Promise<Record<string, string[]>> {
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`
   const rows: Record<string, string[]> = {}
   for (const { name } of tables.filter((table) => useOf(table.name).is === 'kept')) {
-    const { rows: found } = await sql.query(`select (to_jsonb(t) - 'xid' - 'owner')::text as row from ${name} t`)
-    rows[name] = found.map(({ row }) => row).toSorted()
+    const { rows: found } = await sql.query(
+      `select (to_jsonb(t) - 'xid' - 'owner')::text collate "C" as row from ${name} t order by 1`,
+    )
+    rows[name] = found.map(({ row }) => row)
   }
   return rows
 }

@@ -51,22 +51,37 @@ export async function readArchive(file: string, reading: ArchiveReading = {}): P
     (error: unknown) => void (fault ??= error),
   )
   try {
-    const entries = new Entries(tar)
-    const content = await readEntries(entries, reading)
+    const content = await readEntries(new Entries(tar), reading)
     await read
-    if (fault !== undefined) throw fault
+    if (fault !== undefined) throw new UnreadableArchive('the archive ends early', { cause: fault })
     return content
   } catch (error) {
+    // The first fault is the cause, what comes of the destruction is not.
+    const cause = fault
     tar.destroy()
     source.destroy()
     await read
     if (reading.signal?.aborted) throw reading.signal.reason
-    throw explain(file, error instanceof UnreadableArchive ? (fault ?? error) : error)
+    throw explain(file, error, cause ?? fault)
   }
 }
 
-/** The tar could not be read on, for whatever reason the stream behind it has. */
+/** The archive could not be read on, for whatever reason the stream has. */
 class UnreadableArchive extends Error {}
+
+/** The archive is not what was written. */
+class Damaged extends Error {}
+
+/** What reading came to, as the operator should read it; errors of whoever took the rows as they are. */
+function explain(file: string, error: unknown, fault: unknown): unknown {
+  const isUnreadable = error instanceof UnreadableArchive
+  if (!isUnreadable && !(error instanceof Damaged)) return error
+  const cause = isUnreadable ? (fault ?? error.cause) : error
+  if (codeOf(cause)?.startsWith('E'))
+    return new BackupError(`The archive ${file} cannot be read (${codeOf(cause)}).`, error)
+  const said = cause instanceof Error ? cause.message : error.message
+  return new BackupError(`The archive ${file} is damaged or no backup of Cadre: ${said}. Nothing was changed.`, error)
+}
 
 async function readEntries(entries: Entries, { onBegin, onTable, onPart }: ArchiveReading): Promise<ArchiveContent> {
   const hashes: Record<string, string> = {}
@@ -177,7 +192,7 @@ class Entries {
 
   #peek(): Promise<Entry | undefined> {
     this.#next ??= this.#iterator.next().then(
-      ({ value, done }) => (done ? undefined : (value as Entry)),
+      ({ value, done }) => (done ? undefined : value),
       (error: unknown) => {
         throw new UnreadableArchive('the archive ends early', { cause: error })
       },
@@ -186,21 +201,6 @@ class Entries {
   }
 }
 
-class Damaged extends Error {}
-
-function explain(file: string, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (['ENOENT', 'EACCES', 'EISDIR', 'EPERM'].includes(code))
-    return new BackupError(`The archive ${file} cannot be read (${code}).`, error)
-  const isOurs = error instanceof Damaged || error instanceof UnreadableArchive
-  // zlib's own faults: the file is cut off, was changed, or is something else.
-  if (isOurs || code.startsWith('Z_') || isOfTar(error)) {
-    const said = error instanceof Error ? error.message : String(error)
-    return new BackupError(`The archive ${file} is damaged or no backup of Cadre: ${said}. Nothing was changed.`, error)
-  }
-  return error
-}
-
-function isOfTar(error: unknown): boolean {
-  return error instanceof Error && /tar|end of data/i.test(error.message)
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined
 }

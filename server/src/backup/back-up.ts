@@ -6,7 +6,7 @@ import { openConnection, type Connection } from '../platform/connection.ts'
 import type { DatabaseOptions } from '../platform/database.ts'
 import { migrationStatus } from '../platform/migrate.ts'
 import { openArchiveWriter, type TableSize } from './archive-writer.ts'
-import { BackupError } from './backup-error.ts'
+import { BackupError, isRefusal } from './backup-error.ts'
 import { type Checksums, delayedTasks, format, type Manifest, type TableChecksum } from './manifest.ts'
 import { listKeptTables, readSnapshotContent } from './snapshot.ts'
 
@@ -77,7 +77,9 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     return { manifest, tables }
   } catch (error) {
     output.destroy()
-    throw signal.aborted ? signal.reason : error
+    if (signal.aborted) throw signal.reason
+    if (isRefusal(error)) throw new BackupError(`PostgreSQL ended the backup: ${error.message}.`, error)
+    throw error
   } finally {
     signal.removeEventListener('abort', stop)
     await source.close().catch(() => {})

@@ -10,7 +10,7 @@ import { everything, fillDatabase, load, save, testDatabases } from '../../test/
 import { eventually } from '../../test/harness.ts'
 import { openConnection } from '../platform/connection.ts'
 import type { Database } from '../platform/database.ts'
-import { dropPartition } from '../platform/partitions.ts'
+import { dropPartition, ensurePartitions } from '../platform/partitions.ts'
 import { readArchive } from './archive-reader.ts'
 import { backUp } from './back-up.ts'
 import { BackupError } from './backup-error.ts'
@@ -68,15 +68,18 @@ describe('a backup', () => {
     assert.deepEqual(await everything(to.sql), before)
   })
 
-  it('keeps its tables from being dropped, and partitions are dropped another time', async () => {
+  it('has partitions made and dropped another time, and nobody waits behind those who try', async () => {
     const [from, file] = [await large(), join(folder, 'partitions.tar.gz')]
+    const old = { table: 'agent_log', name: 'agent_log_20200229' }
     let wasDropped: boolean | undefined
     const output = interrupted(file, async () => {
-      wasDropped = await dropPartition(from.sql, { table: 'agent_log', name: 'agent_log_20200229' })
+      wasDropped = await dropPartition(from.sql, old)
+      await assert.rejects(ensurePartitions(from.sql, 100), { code: '55P03' })
     })
     await backUp({ ...options, connection: from.settings, output })
     assert.equal(wasDropped, false)
-    assert.equal(await dropPartition(from.sql, { table: 'agent_log', name: 'agent_log_20200229' }), true)
+    assert.equal(await dropPartition(from.sql, old), true)
+    await ensurePartitions(from.sql, 100)
   })
 
   it('fails with the connection, and leaves nothing that could be taken for an archive', async () => {
@@ -85,7 +88,10 @@ describe('a backup', () => {
       await from.sql`
         select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cadre backup' and datname = current_database()`
     })
-    await assert.rejects(backUp({ ...options, connection: from.settings, output }), /terminat/)
+    await assert.rejects(
+      backUp({ ...options, connection: from.settings, output }),
+      /PostgreSQL ended the backup: terminating/,
+    )
     await assert.rejects(readArchive(file), BackupError)
   })
 

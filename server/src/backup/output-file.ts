@@ -56,11 +56,11 @@ export async function openOutputFile(file: string, { force }: { force: boolean }
   }
 }
 
-/** Standard output, for a program that takes the archive further. When that program goes away, this process ends with 1. */
+/** Standard output, for a program that takes the archive further. When that goes away, this process ends with 1. */
 export function standardOutput(): Output {
   const { stdout } = process
   stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
-    process.stderr.write(`Nobody reads the archive any more (${error.code}); it is not whole.\n`)
+    process.stderr.write(`Standard output takes no more (${error.code}): the archive is not whole.\n`)
     process.exit(1)
   })
   return {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createWriteStream } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import { newId } from '../platform/ids.ts'
 import { listMigrations, migrate } from '../platform/migrate.ts'
 import { makeSecrets } from '../platform/secrets.ts'
 import { readArchive } from './archive-reader.ts'
+import { openArchiveWriter } from './archive-writer.ts'
 import { BackupError } from './backup-error.ts'
 import { dropSecrets, type DroppedSecrets } from './drop-secrets.ts'
 import { delayedTasks } from './manifest.ts'
@@ -242,6 +244,23 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
     await load(file, to.settings)
     assert.ok(!(await isEmpty()))
+  })
+
+  it('tells what PostgreSQL does not take, and leaves nothing of it', async () => {
+    const { manifest } = await readArchive(file)
+    const output = createWriteStream(file)
+    const writer = openArchiveWriter(output, new AbortController().signal)
+    await writer.manifest(manifest)
+    async function* rows(table: string): AsyncGenerator<Buffer> {
+      if (table === 'member') yield Buffer.from('org_1\tuser_1\temperor\t2020-01-01\n')
+    }
+    for (const { name } of manifest.tables) await writer.table(name, rows(name), () => {})
+    await writer.end()
+    await assert.rejects(load(file, to.settings), {
+      name: 'BackupError',
+      message: /^PostgreSQL does not take table member: .*member_role_check/,
+    })
+    assert.ok(await isEmpty())
   })
 
   it('leaves nothing where PostgreSQL ends its connection', async () => {

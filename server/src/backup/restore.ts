@@ -11,7 +11,7 @@ import { listMigrations, migrate } from '../platform/migrate.ts'
 import { version as ourVersion } from '../version.ts'
 import { readArchive, type ArchiveContent } from './archive-reader.ts'
 import type { TableSize } from './archive-writer.ts'
-import { BackupError } from './backup-error.ts'
+import { BackupError, isRefusal } from './backup-error.ts'
 import { delayedTasks, type Manifest } from './manifest.ts'
 
 export interface RestoreOptions {
@@ -52,10 +52,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     // Made in transactions of its own, which cannot be part of ours.
     queue = openQueue({ database, log })
     await queue.ready
-    const restored = await load(target, queue, options)
-    // Until then the planner knows nothing of the tables, and takes them for empty.
-    await target.sql.script('analyze')
-    return restored
+    return await load(target, queue, options)
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {
@@ -86,7 +83,11 @@ async function load(
       onTable: async ({ name, columns }, rows) => {
         const [into, ...list] = [name, ...columns].map((word) => pg.escapeIdentifier(word))
         const copy = client.query(copyFrom(`copy ${into} (${list.join(', ')}) from stdin`))
-        await pipeline(Readable.from(rows, { objectMode: false }), copy)
+        await pipeline(Readable.from(rows, { objectMode: false }), copy).catch((error: unknown) => {
+          throw isRefusal(error)
+            ? new BackupError(`PostgreSQL does not take table ${name}: ${error.message}.`, error)
+            : error
+        })
         const expected = checksums.tables.find((table) => table.name === name)?.rows
         if (copy.rowCount !== expected)
           throw new BackupError(`Of table ${name} PostgreSQL took ${copy.rowCount} of ${expected} rows.`)
@@ -99,6 +100,8 @@ async function load(
     const queued = await requeueTasks(tx, queue)
     await tx.script(`drop table ${delayedTasks}`)
     await alter?.(tx)
+    // Until then the planner knows nothing of the tables, and takes them for empty.
+    await tx.script('analyze')
     return { migrated: applied, queued }
   })
 }

@@ -1,6 +1,6 @@
 import { sqlState, type Sql } from './database.ts'
 
-/** How long writers may have to wait behind a drop that waits for its turn; it is tried again at the next sweep. */
+/** How long writers may have to wait behind what waits for its turn; it is tried again at the next sweep. */
 const lockTimeout_ms = 100
 const names = /^[a-z_]+_(\d{6}|\d{8})$/
 
@@ -10,6 +10,17 @@ export async function listPartitions(sql: Sql, table: string): Promise<string[]>
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = ${table}::regclass order by name`
   return rows.map(({ name }) => name).filter((name) => names.test(name))
+}
+
+/**
+ * Makes the partitions of the next `days`. Fails (`55P03`) where the tables are not free in this moment, as while a backup
+ * reads them: whoever writes to them would have to wait behind this.
+ */
+export async function ensurePartitions(sql: Sql, days: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx.script(`set local lock_timeout = ${lockTimeout_ms}`)
+    await tx`select ensure_partitions(${days})`
+  })
 }
 
 /**
