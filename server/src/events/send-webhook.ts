@@ -96,8 +96,10 @@ function inWords(error: unknown): string {
   if (error.code === 'connect_timed_out') return 'There was no connection within 5 s.'
   // OpenSSL says where in its code, and with a number of the thread, what it says in words between.
   const text = error.message
+    // Cut first: the rest may be as long as a certificate.
+    .slice(0, 2 * errorKept)
     .replace(/\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
-    .replaceAll(/[\u0000-\u001f]+/g, ' ')
+    .replaceAll(/\p{Cc}+/gu, ' ')
   const whole = `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}`
   return whole.length > errorKept ? `${whole.slice(0, errorKept).toWellFormed()}…` : `${whole}.`
 }

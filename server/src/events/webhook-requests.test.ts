@@ -117,7 +117,7 @@ describe('what is kept of an attempt', () => {
     const made = await attempt('/kept', {
       status: 200,
       headers: { 'x-request-id': 'r1', 'set-cookie': ['session=canary'], 'x-auth-token': 'canary' },
-      body: `${'é'.repeat(600)}`,
+      body: 'é'.repeat(600),
     })
     const [request] = await receiver.received('/kept', 1)
     const { 'webhook-signature': kept, ...headers } = made.request_headers
