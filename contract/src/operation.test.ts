@@ -125,7 +125,10 @@ describe('every operation', () => {
     // A kept answer is in the transaction of its work, and nothing waits for the network in one.
     const asking = ['/api/v1/projects/{project_id}/tools', '/api/v1/projects/{project_id}/tools/{tool_id}/approve']
     for (const path of ignoring.filter((one) => !asking.includes(one)))
-      assert.match(path, /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients|invitations$|sso)(\/|$))/)
+      assert.match(
+        path,
+        /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients|invitations$|sso)(\/|$))/,
+      )
     assert.equal(isIdempotent(operations.find(({ id }) => id === 'createProject')!), true)
     assert.equal(
       operations.some((operation) => operation.method !== 'POST' && isIdempotent(operation)),
