@@ -22,6 +22,7 @@ const kinds = {
   '/refuses': /refused/i,
   '/untrusted': /self-signed certificate/i,
   '/mute': /ssl|tls|wrong version/i,
+  '/nowhere': /^The name (could not be resolved|was not resolved in time)\.$/,
   '/slow': null,
   '/floods': null,
 } as const
@@ -102,7 +103,9 @@ describe('receivers that are well', () => {
       { send, receivers },
       Object.keys(kinds).flatMap((kind) =>
         Array.from({ length: ofEachKind }, (_, i) =>
-          ['/refuses', '/untrusted', '/mute'].includes(kind) ? (kind as '/refuses') : (`${kind}/${i}` as '/fails'),
+          ['/refuses', '/untrusted', '/mute', '/nowhere'].includes(kind)
+            ? (kind as '/refuses')
+            : (`${kind}/${i}` as '/fails'),
         ),
       ),
     )

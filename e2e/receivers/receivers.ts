@@ -30,8 +30,11 @@ export interface Receipt {
 
 /** Receivers in a process of their own, as good or bad as their paths say (see `behaviours`). */
 export interface Receivers {
-  /** The address of one; `untrusted` speaks TLS that nobody can trust, and `mute` TLS where there is none. */
-  url(path: `/${BehaviourName}${string}` | '/refuses' | '/untrusted' | '/mute'): string
+  /**
+   * The address of one. `refuses` has a port on which nobody listens, `untrusted` a certificate that nobody has signed,
+   * `mute` no TLS although its address says so, and `nowhere` a name that nobody has.
+   */
+  url(path: `/${BehaviourName}${string}` | '/refuses' | '/untrusted' | '/mute' | '/nowhere'): string
   /** Everything that came, the first one first. */
   receipts: readonly Receipt[]
   /** Connections to a server that none of ours may be led to. */
@@ -75,6 +78,7 @@ export async function startReceivers(): Promise<Receivers> {
     '/refuses': `http://127.0.0.1:${ports.closed}/`,
     '/untrusted': `https://127.0.0.1:${ports.tls}/`,
     '/mute': `https://127.0.0.1:${ports.port}/`,
+    '/nowhere': 'https://receiver.invalid/',
   }
   return {
     receipts,

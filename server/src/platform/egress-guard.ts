@@ -1,7 +1,7 @@
-import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { bareHost } from './address-rules.ts'
 import { checkAddresses, type EgressPurpose, type EgressRules, portOf } from './egress-rules.ts'
+import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { WireError } from './wire.ts'
 
 /** What one request may cost (decision D104 points 5 and 6). */
@@ -25,7 +25,7 @@ export const connectTimeout_ms = 5000
 /** What judges the addresses of a request. */
 export interface Guard {
   rules: EgressRules
-  resolve: (hostname: string) => Promise<readonly string[]>
+  resolve: ResolveName
 }
 
 /** Addresses to connect to, all of them allowed. A literal is its own address: no lookup would be asked about it. */
@@ -36,7 +36,7 @@ export async function judge(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const { rules } = guard
-  const resolve = async (name: string) => (isIP(name) === 0 ? inTime(guard.resolve(name), signal) : [name])
+  const resolve = async (name: string) => (isIP(name) === 0 ? inTime(guard.resolve, name, signal) : [name])
   const addresses = await resolve(bareHost(url))
   if (addresses.length === 0) throw new WireError('dns_failed', 'the name has no address')
   const { database } = rules
@@ -47,28 +47,32 @@ export async function judge(
   return addresses
 }
 
-/** All addresses of a name by the system's resolver, as a `WireError` where there is none. */
-export async function systemResolve(hostname: string): Promise<readonly string[]> {
+const resolveName = makeResolveName()
+
+/** All addresses of a name as this machine knows it, as a `WireError` where there is none. */
+export async function systemResolve(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   try {
-    return (await lookup(hostname, { all: true })).map(({ address }) => address)
+    return await resolveName(hostname, signal)
   } catch (error) {
     throw new WireError('dns_failed', 'the name could not be resolved', error)
   }
 }
 
-/** Waits for a resolver, which cannot be told to stop, no longer than for a connection. */
-function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((done, fail) => {
+/** Waits for a resolver, which may not stop when it is told to, no longer than for a connection. */
+function inTime(resolve: ResolveName, hostname: string, signal: AbortSignal): Promise<readonly string[]> {
+  const over = new AbortController()
+  return new Promise((done, fail) => {
     const settle = (finish: () => void): void => {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
       finish()
+      over.abort()
     }
     const onAbort = (): void => settle(() => fail(signal.reason as Error))
     const onLate = (): void => settle(() => fail(new WireError('dns_failed', 'the name was not resolved in time')))
     const timer = setTimeout(onLate, connectTimeout_ms)
     signal.addEventListener('abort', onAbort, { once: true })
-    work.then(
+    resolve(hostname, over.signal).then(
       (value) => settle(() => done(value)),
       (error: Error) => settle(() => fail(error)),
     )

@@ -4,6 +4,7 @@ import { connectTimeout_ms, type EgressBounds, egressBounds, type Guard, judge, 
 import { firstHop, type Hop, type HopRequest, nextHop, plainHeaders, redirection } from './egress-hop.ts'
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type RefusalReason } from './egress-rules.ts'
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
+import type { ResolveName } from './resolve-name.ts'
 import { openWire, type WireUse } from './wire.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
@@ -49,8 +50,8 @@ export interface EgressOptions {
   /** Where the database listens; nothing for a unix socket. */
   database?: { host: string; port: number }
   listensOnLoopback?: boolean
-  /** All addresses of a name. The system's resolver where it is not given. */
-  resolve?: (hostname: string) => Promise<readonly string[]>
+  /** All addresses of a name; as this machine knows it where it is not given. */
+  resolve?: ResolveName
 }
 
 /** Makes the way out. Every request has a connection of its own, to addresses judged for this request. */

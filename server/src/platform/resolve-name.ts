@@ -1,0 +1,103 @@
+import { lookup, Resolver } from 'node:dns/promises'
+import { readFile } from 'node:fs/promises'
+
+/** Finds all addresses of a name; what it waits for ends with the signal. Rejects where the name has none. */
+export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>
+
+export interface NameSources {
+  /** Name servers with their ports; the system's own where it is not given. */
+  name_servers?: readonly string[]
+  /** The system's resolver. */
+  system?: (hostname: string) => Promise<readonly string[]>
+  /** What stands in the file of hosts. */
+  hosts?: () => Promise<string>
+}
+
+/** A name server is asked so often, and waited for so long the first time. */
+const asking = { tries: 3, timeout: 1500 }
+/** Where the addresses of one family are known, those of the other are waited for so long (RFC 8305 has less). */
+const otherFamily_ms = 300
+/** Names whose server does not answer end here; whatever else is wrong with an answer, the system may know the name. */
+const unanswered = new Set(['ETIMEOUT', 'ECANCELLED'])
+const hostsFile = '/etc/hosts'
+
+/**
+ * Resolves names that users choose. The resolver of the system takes one of few threads of the process until a name server
+ * answers or 10 s and more have passed, and cannot be stopped: two names whose servers are dead would have everybody wait
+ * who resolves one. So name servers are asked without it, as many at a time as there are. Only what they do not know, such
+ * as names of the local network and of search domains, is asked of the system, one after the other. Names in the file of
+ * hosts are the system's, as ever.
+ */
+export function makeResolveName(sources: NameSources = {}): ResolveName {
+  const { name_servers, system = askSystem, hosts = () => readFile(hostsFile, 'utf8') } = sources
+  const inTurn = oneAtATime(system)
+  return async (hostname, signal) => {
+    signal.throwIfAborted()
+    if (isHost(hostname, await hosts().catch(() => ''))) return system(hostname)
+    try {
+      return await askNameServers(hostname, signal, name_servers)
+    } catch (error) {
+      if (unanswered.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+      return inTurn(hostname, signal)
+    }
+  }
+}
+
+async function askSystem(hostname: string): Promise<readonly string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address)
+}
+
+/** A resolver of its own for each name, because only all that one is asked can be given up. */
+async function askNameServers(
+  hostname: string,
+  signal: AbortSignal,
+  name_servers: readonly string[] | undefined,
+): Promise<readonly string[]> {
+  const resolver = new Resolver(asking)
+  if (name_servers) resolver.setServers(name_servers)
+  const cancel = (): void => resolver.cancel()
+  let timer: NodeJS.Timeout | undefined
+  const hurry = (addresses: string[]): string[] => {
+    timer ??= setTimeout(cancel, otherFamily_ms)
+    return addresses
+  }
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const families = [resolver.resolve4(hostname).then(hurry), resolver.resolve6(hostname).then(hurry)]
+    const answers = await Promise.allSettled(families)
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length > 0) return addresses
+    // Where one family was not answered, nobody knows.
+    const failures = answers.map((answer) => (answer as PromiseRejectedResult).reason as NodeJS.ErrnoException)
+    throw failures.find(({ code }) => unanswered.has(code ?? '')) ?? failures[0]!
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** The next begins when the one before has ended, whether or not anybody still waits for it. */
+function oneAtATime(system: (hostname: string) => Promise<readonly string[]>): ResolveName {
+  let turn: Promise<unknown> = Promise.resolve()
+  return (hostname, signal) => {
+    const answer = turn.then(() => {
+      signal.throwIfAborted()
+      return system(hostname)
+    })
+    turn = answer.catch(() => {})
+    return answer
+  }
+}
+
+/** Whether a line of a file of hosts (`address name alias # comment`) has this name. */
+function isHost(hostname: string, hosts: string): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '')
+  return hosts.split('\n').some((line) =>
+    line
+      .replace(/#.*/, '')
+      .trim()
+      .split(/\s+/)
+      .slice(1)
+      .some((known) => known.toLowerCase() === name),
+  )
+}
