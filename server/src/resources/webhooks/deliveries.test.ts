@@ -144,35 +144,37 @@ describe('the deliveries of a webhook', () => {
 
   it('are read with the body that was sent and every attempt', async () => {
     const { body: begun } = await test.send('POST', `${base}/${webhook}/test`)
-    // What was not sent by anybody: the webhook leads nowhere.
+    // What was not sent by anybody; the attempt that was may be written before it or behind.
     await disable()
-    await test.sql`delete from delivery_attempt where delivery_id = ${begun.id}`
     const answer = Buffer.concat([Buffer.from('x'.repeat(1023)), Buffer.from('ä').subarray(0, 1)])
     await test.sql`
       insert into delivery_attempt (delivery_id, attempt, at, duration_ms, request_url, request_headers, response_status,
         response_headers, response_body, error)
-      values (${begun.id}, 1, '2026-11-20T09:30:00Z', 5001, 'https://old.example.com/', '{"webhook-id": "evt_x"}', null, null, null, 'no connection'),
-        (${begun.id}, 2, '2026-11-20T09:30:05Z', 12, 'https://hooks.example.com/', '{"webhook-id": "evt_x"}', 500, '{"server": "x"}', ${answer}, 'answered 500')`
+      values (${begun.id}, 11, '2026-11-20T09:30:00Z', 5001, 'https://old.example.com/', '{"webhook-id": "evt_x"}', null, null, null, 'no connection'),
+        (${begun.id}, 12, '2026-11-20T09:30:05Z', 12, 'https://hooks.example.com/', '{"webhook-id": "evt_x"}', 500, '{"server": "x"}', ${answer}, 'answered 500')`
     const { status, body } = await test.send('GET', at(`/${begun.id}`))
     assert.equal(status, 200)
-    assert.deepEqual(body.attempts, [
-      {
-        attempt: 1,
-        at: '2026-11-20T09:30:00.000Z',
-        duration_ms: 5001,
-        request: { url: 'https://old.example.com/', headers: { 'webhook-id': 'evt_x' } },
-        response: null,
-        error: 'no connection',
-      },
-      {
-        attempt: 2,
-        at: '2026-11-20T09:30:05.000Z',
-        duration_ms: 12,
-        request: { url: 'https://hooks.example.com/', headers: { 'webhook-id': 'evt_x' } },
-        response: { status: 500, headers: { server: 'x' }, body: 'x'.repeat(1023) },
-        error: 'answered 500',
-      },
-    ])
+    assert.deepEqual(
+      body.attempts.filter(({ attempt }: { attempt: number }) => attempt > 10),
+      [
+        {
+          attempt: 11,
+          at: '2026-11-20T09:30:00.000Z',
+          duration_ms: 5001,
+          request: { url: 'https://old.example.com/', headers: { 'webhook-id': 'evt_x' } },
+          response: null,
+          error: 'no connection',
+        },
+        {
+          attempt: 12,
+          at: '2026-11-20T09:30:05.000Z',
+          duration_ms: 12,
+          request: { url: 'https://hooks.example.com/', headers: { 'webhook-id': 'evt_x' } },
+          response: { status: 500, headers: { server: 'x' }, body: 'x'.repeat(1023) },
+          error: 'answered 500',
+        },
+      ],
+    )
     const { timestamp, ...payload } = JSON.parse(body.payload)
     assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     assert.deepEqual(payload, {
