@@ -40,6 +40,8 @@ export interface ServiceOptions {
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
   connection: string | pg.ClientConfig
   log: Logger
+  /** How many times as long as usual the database may take; see `openDatabase`. */
+  patience?: number
   /** Keeps what the first start generates, before it takes effect. */
   keepCredentials?: (owner: FirstOwner) => Promise<void>
 }
@@ -70,6 +72,7 @@ export async function startService({
   secret_key,
   connection,
   log,
+  patience = 1,
   keepCredentials,
 }: ServiceOptions): Promise<Service> {
   let stopping = false
@@ -77,9 +80,10 @@ export async function startService({
     // The embedded server ends the last connections itself when it stops.
     if (!stopping) log.warn({ err: error }, 'a database connection was lost')
   }
-  const database = openDatabase({ connection, onError })
+  const database = openDatabase({ connection, patience, onError })
   const authentication = openDatabase({
     connection,
+    patience,
     onError,
     connectionsMax: authConnectionsMax,
     synchronous_commit: 'off',

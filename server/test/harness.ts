@@ -64,9 +64,9 @@ export async function makeTestDatabase(): Promise<{ connection: pg.ClientConfig;
 }
 
 /** Starts a service for tests: builtin models, any free port, limits scaled so far that only tests of limits meet them. */
-export async function startTestService(env: Environment = {}): Promise<TestService> {
+export async function startTestService(env: Environment = {}, options: StartOptions = {}): Promise<TestService> {
   const database = await makeTestDatabase()
-  const service = await startOn(database.connection, env)
+  const service = await startOn(database.connection, env, options)
   const owner = service.first_owner
   if (!owner) throw new Error('a new database gets its first owner')
   return {
@@ -90,12 +90,29 @@ export function localUrl({ service }: TestService): string {
 }
 
 /** Starts another service on the database of a test's, as a second process would be; stop it before the first. */
-export function startAnother({ service }: TestService, env: Environment = {}): Promise<Service> {
-  return startOn(service.context.database.settings, env)
+export function startAnother(
+  { service }: TestService,
+  env: Environment = {},
+  options: StartOptions = {},
+): Promise<Service> {
+  return startOn(service.context.database.settings, env, options)
+}
+
+/** How a service of a test differs from one of users, other than by settings. */
+export interface StartOptions {
+  /**
+   * How many times as long as usual its database may take: more than usual, because the machine of a test may stand still
+   * for seconds. A test of what happens after those bounds says 1.
+   */
+  patience?: number
 }
 
 /** Starts a service on a database, with the secret key of all tests unless another one is said. */
-export function startOn(connection: pg.ClientConfig, env: Environment = {}): Promise<Service> {
+export function startOn(
+  connection: pg.ClientConfig,
+  env: Environment = {},
+  { patience = 5 }: StartOptions = {},
+): Promise<Service> {
   const config = readConfig({
     PORT: '0',
     CADRE_RATE_LIMITS_SCALE: '10000',
@@ -109,7 +126,7 @@ export function startOn(connection: pg.ClientConfig, env: Environment = {}): Pro
     ...env,
   })
   const secret_key = config.secret_key ?? 'a secret key for tests, 32 characters'
-  return startService({ config, secret_key, connection, log: pino({ level: config.log_level }) })
+  return startService({ config, secret_key, connection, log: pino({ level: config.log_level }), patience })
 }
 
 /** Sends requests to a service; without another credential with `api_key`. */

@@ -68,6 +68,11 @@ export interface DatabaseOptions {
   synchronous_commit?: 'on' | 'off'
   /** How long a statement may take; usually 4 s. */
   statement_ms?: number
+  /**
+   * All bounds of time are this many times as long: for tests, whose machine may stand still for seconds while others use
+   * it. What a service promises is kept with 1, which is usual.
+   */
+  patience?: number
   /** Told about idle connections that died; without a listener they would end the process. */
   onError?: (error: Error) => void
 }
@@ -110,14 +115,16 @@ export async function planByKeys(tx: Sql): Promise<void> {
 
 /** Opens a pool. Nothing is connected until the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
+  const { patience = 1 } = options
   const settings: pg.ClientConfig = {
     ...connectionSettings(options, [
-      `-c statement_timeout=${options.statement_ms ?? statementTimeout_ms}`,
-      `-c lock_timeout=${lockTimeout_ms}`,
-      `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms}`,
+      `-c statement_timeout=${(options.statement_ms ?? statementTimeout_ms) * patience}`,
+      `-c lock_timeout=${lockTimeout_ms * patience}`,
+      `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms * patience}`,
       `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
     ]),
-    query_timeout: queryTimeout_ms,
+    connectionTimeoutMillis: connectionTimeout_ms * patience,
+    query_timeout: queryTimeout_ms * patience,
   }
   const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: 60_000 })
   const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }

@@ -17,7 +17,8 @@ let other: TestClient
 let browser: Browser
 
 before(async () => {
-  service = await startTestService()
+  // One test waits until the database has not answered in time.
+  service = await startTestService({}, { patience: 1 })
   driver = new OAuthDriver(service)
   web = await driver.client('web')
   other = await driver.client('other')
