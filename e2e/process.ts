@@ -18,12 +18,33 @@ export interface RunningService {
   end(signal?: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** Starts `node start.mjs` and waits until it says that it is ready. Rejects with its output if it ends before. */
-export async function startProcess(
+interface StartOptions {
+  ready_ms?: number
+  command?: [string, ...string[]]
+}
+
+/** How often a service is started whose database did not answer in time. */
+const startsMax = 3
+
+/**
+ * Starts `node start.mjs` and waits until it says that it is ready. Rejects with its output if it ends before. One that
+ * ends because its database did not answer in time is started again, as any supervisor would: the machine of a test may
+ * stand still for seconds.
+ */
+export async function startProcess(env: Record<string, string>, options: StartOptions = {}): Promise<RunningService> {
+  for (let start = 1; ; start++) {
+    try {
+      return await startOnce(env, options)
+    } catch (error) {
+      if (start === startsMax || !/cannot be reached: .*(timeout|terminated)/.test(String(error))) throw error
+    }
+  }
+}
+
+async function startOnce(
   env: Record<string, string>,
-  options: { ready_ms?: number; command?: [string, ...string[]] } = {},
+  { ready_ms = 90_000, command = [process.execPath, 'start.mjs'] }: StartOptions,
 ): Promise<RunningService> {
-  const { ready_ms = 30_000, command = [process.execPath, 'start.mjs'] } = options
   const child = launch(env, command)
   let text = ''
   const ready = Promise.withResolvers<string>()

@@ -170,7 +170,7 @@ async function firstPart(response: Response): Promise<string> {
 /** Resolves with what `look` finds once it finds something; fails after `timeout_ms`. For what only shows by looking. */
 export async function eventually<T>(
   look: () => Promise<T | undefined | false | null>,
-  timeout_ms = 10_000,
+  timeout_ms = 60_000,
 ): Promise<T> {
   const end = Date.now() + timeout_ms
   for (;;) {
