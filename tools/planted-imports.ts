@@ -13,6 +13,10 @@ export const planted: Record<string, { file: string; imports: string }> = {
   'slices-by-queries': { file: 'server/src/resources/tasks/tasks.queries.ts', imports: '../agents/agents.rules.ts' },
   'routes-from-app': { file: 'server/src/main.ts', imports: './resources/agents/agents.routes.ts' },
   'top-of-the-tree': { file: 'server/src/engine/upward.ts', imports: '../app.ts' },
+  'sdk-on-contract': { file: 'sdk/src/disk.ts', imports: 'node:fs' },
+  'sdk-carries-no-schemas': { file: 'sdk/src/heavy.ts', imports: '../../contract/src/agents.ts' },
+  'clients-by-sdk': { file: 'cli/src/shortcut.ts', imports: '../../server/src/app.ts' },
+  'clients-apart': { file: 'console/src/borrow.tsx', imports: '../../cli/src/output.ts' },
   'server-from-outside': { file: 'contract/src/reach.ts', imports: '../../server/src/app.ts' },
   'no-test-code-in-use': { file: 'server/src/engine/fake.ts', imports: '../../test/harness.ts' },
   'no-development-packages-in-use': { file: 'server/src/engine/chance.ts', imports: 'a-development-package' },
@@ -21,6 +25,9 @@ export const planted: Record<string, { file: string; imports: string }> = {
 /** What the planted files import, and some imports that are allowed and must not be complained about. */
 export const innocent: Record<string, string[]> = {
   'contract/src/agents.ts': [],
+  'sdk/src/client.ts': [],
+  'cli/src/output.ts': ['../../sdk/src/client.ts', '../../contract/src/agents.ts', 'node:fs'],
+  'console/src/page.tsx': ['../../sdk/src/client.ts', '../../contract/src/agents.ts'],
   'server/src/platform/database.ts': [],
   'server/src/events/outbox.ts': ['../platform/database.ts', '#contract/agents.ts'],
   'server/src/engine/queue.ts': ['../events/outbox.ts', '../platform/database.ts', 'node:timers'],

@@ -21,7 +21,7 @@ const calmWait_ms = 180_000
 let interrupted = false
 
 const root = join(import.meta.dirname, '..')
-const folders = ['contract', 'server', 'tools', 'e2e']
+const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 
 /**
  * `npm test` runs every test; `npm test -- server/src/http limits` those whose path contains one of these words;

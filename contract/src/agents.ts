@@ -406,7 +406,7 @@ const actionTexts = {
   restart: 'Stops the agent, then starts it; from any state.',
 } as const
 
-function action(verb: AgentAction) {
+function action<const Verb extends AgentAction>(verb: Verb) {
   const { to: status, done } = agentActions[verb]
   return defineOperation({
     ...ofAgent,

@@ -89,15 +89,18 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   extension?: boolean
 }
 
-/** Keeps the types of query and body for the handler. */
-export function defineOperation<Query extends TObject = TObject, Body extends TObject = TObject>(
-  operation: Operation<Query, Body>,
-): Operation<Query, Body> {
+/**
+ * Keeps an operation's own types: path, query, body and answers as they are written. Whoever serves or calls it is typed by
+ * them. A member that operations do not have is refused.
+ */
+export function defineOperation<const O extends Operation>(
+  operation: O & { [Member in Exclude<keyof O, keyof Operation>]: never },
+): O {
   return operation
 }
 
-export type QueryOf<O> = O extends Operation<infer Query, TObject> ? Static<Query> : never
-export type BodyOf<O> = O extends Operation<TObject, infer Body> ? Static<Body> : never
+export type QueryOf<O> = O extends { query: infer Query extends TObject } ? Static<Query> : never
+export type BodyOf<O> = O extends { body: infer Body extends TObject } ? Static<Body> : never
 
 /** Whether a POST honours `Idempotency-Key`. */
 export function isIdempotent(operation: Operation): boolean {

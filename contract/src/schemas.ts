@@ -1,4 +1,4 @@
-import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
+import Type, { type Static, type TProperties, type TSchema } from 'typebox'
 import { bounds } from './limits.ts'
 
 /** A schema that also takes `null`, in the form of OpenAPI 3.0: where values are listed, null is one of them. */
@@ -104,7 +104,7 @@ export function pageQuery<P extends TProperties>(more: P) {
 }
 
 /** A confirmation in words, with further members. */
-export function Confirmation<P extends TProperties>(more: P): TObject {
+export function Confirmation<P extends TProperties>(more: P) {
   return Type.Object({ message: Type.String(), ...more })
 }
 

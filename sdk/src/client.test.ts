@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { Cadre } from './client.ts'
+import { BadRequestError, ConflictError, NotFoundError, PermissionDeniedError, WaitTimeoutError } from './errors.ts'
+
+let service: TestService
+let client: Cadre
+before(async () => {
+  service = await startTestService()
+  client = new Cadre({ apiKey: service.owner.api_key, baseURL: service.url })
+})
+after(() => service.stop())
+
+/** A project with an agent that runs. */
+async function running(name: string) {
+  const { id } = await client.projects.create({ name })
+  const project = client.project(id)
+  const agent = await project.agents.create({ name: 'echo', config: { model: 'builtin/echo' } })
+  await project.agents.waitUntil(agent.id, 'running', { timeout_ms: 60_000 })
+  return { project, project_id: id, agent_id: agent.id }
+}
+
+test('a task is given, streamed and waited for', async () => {
+  const { project, agent_id } = await running('first-project')
+  let text = ''
+  const run = project.tasks.run(agent_id, { input: 'Hello, agent' }).on('text', (piece) => (text += piece))
+  const types: string[] = []
+  for await (const event of run) types.push(event.type)
+  assert.equal(types[0], 'task.snapshot')
+  assert.equal(types.at(-1), 'task.completed')
+
+  const { tasks } = (await project.tasks.list().page()).body
+  const ended = await project.tasks.wait(tasks[0]!.id, { timeout_ms: 60_000 })
+  assert.equal(ended.status, 'completed')
+  assert.equal(ended.output?.content, 'Hello, agent')
+  assert.ok(ended.output.content.startsWith(text))
+})
+
+test('the final task of a stream is given to whoever does not read it', async () => {
+  const { project, agent_id } = await running('final-task')
+  const task = await project.tasks.run(agent_id, { input: 'Hello' }).finalTask()
+  assert.equal(task.status, 'completed')
+})
+
+test('lists of both families are iterated over to their end', async () => {
+  const { project } = await running('many-agents')
+  for (let i = 0; i < 4; i++) await project.agents.create({ name: `more-${i}` })
+  const names: string[] = []
+  for await (const agent of project.agents.list({ limit: 2, sort: 'name' })) names.push(agent.name)
+  assert.deepEqual(names, ['echo', 'more-0', 'more-1', 'more-2', 'more-3'])
+
+  for (let i = 0; i < 3; i++) await client.projects.create({ name: `paged-${i}` })
+  const projects = await client.projects.list({ limit: 2, search: 'paged', sort: 'name', order: 'asc' }).toArray()
+  assert.deepEqual(
+    projects.map(({ name }) => name),
+    ['paged-0', 'paged-1', 'paged-2'],
+  )
+
+  const page = await client.projects.list({ limit: 2, search: 'paged' }).page()
+  assert.equal(page.total, 3)
+  assert.equal(page.items.length, 2)
+  assert.equal(page.hasNextPage(), true)
+  const last = await page.nextPage()
+  assert.equal(last?.items.length, 1)
+  assert.equal(await last.nextPage(), undefined)
+  const two = await client.projects.list({ limit: 1, search: 'paged' }).toArray({ max: 2 })
+  assert.equal(two.length, 2)
+})
+
+test('errors have the class of their status and say what the service says', async () => {
+  const { project, agent_id } = await running('errors')
+  const missing = await caught(project.agents.get('agent_none'), NotFoundError)
+  assert.equal(missing.code, 'agent_not_found')
+  assert.match(missing.requestId ?? '', /./)
+
+  const invalid = await caught(project.agents.create({ name: '', config: { temperature: 9 } }), BadRequestError)
+  assert.deepEqual(invalid.issues.map(({ field }) => field).toSorted(), ['config.temperature', 'name'])
+  const ofFamilyB = await caught(client.projects.list({ limit: 0 }).page(), BadRequestError)
+  assert.deepEqual(
+    ofFamilyB.issues.map(({ field }) => field),
+    ['limit'],
+  )
+  await caught(project.agents.create({ name: 'echo' }), ConflictError)
+
+  const { key } = await client.apiKeys.create({ name: 'reader', scopes: ['agents:read'] })
+  const reader = new Cadre({ apiKey: key, baseURL: `${service.url}/api/v1/` })
+  const refused = await caught(reader.project(1).agents.start(agent_id), PermissionDeniedError)
+  assert.deepEqual(refused.requiredScopes, ['agents:write'])
+})
+
+test('the response comes with the answer, and its revision guards a change', async () => {
+  const { project, agent_id } = await running('revisions')
+  const { data, etag, response, requestId } = await project.agents.get(agent_id).withResponse()
+  assert.equal(data.id, agent_id)
+  assert.equal(response.status, 200)
+  assert.ok(requestId && etag)
+  await project.agents.update(agent_id, { description: 'one' }, { ifMatch: etag })
+  await assert.rejects(project.agents.update(agent_id, { description: 'two' }, { ifMatch: etag }), { status: 412 })
+})
+
+test('waiting for what does not come ends in its time', async () => {
+  const { project, agent_id } = await running('waiting')
+  await assert.rejects(project.agents.waitUntil(agent_id, 'stopped', { timeout_ms: 300 }), WaitTimeoutError)
+})
+
+test('any path can be asked, and ids cannot leave their place in it', async () => {
+  const hello = await client.request<{ message: string }>('GET', '/api/v1/hello', { query: { name: 'you' } })
+  assert.equal(hello.message, 'Hello, you!')
+  await assert.rejects(async () => client.projects.get('..'), /project_id must not be/)
+  await caught(client.projects.get('1/agents'), NotFoundError)
+})
+
+async function caught<E extends Error>(
+  work: PromiseLike<unknown>,
+  Class: abstract new (...given: any) => E,
+): Promise<E> {
+  const error = await work.then(
+    () => assert.fail('it succeeded'),
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof Class, String(error))
+  return error
+}

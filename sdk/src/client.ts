@@ -1,0 +1,264 @@
+import { Call } from './call.ts'
+import type { AgentState, Operations } from './contract.ts'
+import { CadreError } from './errors.ts'
+import { Http, type Logger, type RequestOptions } from './http.ts'
+import { bind, fillPath } from './operation.ts'
+import { projectEvents, type ProjectStreamEvent } from './project-stream.ts'
+import type { StreamOptions } from './event-source.ts'
+import { agentMethods, launchMethods } from './resources/agents.ts'
+import {
+  apiKeyMethods,
+  auditMethods,
+  invitationMethods,
+  memberMethods,
+  organizationMethods,
+  sessionMethods,
+  ssoMethods,
+  userMethods,
+} from './resources/people.ts'
+import { budgetMethods, credentialMethods, projectMethods, toolMethods, usageMethods } from './resources/projects.ts'
+import { oauthMethods, serviceMethods, webhookMethods } from './resources/service.ts'
+import { approvalMethods, scheduleMethods, taskMethods, threadMethods } from './resources/tasks.ts'
+import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
+import { waitFor, type WaitOptions } from './waiting.ts'
+import { verifyWebhook } from './webhooks.ts'
+
+/** Time that one try of a request may take, where nothing else is said. */
+const timeoutDefault_ms = 60_000
+const maxRetriesDefault = 2
+const version = '0.1.0'
+
+/** How a client is made. */
+export interface CadreOptions {
+  /** An API key; `CADRE_API_KEY` where nothing is said. Null for none. */
+  apiKey?: string | null | undefined
+  /** An OAuth access token, or what gives one that is good now. Takes the place of a key. */
+  token?: string | (() => string | Promise<string>) | undefined
+  /**
+   * Where the service is, with its base path: `https://cadre.example`. `CADRE_BASE_URL` where nothing is said, else
+   * `http://127.0.0.1:8080`; in a browser the page's own origin, and a path alone will do.
+   */
+  baseURL?: string | undefined
+  timeout_ms?: number | undefined
+  maxRetries?: number | undefined
+  fetch?: typeof fetch | undefined
+  logger?: Logger | undefined
+  /** Of every request. */
+  headers?: Record<string, string> | undefined
+}
+
+/** What `request` takes beside the options of all methods. */
+export interface RawRequest extends RequestOptions {
+  query?: object | undefined
+  body?: object | undefined
+}
+
+type Task = Operations['getTask']['result']
+type Agent = Operations['getAgent']['result']
+type NewTask = Operations['createTask']['body']
+
+/**
+ * The API of a Cadre service. Methods throw the errors of `errors.ts`; requests that are safe to repeat are repeated.
+ * Without key and token a browser's session cookie is what speaks.
+ */
+export class Cadre {
+  readonly agents
+  readonly apiKeys
+  readonly approvals
+  readonly audit
+  readonly budgets
+  readonly credentials
+  readonly invitations
+  readonly members
+  readonly oauth
+  readonly organization
+  readonly projects
+  readonly schedules
+  readonly service
+  readonly sessions
+  readonly sso
+  readonly tasks
+  readonly threads
+  readonly tools
+  readonly usage
+  readonly user
+  readonly webhooks
+  readonly #http: Http
+
+  constructor(options: CadreOptions = {}) {
+    const http = new Http(httpOptions(options))
+    this.#http = http
+    this.agents = { ...bind(http, { ...agentMethods, ...launchMethods }), waitUntil: waitUntil(http) }
+    this.apiKeys = bind(http, apiKeyMethods)
+    this.approvals = bind(http, approvalMethods)
+    this.audit = bind(http, auditMethods)
+    this.budgets = bind(http, budgetMethods)
+    this.credentials = bind(http, credentialMethods)
+    this.invitations = bind(http, invitationMethods)
+    this.members = bind(http, memberMethods)
+    this.oauth = bind(http, oauthMethods)
+    this.organization = bind(http, organizationMethods)
+    this.projects = { ...bind(http, projectMethods), stream: streamProject(http) }
+    this.schedules = bind(http, scheduleMethods)
+    this.service = bind(http, serviceMethods)
+    this.sessions = bind(http, sessionMethods)
+    this.sso = bind(http, ssoMethods)
+    this.tasks = { ...bind(http, taskMethods), ...taskExtras(http) }
+    this.threads = bind(http, threadMethods)
+    this.tools = bind(http, toolMethods)
+    this.usage = bind(http, usageMethods)
+    this.user = bind(http, userMethods)
+    this.webhooks = { ...bind(http, webhookMethods), verify: verifyWebhook }
+  }
+
+  /** The resources of one project: the same methods without their first argument. */
+  project(project_id: string | number) {
+    const { agents, approvals, budgets, credentials, projects, schedules, tasks, threads, tools, usage } = this
+    const { launch: _, ...agentsOfProject } = agents
+    const { create: _create, list: _list, ...ofProject } = projects
+    return {
+      ...inProject(project_id, ofProject),
+      agents: inProject(project_id, agentsOfProject),
+      approvals: inProject(project_id, approvals),
+      budgets: inProject(project_id, budgets),
+      credentials: inProject(project_id, credentials),
+      schedules: inProject(project_id, schedules),
+      tasks: inProject(project_id, tasks),
+      threads: inProject(project_id, threads),
+      tools: inProject(project_id, tools),
+      usage: inProject(project_id, usage),
+    }
+  }
+
+  /** Any request: `request('GET', '/api/v1/hello')`. A POST is repeated only with an idempotency key of your own. */
+  request<T = unknown>(method: string, path: string, { query, body, ...options }: RawRequest = {}): Call<T> {
+    return new Call(this.#http.json<T>({ method, path, query, body }, options))
+  }
+
+  /** The address of a path, as requests have it. */
+  url(path: string, query: object = {}): string {
+    return this.#http.url(path, query)
+  }
+}
+
+function taskExtras(http: Http) {
+  const path = '/api/v1/projects/{project_id}/tasks/{task_id}'
+  const { create, get } = bind(http, taskMethods)
+  const reader = (project_id: string | number, options: TaskStreamOptions) => (task_id: string) =>
+    get(project_id, task_id, {}, { signal: options.signal, headers: options.headers })
+
+  return {
+    /** Everything that happens in a task, over as many connections as it takes. */
+    stream(project_id: string | number, task_id: string, options: TaskStreamOptions = {}): TaskStream {
+      const from = `${fillPath(path, [project_id, task_id])}/events/stream`
+      return new TaskStream(() => taskEvents(http, from, options), reader(project_id, options))
+    },
+
+    /** Gives an agent a task, and streams it. The task goes on whether or not anybody reads. */
+    run(
+      project_id: string | number,
+      agent_id: string,
+      task: NewTask,
+      options: TaskStreamOptions & Pick<RequestOptions, 'idempotencyKey'> = {},
+    ): TaskStream {
+      const { idempotencyKey, signal, headers } = options
+      return new TaskStream(
+        async function* () {
+          const { id } = await create(project_id, agent_id, task, { idempotencyKey, signal, headers })
+          yield* taskEvents(http, `${fillPath(path, [project_id, id])}/events/stream`, options)
+        },
+        reader(project_id, options),
+      )
+    },
+
+    /**
+     * Waits until a task has ended, and gives it as it is then: also where it failed. `orWaiting`: or until it waits for
+     * something, such as an approval. Throws `WaitTimeoutError`.
+     */
+    wait(
+      project_id: string | number,
+      task_id: string,
+      { orWaiting = false, ...options }: WaitOptions & { orWaiting?: boolean } = {},
+    ): Promise<Task> {
+      return waitFor(
+        `The end of ${task_id}`,
+        options,
+        (wait, options) => get(project_id, task_id, { wait }, options),
+        ({ status }) => isFinished(status) || (orWaiting && status === 'waiting'),
+      )
+    },
+  }
+}
+
+/** Waits until an agent is in a state, at most a minute where nothing is said. Throws `WaitTimeoutError`. */
+function waitUntil(http: Http) {
+  const { get } = bind(http, agentMethods)
+  return (
+    project_id: string | number,
+    agent_id: string,
+    state: AgentState,
+    options: WaitOptions = {},
+  ): Promise<Agent> =>
+    waitFor(
+      `${agent_id} being ${state}`,
+      { timeout_ms: timeoutDefault_ms, ...options },
+      (_, options) => get(project_id, agent_id, options),
+      ({ status }) => status === state,
+    )
+}
+
+/** What happens to all tasks of a project, over as many connections as it takes. */
+function streamProject(http: Http) {
+  return (project_id: string | number, options: StreamOptions = {}): AsyncGenerator<ProjectStreamEvent, void> =>
+    projectEvents(http, fillPath('/api/v1/projects/{project_id}/events/stream', [project_id]), options)
+}
+
+type InProject<Methods> = {
+  readonly [Name in keyof Methods]: Methods[Name] extends (
+    project_id: string | number,
+    ...given: infer Given
+  ) => infer R
+    ? (...given: Given) => R
+    : never
+}
+
+function inProject<Methods extends object>(project_id: string | number, methods: Methods): InProject<Methods> {
+  const bound = Object.entries(methods as Record<string, (...given: unknown[]) => unknown>).map(([name, method]) => [
+    name,
+    (...given: unknown[]) => method(project_id, ...given),
+  ])
+  return Object.fromEntries(bound) as InProject<Methods>
+}
+
+function httpOptions(options: CadreOptions) {
+  const { token, timeout_ms = timeoutDefault_ms, maxRetries = maxRetriesDefault, logger } = options
+  const apiKey = options.apiKey === undefined && token === undefined ? environment('CADRE_API_KEY') : options.apiKey
+  const isBrowser = 'document' in globalThis
+  return {
+    base: baseOf(options.baseURL ?? environment('CADRE_BASE_URL') ?? (isBrowser ? '' : 'http://127.0.0.1:8080')),
+    credentials: async (): Promise<Record<string, string>> => {
+      if (token !== undefined) return { authorization: `Bearer ${typeof token === 'string' ? token : await token()}` }
+      return apiKey ? { 'x-api-key': apiKey } : {}
+    },
+    timeout_ms,
+    maxRetries,
+    // Looked up late, so that what stands in for it in tests is found; and a browser's wants to be called on nothing.
+    fetch: options.fetch ?? ((...given: Parameters<typeof fetch>) => globalThis.fetch(...given)),
+    logger,
+    headers: { ...(isBrowser ? {} : { 'user-agent': `cadre-sdk/${version}` }), ...options.headers },
+  }
+}
+
+/** Without slashes at its end; the address of the API will do too. */
+function baseOf(url: string): string {
+  const base = url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')
+  if (base !== '' && !base.startsWith('/') && !/^https?:\/\//i.test(base))
+    throw new CadreError(`baseURL must begin with http:// or https://: ${url}`)
+  return base
+}
+
+/** A variable of the environment; undefined where there is none, as in a browser. */
+function environment(name: string): string | undefined {
+  const value = (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name]
+  return value === '' ? undefined : value
+}

@@ -1,0 +1,96 @@
+import type { Static, TSchema } from 'typebox'
+import type * as agentVersions from '../../contract/src/agent-versions.ts'
+import type * as agents from '../../contract/src/agents.ts'
+import type * as apiKeys from '../../contract/src/api-keys.ts'
+import type * as approvals from '../../contract/src/approvals.ts'
+import type * as audit from '../../contract/src/audit-log.ts'
+import type * as budgets from '../../contract/src/budgets.ts'
+import type * as credentials from '../../contract/src/credentials.ts'
+import type * as deliveries from '../../contract/src/deliveries.ts'
+import type * as invitations from '../../contract/src/invitations.ts'
+import type * as logs from '../../contract/src/logs.ts'
+import type * as members from '../../contract/src/members.ts'
+import type * as metrics from '../../contract/src/metrics.ts'
+import type * as oauth from '../../contract/src/oauth.ts'
+import type { BodyOf, QueryOf } from '../../contract/src/operation.ts'
+import type * as organizationApiKeys from '../../contract/src/organization-api-keys.ts'
+import type * as organizations from '../../contract/src/organizations.ts'
+import type * as projectEvents from '../../contract/src/project-events.ts'
+import type * as projects from '../../contract/src/projects.ts'
+import type * as schedules from '../../contract/src/schedules.ts'
+import type * as sessions from '../../contract/src/sessions.ts'
+import type * as sso from '../../contract/src/sso.ts'
+import type * as taskActions from '../../contract/src/task-actions.ts'
+import type * as tasks from '../../contract/src/tasks.ts'
+import type * as threads from '../../contract/src/threads.ts'
+import type * as tools from '../../contract/src/tools.ts'
+import type * as usage from '../../contract/src/usage.ts'
+import type * as users from '../../contract/src/users.ts'
+import type * as utility from '../../contract/src/utility.ts'
+import type * as webhooks from '../../contract/src/webhooks.ts'
+
+export type { AgentState } from '../../contract/src/agent-lifecycle.ts'
+export type { EventData } from '../../contract/src/event-payloads.ts'
+export type { OutboxEventName } from '../../contract/src/events.ts'
+export type { Issue } from '../../contract/src/problems.ts'
+export type { LiveEventType, TaskEventType, TaskState } from '../../contract/src/task-lifecycle.ts'
+
+/**
+ * What the SDK knows of the contract: types alone, so that nothing of it is in a program. The package has them written out
+ * in the place of this file.
+ */
+export type Operations = Of<typeof agentVersions> &
+  Of<typeof agents> &
+  Of<typeof apiKeys> &
+  Of<typeof approvals> &
+  Of<typeof audit> &
+  Of<typeof budgets> &
+  Of<typeof credentials> &
+  Of<typeof deliveries> &
+  Of<typeof invitations> &
+  Of<typeof logs> &
+  Of<typeof members> &
+  Of<typeof metrics> &
+  Of<typeof oauth> &
+  Of<typeof organizationApiKeys> &
+  Of<typeof organizations> &
+  Of<typeof projectEvents> &
+  Of<typeof projects> &
+  Of<typeof schedules> &
+  Of<typeof sessions> &
+  Of<typeof sso> &
+  Of<typeof taskActions> &
+  Of<typeof tasks> &
+  Of<typeof threads> &
+  Of<typeof tools> &
+  Of<typeof usage> &
+  Of<typeof users> &
+  Of<typeof utility> &
+  Of<typeof webhooks>
+
+interface Declared {
+  id: string
+  method: string
+  path: string
+  responses: readonly unknown[]
+}
+
+/** The operations that a module of the contract exports, by their id. */
+type Of<Module> = {
+  [Name in keyof Module as Module[Name] extends Declared ? Module[Name]['id'] : never]: Module[Name] extends Declared
+    ? Shape<Module[Name]>
+    : never
+}
+
+interface Shape<O extends Declared> {
+  method: O['method']
+  path: O['path']
+  /** `never` where there is none. */
+  query: QueryOf<O>
+  body: BodyOf<O>
+  body_optional: O extends { body_optional: true } ? true : false
+  /** `never` where no answer is JSON. */
+  result: Result<O['responses'][number]>
+}
+
+type Result<Response> = Response extends { schema: infer Schema extends TSchema } ? Static<Schema> : never

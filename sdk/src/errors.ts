@@ -1,0 +1,164 @@
+import type { Issue } from './contract.ts'
+
+/** Whatever this SDK throws, but for the reason of an aborted signal, which is thrown as it is. */
+export class CadreError extends Error {
+  override readonly name: string = 'CadreError'
+}
+
+/** No answer came: the connection could not be made, broke, or what came was no answer of the service. */
+export class APIConnectionError extends CadreError {
+  override readonly name: string = 'APIConnectionError'
+}
+
+/** No answer came in the time that was given. */
+export class APITimeoutError extends APIConnectionError {
+  override readonly name = 'APITimeoutError'
+}
+
+/** What was waited for did not come true in the time that was given. */
+export class WaitTimeoutError extends CadreError {
+  override readonly name = 'WaitTimeoutError'
+}
+
+/** A request to a webhook that is not signed by the service, or is too old. */
+export class WebhookVerificationError extends CadreError {
+  override readonly name = 'WebhookVerificationError'
+}
+
+/** What an answer with a status of 400 or more says. */
+interface Answer {
+  status: number
+  headers: Headers
+  body: unknown
+  /** How often it was tried. */
+  attempts: number
+}
+
+/** The service refused or failed. There is a class for each status that callers tell apart. */
+export class APIError extends CadreError {
+  override readonly name: string = 'APIError'
+  readonly status: number
+  /** Lowercase of operations of family A, uppercase of family B (`docs/reference/errors.md`); OAuth's own of `/oauth2`. */
+  readonly code: string
+  readonly details: unknown
+  /** Identifies the request in the logs of the service. */
+  readonly requestId: string | null
+  readonly headers: Headers
+  /** Seconds after which another try makes sense; undefined where the service does not say. */
+  readonly retryAfter: number | undefined
+  /** Scopes of which the credential lacks one; empty where that is not the reason. */
+  readonly requiredScopes: readonly string[]
+  /** How often it was tried: of a delete that was tried twice, a 404 may mean that the first try did it. */
+  readonly attempts: number
+
+  constructor({ status, headers, body, attempts }: Answer) {
+    const error = errorOf(body)
+    super(error.message ?? `The service answered ${status}.`)
+    this.status = status
+    this.code = error.code ?? `status_${status}`
+    this.details = error.details
+    this.requestId = error.request_id ?? headers.get('x-request-id')
+    this.headers = headers
+    this.retryAfter = error.retry_after ?? secondsOf(headers.get('retry-after'))
+    this.requiredScopes = error.required_scopes ?? []
+    this.attempts = attempts
+  }
+
+  /** Complaints about fields: family A tells all of them, family B the first. */
+  get issues(): Issue[] {
+    const { details } = this
+    if (Array.isArray(details)) return details.filter((issue) => isObject(issue) && 'field' in issue)
+    if (!isObject(details) || typeof details.field !== 'string' || typeof details.issue !== 'string') return []
+    return [{ field: details.field, message: details.issue, code: 'invalid_format' }]
+  }
+}
+
+export class BadRequestError extends APIError {
+  override readonly name = 'BadRequestError'
+}
+export class AuthenticationError extends APIError {
+  override readonly name = 'AuthenticationError'
+}
+export class PermissionDeniedError extends APIError {
+  override readonly name = 'PermissionDeniedError'
+}
+export class NotFoundError extends APIError {
+  override readonly name = 'NotFoundError'
+}
+export class ConflictError extends APIError {
+  override readonly name = 'ConflictError'
+}
+/** The resource is of another revision than `ifMatch` said. */
+export class PreconditionFailedError extends APIError {
+  override readonly name = 'PreconditionFailedError'
+}
+/** The idempotency key was used with another request. */
+export class UnprocessableEntityError extends APIError {
+  override readonly name = 'UnprocessableEntityError'
+}
+export class RateLimitError extends APIError {
+  override readonly name = 'RateLimitError'
+}
+/** 500 and more. */
+export class InternalServerError extends APIError {
+  override readonly name = 'InternalServerError'
+}
+
+const classes: Record<number, typeof APIError> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  412: PreconditionFailedError,
+  422: UnprocessableEntityError,
+  429: RateLimitError,
+}
+
+/** The error of the class that an answer's status has. */
+export function apiError(answer: Answer): APIError {
+  const Class = classes[answer.status] ?? (answer.status >= 500 ? InternalServerError : APIError)
+  return new Class(answer)
+}
+
+interface ErrorMembers {
+  code?: string | undefined
+  message?: string | undefined
+  details?: unknown
+  request_id?: string | undefined
+  retry_after?: number | undefined
+  required_scopes?: string[] | undefined
+}
+
+/** What a body says of an error: `{error: {…}}` of families A and B, `{error, error_description}` of OAuth. */
+function errorOf(body: unknown): ErrorMembers {
+  if (!isObject(body)) return {}
+  const { error, error_description, retry_after } = body
+  if (typeof error === 'string') {
+    const message = typeof error_description === 'string' ? error_description : error
+    return { code: error, message, retry_after: typeof retry_after === 'number' ? retry_after : undefined }
+  }
+  if (!isObject(error)) return {}
+  return {
+    code: text(error.code),
+    message: text(error.message),
+    details: error.details,
+    request_id: text(error.request_id),
+    retry_after: typeof error.retry_after === 'number' ? error.retry_after : undefined,
+    required_scopes: Array.isArray(error.required_scopes) ? error.required_scopes.map(String) : undefined,
+  }
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** Seconds of a `Retry-After`; dates are not read, because the service writes none. */
+function secondsOf(header: string | null): number | undefined {
+  const seconds = header === null || header.trim() === '' ? Number.NaN : Number(header)
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,193 @@
+import { Call } from './call.ts'
+import type { Operations } from './contract.ts'
+import { CadreError } from './errors.ts'
+import type { Http, RequestOptions } from './http.ts'
+import { List } from './pages.ts'
+
+export type OperationId = keyof Operations
+type Kind = 'call' | 'list' | 'url' | 'raw'
+type Input = 'query' | 'body'
+
+/** What has to be known of an operation to call it; the compiler compares it with the contract, a test the rest. */
+export interface Spec<Id extends OperationId = OperationId, K extends Kind = Kind> {
+  id: Id
+  kind: K
+  method: Operations[Id]['method']
+  path: Operations[Id]['path']
+  /** What its argument after the ids is. */
+  input?: Input | undefined
+  /** Of lists: the member with the entries. */
+  member?: string
+  isForm?: boolean
+  isOnce?: boolean
+}
+
+/** Whether an operation takes a body, else a query, or nothing. */
+type InputOf<Id extends OperationId> = [Operations[Id]['body']] extends [never]
+  ? [Operations[Id]['query']] extends [never]
+    ? []
+    : ['query']
+  : ['body']
+
+type MethodOf<Id extends OperationId> = Operations[Id]['method']
+type PathOf<Id extends OperationId> = Operations[Id]['path']
+/** Members of a list's answer that are arrays. */
+type MemberOf<Result> = Exclude<
+  { [Name in keyof Result]-?: Result[Name] extends readonly unknown[] ? Name : never }[keyof Result],
+  undefined
+>
+type ListId = {
+  [Id in OperationId]: Operations[Id]['result'] extends { pagination: unknown } ? Id : never
+}[OperationId]
+
+/** An operation that answers JSON. A POST is sent with an idempotency key, and so may be repeated. */
+export function call<Id extends OperationId>(
+  id: Id,
+  method: MethodOf<Id>,
+  path: PathOf<Id>,
+  ...[input]: InputOf<Id>
+): Spec<Id, 'call'> {
+  return { id, kind: 'call', method, path, input, isOnce: method === 'POST' }
+}
+
+/** A POST that the service would do twice. */
+export function once<Id extends OperationId>(
+  id: Id,
+  method: MethodOf<Id>,
+  path: PathOf<Id>,
+  ...input: InputOf<Id>
+): Spec<Id, 'call'> {
+  return { ...call(id, method, path, ...input), isOnce: false }
+}
+
+/** A POST of OAuth. */
+export function form<Id extends OperationId>(
+  id: Id,
+  method: MethodOf<Id>,
+  path: PathOf<Id>,
+  ...input: InputOf<Id>
+): Spec<Id, 'call'> {
+  return { ...once(id, method, path, ...input), isForm: true }
+}
+
+/** A list in pages, with its entries in `member`. */
+export function list<Id extends ListId>(
+  id: Id,
+  method: MethodOf<Id>,
+  path: PathOf<Id>,
+  member: MemberOf<Operations[Id]['result']>,
+): Spec<Id, 'list'> {
+  return { id, kind: 'list', method, path, input: 'query', member: String(member) }
+}
+
+/** A page that a browser goes to: its method gives the address. */
+export function url<Id extends OperationId>(id: Id, method: MethodOf<Id>, path: PathOf<Id>): Spec<Id, 'url'> {
+  return { id, kind: 'url', method, path, input: 'query' }
+}
+
+/** An answer that is not JSON: its method gives the response, to be read as it comes. */
+export function raw<Id extends OperationId>(
+  id: Id,
+  method: MethodOf<Id>,
+  path: PathOf<Id>,
+  ...[input]: InputOf<Id>
+): Spec<Id, 'raw'> {
+  return { id, kind: 'raw', method, path, input }
+}
+
+/** Names of the arguments that stand in paths. */
+interface Ids {
+  project_id: [project_id: string | number]
+  agent_id: [agent_id: string]
+  task_id: [task_id: string]
+  thread_id: [thread_id: string]
+  approval_id: [approval_id: string]
+  schedule_id: [schedule_id: string]
+  budget_id: [budget_id: string]
+  tool_id: [tool_id: string]
+  credential_id: [credential_id: string]
+  key_id: [key_id: string]
+  user_id: [user_id: string]
+  invitation_id: [invitation_id: string]
+  session_id: [session_id: string]
+  identity_id: [identity_id: string]
+  client_id: [client_id: string]
+  webhook_id: [webhook_id: string]
+  delivery_id: [delivery_id: string]
+  provider: [provider: string]
+  version: [version: string | number]
+}
+
+type IdsOf<Path extends string> = Path extends `${string}{${infer Name extends keyof Ids}}${infer Rest}`
+  ? [...Ids[Name], ...IdsOf<Rest>]
+  : []
+
+type Arguments<O extends Operations[OperationId], Options> = [O['body']] extends [never]
+  ? [O['query']] extends [never]
+    ? [options?: Options]
+    : {} extends O['query']
+      ? [query?: O['query'], options?: Options]
+      : [query: O['query'], options?: Options]
+  : O['body_optional'] extends true
+    ? [body?: O['body'], options?: Options & QueryOption<O>]
+    : [body: O['body'], options?: Options & QueryOption<O>]
+
+/** Where an operation has a body, its query is an option. */
+type QueryOption<O extends Operations[OperationId]> = [O['query']] extends [never] ? unknown : { query?: O['query'] }
+
+type ItemOf<Result> = Result[MemberOf<Result>] extends readonly (infer Item)[] ? Item : never
+
+type Returned<O extends Operations[OperationId], K extends Kind> = {
+  call: Call<O['result']>
+  list: List<ItemOf<O['result']>, O['result']>
+  url: string
+  raw: Promise<Response>
+}[K]
+
+/** The method of an operation: the ids of its path, its query or body, options. */
+export type Method<S> =
+  S extends Spec<infer Id, infer K>
+    ? (...given: [...IdsOf<PathOf<Id>>, ...Arguments<Operations[Id], RequestOptions>]) => Returned<Operations[Id], K>
+    : never
+
+/** Methods of operations. */
+export type Bound<Specs> = { readonly [Name in keyof Specs]: Method<Specs[Name]> }
+
+/** Makes the methods of a resource. */
+export function bind<const Specs extends Record<string, Spec>>(http: Http, specs: Specs): Bound<Specs> {
+  const methods = Object.entries(specs).map(([name, spec]) => [name, method(http, spec)])
+  return Object.fromEntries(methods) as Bound<Specs>
+}
+
+function method(http: Http, spec: Spec): (...given: unknown[]) => unknown {
+  const ids = spec.path.match(/\{\w+\}/g)?.length ?? 0
+  return (...given) => {
+    const path = fillPath(spec.path, given.slice(0, ids) as (string | number | undefined)[])
+    const input = spec.input ? (given[ids] as object | undefined) : undefined
+    const options = (given[spec.input ? ids + 1 : ids] ?? {}) as RequestOptions & { query?: object }
+    const { member, isForm = false, isOnce = false } = spec
+    const query = spec.input === 'query' ? input : options.query
+    const body = spec.input === 'body' ? input : undefined
+    const request = { method: spec.method, path, query, body, isForm, isOnce }
+    switch (spec.kind) {
+      case 'url':
+        return http.url(path, query)
+      case 'raw':
+        return http.open({ ...request, accept: '*/*' }, options)
+      case 'list':
+        return new List((at) => http.json({ ...request, query: { ...query, ...at } }, options), member ?? '')
+      case 'call':
+        return new Call(http.json(request, options))
+    }
+  }
+}
+
+/** A path with its ids in place; refuses what would make another path of it. */
+export function fillPath(path: string, ids: readonly (string | number | undefined)[]): string {
+  let index = 0
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = String(ids[index++] ?? '')
+    if (['', '.', '..'].includes(id)) throw new CadreError(`${name} must not be ${JSON.stringify(id)}.`)
+    return encodeURIComponent(id)
+  })
+}

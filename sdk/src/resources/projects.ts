@@ -1,0 +1,64 @@
+import { call, list, once, raw } from '../operation.ts'
+
+const one = '/api/v1/projects/{project_id}'
+
+export const projectMethods = {
+  /** Create a project. */
+  create: call('createProject', 'POST', '/api/v1/projects', 'body'),
+  /** List projects. */
+  list: list('listProjects', 'GET', '/api/v1/projects', 'projects'),
+  /** Read a project. */
+  get: call('getProject', 'GET', one),
+  /** Rename a project. */
+  update: call('updateProject', 'PUT', one, 'body'),
+  /** Delete a project. */
+  delete: call('deleteProject', 'DELETE', one),
+  /** Stream a project, as it comes over the line; `stream` reads it. */
+  rawStream: raw('streamProjectEvents', 'GET', `${one}/events/stream`),
+}
+
+export const usageMethods = {
+  /** Read what was used and what it cost: groups are the entries; their sum is in the body of a page. */
+  get: list('getUsage', 'GET', `${one}/usage`, 'usage'),
+}
+
+export const budgetMethods = {
+  /** Set a budget. */
+  create: call('createBudget', 'POST', `${one}/budgets`, 'body'),
+  /** List budgets. */
+  list: list('listBudgets', 'GET', `${one}/budgets`, 'budgets'),
+  /** Read a budget. */
+  get: call('getBudget', 'GET', `${one}/budgets/{budget_id}`),
+  /** Change a budget. */
+  update: call('updateBudget', 'PUT', `${one}/budgets/{budget_id}`, 'body'),
+  /** Delete a budget. */
+  delete: call('deleteBudget', 'DELETE', `${one}/budgets/{budget_id}`),
+}
+
+export const toolMethods = {
+  /** Register a tool. */
+  create: once('createTool', 'POST', `${one}/tools`, 'body'),
+  /** List tools. */
+  list: list('listTools', 'GET', `${one}/tools`, 'tools'),
+  /** Read a tool. */
+  get: call('getTool', 'GET', `${one}/tools/{tool_id}`),
+  /** Update a tool. */
+  update: call('updateTool', 'PUT', `${one}/tools/{tool_id}`, 'body'),
+  /** Approve a tool's definitions. */
+  approve: once('approveTool', 'POST', `${one}/tools/{tool_id}/approve`, 'body'),
+  /** Delete a tool. */
+  delete: call('deleteTool', 'DELETE', `${one}/tools/{tool_id}`),
+}
+
+export const credentialMethods = {
+  /** Keep a credential. */
+  create: call('createCredential', 'POST', `${one}/credentials`, 'body'),
+  /** List credentials. */
+  list: list('listCredentials', 'GET', `${one}/credentials`, 'credentials'),
+  /** Read a credential: its name and kind, never its secret. */
+  get: call('getCredential', 'GET', `${one}/credentials/{credential_id}`),
+  /** Replace a credential. */
+  update: call('updateCredential', 'PUT', `${one}/credentials/{credential_id}`, 'body'),
+  /** Delete a credential. */
+  delete: call('deleteCredential', 'DELETE', `${one}/credentials/{credential_id}`),
+}

@@ -1,0 +1,45 @@
+import type { Operations } from './contract.ts'
+
+type Answer<Id extends keyof Operations> = Operations[Id]['result']
+type Given<Id extends keyof Operations> = Operations[Id]['body']
+
+/** What the API answers, by name. */
+export type Project = Answer<'getProject'>
+export type Agent = Answer<'listAgents'>['agents'][number]
+export type AgentWithStats = Answer<'getAgent'>
+export type AgentConfig = Agent['config']
+export type AgentVersion = Answer<'getAgentVersion'>
+export type AgentMetrics = Answer<'getAgentMetrics'>
+export type LogEntry = Answer<'getAgentLogs'>['logs'][number]
+export type Task = Answer<'getTask'>
+export type TaskStep = Answer<'listTaskSteps'>['steps'][number]
+export type TaskEvent = Answer<'listTaskEvents'>['events'][number]
+export type Thread = Answer<'getThread'>
+export type Approval = Answer<'getApproval'>
+export type Schedule = Answer<'getSchedule'>
+export type Budget = Answer<'getBudget'>
+export type Usage = Answer<'getUsage'>
+export type Tool = Answer<'getTool'>
+export type Credential = Answer<'getCredential'>
+export type ApiKey = Answer<'getApiKey'>
+export type Organization = Answer<'getOrganization'>
+export type Member = Answer<'getMember'>
+export type Invitation = Answer<'listInvitations'>['invitations'][number]
+export type User = Answer<'getUser'>
+export type Permissions = Answer<'getPermissions'>
+export type Session = Answer<'getSession'>
+export type OAuthClient = Answer<'getOAuthClient'>
+export type AuditEntry = Answer<'listAuditEntries'>['entries'][number]
+export type Webhook = Answer<'getWebhook'>
+export type Delivery = Answer<'listDeliveries'>['deliveries'][number]
+export type DeliveryWithAttempts = Answer<'getDelivery'>
+export type ServiceStatus = Answer<'getStatus'>
+
+/** What it takes. */
+export type NewAgent = Given<'createAgent'>
+export type AgentChange = Given<'updateAgent'>
+export type NewTask = Given<'createTask'>
+export type NewWebhook = Given<'createWebhook'>
+
+/** An operation by its id: method, path, query, body and result. */
+export type { Operations }
