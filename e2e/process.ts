@@ -21,6 +21,8 @@ export interface RunningService {
 interface StartOptions {
   ready_ms?: number
   command?: [string, ...string[]]
+  /** Further words of the command line, such as `--role worker`. */
+  words?: readonly string[]
 }
 
 /** How often a service is started whose database did not answer in time. */
@@ -43,14 +45,14 @@ export async function startProcess(env: Record<string, string>, options: StartOp
 
 async function startOnce(
   env: Record<string, string>,
-  { ready_ms = 90_000, command = [process.execPath, 'start.mjs'] }: StartOptions,
+  { ready_ms = 90_000, words = [], command = [process.execPath, 'start.mjs', ...words] }: StartOptions,
 ): Promise<RunningService> {
   const child = launch(env, command)
   let text = ''
   const ready = Promise.withResolvers<string>()
   const read = (chunk: Buffer): void => {
     text += chunk.toString()
-    const url = /^ {2}API +(\S+)\/api\/v1$/m.exec(text)?.[1]
+    const url = /^ {2}(?:API +(?=\S+\/api\/v1$)|Probes +(?=\S+\/readyz$))(https?:\/\/[^/\s]+)/m.exec(text)?.[1]
     if (url && text.includes('Cadre is ready')) ready.resolve(url)
   }
   child.stdout!.on('data', read)

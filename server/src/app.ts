@@ -166,6 +166,8 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
     reply.headers(headersOfEveryAnswer(context, request.id))
   })
   app.addHook('onSend', async (request, reply) => {
+    // Whoever keeps connections opens the next one elsewhere, before this process closes them.
+    if (context.stopping) reply.header('connection', 'close')
     reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
   })
   app.addHook('onResponse', async (request, reply) => {

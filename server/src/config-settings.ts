@@ -204,6 +204,12 @@ export const sections = {
       description: 'Address of `/metrics`. Whoever can reach it can read it: keep it from users of the API.',
       example: '0.0.0.0',
     }),
+    drain_seconds: setting('CADRE_DRAIN_SECONDS', wholeNumber(0, 600), '0', {
+      description:
+        'Seconds between SIGTERM, which ends readiness, and the end of accepting requests: as long as a load balancer that does ' +
+        'not retry takes to look elsewhere. 0 where it retries a refused connection, or there is none.',
+      example: '10',
+    }),
     worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
       description: 'Tasks that one process runs at once.',
     }),

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { publicUrl, type Config } from './config.ts'
@@ -13,6 +14,7 @@ import { makeSandboxes } from './engine/tools/sandbox.ts'
 import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { closing } from './http/close-server.ts'
+import { buildProbes } from './http/probes.ts'
 import { startMaintenance } from './maintenance.ts'
 import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/database.ts'
@@ -21,6 +23,7 @@ import { makeEgress } from './platform/safe-fetch.ts'
 import { makeTracing } from './platform/tracing.ts'
 import { makeSecrets, type Secrets } from './platform/secrets.ts'
 import { startSettler } from './resources/agents/settler.ts'
+import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { startScheduler } from './resources/schedules/scheduler.ts'
 import { sweepPreviousSecrets } from './resources/api-keys/rotation.queries.ts'
@@ -35,6 +38,8 @@ const authConnectionsMax = 6
 /** What a service is made from. */
 export interface ServiceOptions {
   config: Config
+  /** What this process does; everything where it is not said. */
+  role?: Role
   /** Encrypts what must be read back and signs cookies. */
   secret_key: string
   /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
@@ -50,25 +55,27 @@ export interface ServiceOptions {
 export interface Service {
   context: Context
   app: FastifyInstance
-  /** Where it listens, as users reach it. */
+  role: Role
+  /** Where it listens, as users reach it; a worker answers probes there. */
   url: string
   /** Where its metrics are; undefined where they are not served. */
   metrics_url: string | undefined
   /** What the first start made; undefined where the database had an owner (decision D69). */
   first_owner: FirstOwner | undefined
   /**
-   * Readiness goes first; then requests in flight finish while tasks are handed back; then connections close. What takes
-   * longer than 25 s is cut off.
+   * Readiness goes first, and requests are still accepted for `CADRE_DRAIN_SECONDS`; then requests in flight finish, while
+   * tasks are handed back; then connections close. Requests that take longer than 25 s are cut off.
    */
   stop(): Promise<void>
 }
 
 /**
- * Starts everything that one process does: migrates, makes the first owner, serves the API and works on tasks. `stop`
- * undoes it in the opposite order.
+ * Starts everything that one process of a role does: migrates, makes the first owner, serves the API, works on tasks.
+ * `stop` undoes it in the opposite order.
  */
 export async function startService({
   config,
+  role = 'all',
   secret_key,
   connection,
   log,
@@ -102,7 +109,7 @@ export async function startService({
   })
   const secrets = makeSecrets(secret_key)
   await compareSecretKey(sql, secrets, log)
-  const first_owner = await createFirstOwner({ sql, config, keep: keepCredentials })
+  const first_owner = servesApi(role) ? await createFirstOwner({ sql, config, keep: keepCredentials }) : undefined
   let port = config.port
   const egress = makeEgress({
     allow: config.egress_allow,
@@ -138,6 +145,7 @@ export async function startService({
     secrets,
     config,
     tracing,
+    works: works(role),
     onTaskEvents: metrics.onTaskEvents,
   })
   const context: Context = {
@@ -155,19 +163,19 @@ export async function startService({
     version,
   }
   context.onInternalError = reportInternalErrors(context)
-  const settler = startSettler(context)
-  const scheduler = startScheduler(context)
-  const webhooks = startWebhooks({ ...context, worker_id: engine.worker_id, onAttempt: metrics.onAttempt })
-  const maintenance = startMaintenance(context, [
-    sweepOAuth,
-    sweepInvitations,
-    sweepPreviousSecrets,
-    sweepWebhookSecrets,
-  ])
-  const app = await buildApp(context, settler, metrics.requests)
+  const settler = startSettler(context, { sweeps: works(role) })
+  const background = works(role)
+    ? [
+        startScheduler(context),
+        startWebhooks({ ...context, worker_id: engine.worker_id, onAttempt: metrics.onAttempt }),
+        startMaintenance(context, [sweepOAuth, sweepInvitations, sweepPreviousSecrets, sweepWebhookSecrets]),
+      ]
+    : []
+  const isReady = (): boolean => !context.stopping && engine.isReady()
+  const app = servesApi(role) ? await buildApp(context, settler, metrics.requests) : buildProbes({ sql, isReady })
   metrics.tell({
-    isReady: () => !context.stopping && engine.isReady(),
-    worker: () => ({ slots: config.worker_slots, tasks: engine.runningTasks() }),
+    isReady,
+    worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
   })
   const closeServer = closing(app)
   await app.listen({ host: config.host, port: config.port })
@@ -178,14 +186,18 @@ export async function startService({
   return {
     context,
     app,
+    role,
     url: context.public_url(),
     metrics_url: metrics.url,
     first_owner,
     async stop() {
       context.stopping = stopping = true
-      engine.closeStreams()
       // Nothing more is begun in the background while the last requests are answered.
-      await Promise.all([closeServer(), engine.handBack(), scheduler.stop(), webhooks.stop(), maintenance.stop()])
+      const ended = Promise.all([engine.handBack(), ...background.map((one) => one.stop())])
+      ended.catch(() => {})
+      if (servesApi(role)) await delay(config.drain_seconds * 1000)
+      engine.closeStreams()
+      await Promise.all([closeServer(), ended])
       await settler.stop()
       await engine.stop()
       await tracing.stop()

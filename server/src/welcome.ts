@@ -6,16 +6,19 @@ import type { Service } from './service.ts'
  * `credentials.json`), and a line to paste that creates something.
  */
 export function welcome(
-  { url, metrics_url, first_owner }: Service,
+  { url, role, metrics_url, first_owner }: Pick<Service, 'url' | 'role' | 'metrics_url' | 'first_owner'>,
   credentials_file: string | undefined,
   started_ms: number,
+  processes = 1,
 ): string {
+  const addresses =
+    role === 'worker' ? [`  Probes     ${url}/readyz`] : [`  API        ${url}/api/v1`, `  Reference  ${url}/docs`]
   const lines = [
     '',
     `Cadre is ready (${started_ms} ms).`,
     '',
-    `  API        ${url}/api/v1`,
-    `  Reference  ${url}/docs`,
+    ...addresses,
+    ...(processes > 1 ? [`  Processes  ${processes}`] : []),
     ...(metrics_url === undefined ? [] : [`  Metrics    ${metrics_url}`]),
     '',
   ]

@@ -138,11 +138,26 @@ export async function giveBackTasks(
   })
 }
 
-/** Of the tasks that a worker works on, those that are no longer its own: taken over, canceled by force, removed. */
-export async function listLostTasks(sql: Sql, worker_id: string, task_ids: readonly string[]): Promise<string[]> {
+/**
+ * Of the tasks that a worker works on, those whose calls in flight are to be aborted: `lost` they are no longer its own
+ * (taken over, canceled by force, removed), `cancel` it was asked to cancel them, `agent` their agent does not work. The
+ * signals that tell it sooner may be lost, with a connection or with the process that owed them.
+ */
+export async function listInterrupted(
+  sql: Sql,
+  worker_id: string,
+  task_ids: readonly string[],
+): Promise<{ id: string; reason: 'lost' | 'cancel' | 'agent' }[]> {
   if (task_ids.length === 0) return []
-  const rows = await sql<{ id: string }>`
-    select wanted.id from unnest(${[...task_ids]}::text[]) wanted(id)
-    where not exists (select from task t where t.id = wanted.id and t.worker_id = ${worker_id} and t.status = 'running')`
-  return rows.map(({ id }) => id)
+  return sql<{ id: string; reason: 'lost' | 'cancel' | 'agent' }>`
+    select found.id, found.reason from (
+      select wanted.id, case
+          when t.id is null then 'lost'
+          when t.cancel_requested_at is not null then 'cancel'
+          when coalesce(case when a.status = 'updating' then a.settles_to else a.status end, 'deleted')
+            not in ('running', 'creating', 'paused') then 'agent' end as reason
+      from unnest(${[...task_ids]}::text[]) wanted(id)
+      left join task t on t.id = wanted.id and t.worker_id = ${worker_id} and t.status = 'running'
+      left join agent a on a.id = t.agent_id) found
+    where found.reason is not null`
 }

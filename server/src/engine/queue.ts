@@ -79,9 +79,24 @@ export async function hasJobs(sql: Sql): Promise<boolean> {
 }
 
 /** Opens the queue. Its schema is made or checked in the background: see `ready`. */
-export function openQueue({ database, log }: { database: Database; log: Logger }): Queue {
+export function openQueue({
+  database,
+  log,
+  supervise = true,
+}: {
+  database: Database
+  log: Logger
+  /** Looks after the queue's tables, as one process of several is enough for. */
+  supervise?: boolean
+}): Queue {
   const own = ownDatabase(database, log)
-  const boss = new PgBoss({ db: own.db, schema, schedule: false, superviseIntervalSeconds: superviseInterval_seconds })
+  const boss = new PgBoss({
+    db: own.db,
+    schema,
+    schedule: false,
+    supervise,
+    superviseIntervalSeconds: superviseInterval_seconds,
+  })
   boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed'))
   boss.on('warning', (warning) => log.warn({ warning }, 'the queue warns'))
   const ready = start(boss)

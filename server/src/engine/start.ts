@@ -56,6 +56,8 @@ export interface EngineOptions {
     data_dir?: string
   }
   tracing?: Tracing
+  /** False in a process that serves the API alone: it takes no tasks, and does no upkeep for others. */
+  works?: boolean
   /** Told of events of tasks once they are committed, each by the process that wrote it. */
   onTaskEvents?: (events: readonly TaskEvent[]) => void
   /** Chance, 0 to 1; held still by tests. */
@@ -75,12 +77,13 @@ export async function startEngine({
   secrets,
   config,
   tracing = noTracing,
+  works = true,
   onTaskEvents,
   random = Math.random,
 }: EngineOptions): Promise<Engine> {
   const { sql } = database
   const worker_id = newId('worker')
-  const queue = openQueue({ database, log })
+  const queue = openQueue({ database, log, supervise: works })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
   const hub = toldOf(openHub({ sql, bus, log }), onTaskEvents)
   const projects = openProjectFeed({ sql, bus, log })
@@ -131,7 +134,7 @@ export async function startEngine({
     database,
     queue,
     worker,
-    me: { id: worker_id, instance: instanceOf(config, worker_id), slots: config.worker_slots },
+    me: { id: worker_id, instance: instanceOf(config, worker_id), slots: works ? config.worker_slots : 0 },
     meter,
     log,
     publish,
@@ -141,6 +144,7 @@ export async function startEngine({
     budgets,
     wake: () => bus.tell('jobs'),
     interrupt: (task_id) => bus.tell('cancel', task_id),
+    works,
   })
   /** A person has answered: watchers are told, and its task may be fetched. */
   const afterAnswer = (tx: Sql, { published, parked }: Told): void =>
@@ -157,7 +161,7 @@ export async function startEngine({
   })
   let isReady = false
   const ready = Promise.all([queue.ready, bus.ready, upkeep.ready]).then(() => {
-    worker.start()
+    if (works) worker.start()
     isReady = true
   })
   ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))

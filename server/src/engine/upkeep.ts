@@ -7,7 +7,7 @@ import {
   heartbeat_ms,
   lease_seconds,
   listDeadWorkers,
-  listLostTasks,
+  listInterrupted,
   readWorkers,
   registerWorker,
   type WorkerIdentity,
@@ -40,9 +40,11 @@ export interface UpkeepOptions {
   wake: () => void
   /** A task's worker, wherever it is, is asked to cancel it. */
   interrupt: (task_id: string) => void
+  /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
+  works: boolean
 }
 
-/** What a worker does beside running tasks: says that it lives, and looks after what others left behind. */
+/** What a process does beside running tasks: says that it lives and, where it works, looks after what others left behind. */
 export interface Upkeep {
   /** Resolves when the worker is registered and the tasks of its predecessor are given back. */
   ready: Promise<void>
@@ -68,11 +70,27 @@ const purge_ms = 60_000
 const usage_ms = 5000
 
 export function startUpkeep(options: UpkeepOptions): Upkeep {
-  const { database, queue, worker, me, meter, log, publish, onParked, keeper, backlogs, budgets, wake, interrupt } =
-    options
+  const {
+    database,
+    queue,
+    worker,
+    me,
+    meter,
+    log,
+    publish,
+    onParked,
+    keeper,
+    backlogs,
+    budgets,
+    wake,
+    interrupt,
+    works,
+  } = options
   const { sql } = database
   const chores: Chore[] = []
   let seen_at = performance.now()
+  /** When a worker was seen last, of any process. */
+  let worked_at = seen_at
   /** Others may not have been able to say that they live while this process could not look: they are given a lease. */
   let blind_at = -Infinity
 
@@ -85,11 +103,13 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     const { registered, slots } = await readWorkers(sql, me.id)
     if (performance.now() - seen_at > blind_ms) blind_at = performance.now()
     seen_at = performance.now()
+    if (slots > 0) worked_at = seen_at
     worker.setSlotsOfAll(slots)
     // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
     if (!registered) await registerWorker(sql, me)
+    if (!works) return
     await worker.withTasks(async (except) => {
-      worker.interruptLost(await listLostTasks(sql, me.id, except))
+      worker.interrupt(await listInterrupted(sql, me.id, except))
       const { count } = await giveBackTasks(sql, queue, me.id, { crashed: true, except })
       if (count > 0) wake()
     })
@@ -135,11 +155,12 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     await registerWorker(sql, me)
     heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
     await queue.ready
-    await bury(true)
+    if (works) await bury(true)
     // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
     worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
     seen_at = performance.now()
     repeat('heartbeat', heartbeat_ms, beat)
+    if (!works) return
     repeat('dead workers', heartbeat_ms, () => bury())
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
     repeat('expired approvals', heartbeat_ms, async () => {
@@ -160,17 +181,17 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     // Windows that end, and calls that ended on other processes.
     repeat('waiting for budgets', budgets_ms, async () => budgets.look())
   })()
-  const purging = repeat('purge', purge_ms, () => purgeRemovedAgents(sql))
-  const sampling = repeat('usage', usage_ms, sampleUsage)
+  const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql)) : undefined
+  const sampling = works ? repeat('usage', usage_ms, sampleUsage) : undefined
 
   return {
     ready,
-    isSilent: () => performance.now() - seen_at > silent_ms,
-    purge: () => purging.now(),
+    isSilent: () => performance.now() - worked_at > silent_ms,
+    purge: () => purging?.now(),
     async stop() {
       await ready.catch(() => {})
       await Promise.all(chores.map((chore) => chore.stop()))
-      await sampling.last()
+      await sampling?.last()
       await heartbeat?.stop()
       await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
         () => {},

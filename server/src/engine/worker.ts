@@ -8,7 +8,7 @@ import { checkBreaker } from './circuit-breaker.ts'
 import { claimTasks, type Claimed, type ClaimOptions } from './claim.ts'
 import { fetchMax } from './queue.ts'
 import { runTask, type RunContext } from './run-task.ts'
-import type { Run } from './run.ts'
+import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import type { TaskError } from './task-rows.ts'
 import type { UsageMeter } from './usage-meter.ts'
@@ -106,9 +106,9 @@ export class Worker {
     return looked
   }
 
-  /** Calls for tasks that are no longer this worker's are aborted: whatever they give could not be written. */
-  interruptLost(task_ids: readonly string[]): void {
-    for (const id of task_ids) this.#runs.get(id)?.interrupt('lost')
+  /** Calls in flight are aborted: whatever those of lost tasks give could not be written. */
+  interrupt(tasks: readonly { id: string; reason: InterruptReason }[]): void {
+    for (const { id, reason } of tasks) this.#runs.get(id)?.interrupt(reason)
   }
 
   /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */

@@ -1,5 +1,9 @@
-import type { FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import type { Sql } from '../platform/database.ts'
+
+/** Probes are few, and each is a line. */
+const connectionsMax = 100
+const request_ms = 5000
 
 /** What a readiness probe asks. */
 export interface ProbeContext {
@@ -27,4 +31,15 @@ export function probeRoutes(app: FastifyInstance, { sql, isReady }: ProbeContext
       .header('retry-after', '1')
       .send({ status: isReady() ? 'database unreachable' : 'not ready' })
   })
+}
+
+/** The server of a process that has no API: probes, and 404 for all else. It does not listen yet. */
+export function buildProbes(context: ProbeContext): FastifyInstance {
+  const app = Fastify({ logger: false, requestTimeout: request_ms, forceCloseConnections: 'idle' })
+  app.server.maxConnections = connectionsMax
+  probeRoutes(app, context)
+  app.setNotFoundHandler(async (_request, reply) =>
+    reply.code(404).send({ status: 'this process works on tasks and has no API; it answers /livez and /readyz' }),
+  )
+  return app
 }

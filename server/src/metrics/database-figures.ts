@@ -19,7 +19,7 @@ export interface TaskFigures {
 export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   const [row] = await sql<TaskFigures>`
     select t.*,
-      (select count(*) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as workers_alive,
+      (select count(*) from worker where slots > 0 and seen_at > now() - make_interval(secs => ${lease_seconds})) as workers_alive,
       (select coalesce(max(version), 0) from schema_migration) as schema_version
     from (
       select count(*) filter (where status = 'queued') as queued,

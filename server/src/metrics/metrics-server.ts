@@ -49,7 +49,8 @@ export async function serveMetrics(
   server.timeout = silence_ms
   // A service that cannot go on starting need not remember that this one listens.
   server.unref()
-  server.listen(port, host)
+  // Its own, where processes of one machine share the port of the API.
+  server.listen({ port, host, exclusive: true })
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,

@@ -23,9 +23,9 @@ export interface Settler {
 /**
  * Provisioning asks nothing of a model provider: it makes sure that a worker can read the stored configuration, which
  * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
- * found by a sweep, so none stays in `creating`.
+ * found by a sweep, which is the work of processes that run tasks, so none stays in `creating`.
  */
-export function startSettler(context: Context): Settler {
+export function startSettler(context: Context, { sweeps }: { sweeps: boolean }): Settler {
   const { sql, log } = context
   const running = new Set<Promise<unknown>>()
   let stopped = false
@@ -42,8 +42,10 @@ export function startSettler(context: Context): Settler {
   const sweep = async (): Promise<void> => {
     for (const key of await listUnsettled(sql, batch)) await settleOne(context, key)
   }
-  const timer = setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
-  timer.unref()
+  const timer = sweeps
+    ? setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
+    : undefined
+  timer?.unref()
 
   return {
     settle: (key) => void (stopped || track(settleOne(context, key))),

@@ -1,0 +1,83 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import { type DataFolder, openDataFolder } from '../platform/data-folder.ts'
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/embedded-postgres.ts'
+import { CommandError } from './command.ts'
+import { quiet } from './installation.ts'
+
+/** What a service stands on: a database, and the folder with what the first start generates. */
+export interface Foundation {
+  /** A PostgreSQL URL, or settings of `pg` (the embedded server's socket). */
+  connection: string | pg.ClientConfig
+  secret_key: string
+  /** Keeps what the first start generated, and gives the file's path; undefined with `DATABASE_URL`, where none is kept. */
+  keepCredentials(values: Readonly<Record<string, unknown>>): Promise<string | undefined>
+  /** Stops the embedded database, and gives the folder free. */
+  close(): Promise<void>
+}
+
+/** Connections that one process may use at most, with those of its upkeep. */
+const connectionsOfProcess = 30
+/** Those that PostgreSQL keeps for itself, and commands of an operator. */
+const connectionsOfOthers = 20
+
+/**
+ * Takes the data folder and starts the embedded database for so many processes, or does neither where `DATABASE_URL` and
+ * `CADRE_SECRET_KEY` say it all. Ended by `signal`.
+ */
+export async function layFoundation(
+  config: Config,
+  { log, signal, processes = 1 }: { log: Logger; signal: AbortSignal; processes?: number },
+): Promise<Foundation> {
+  const { database_url, data_dir } = config
+  const folder = await openFolder(config, { exclusive: !database_url })
+  if (database_url) return foundation(config, folder, database_url, async () => folder?.close())
+  const needed = processes * connectionsOfProcess + connectionsOfOthers
+  // A server that fits one process fits a few; more connections cost it memory.
+  const settings = needed > 100 ? { settings: { max_connections: String(needed) } } : {}
+  try {
+    const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal, ...settings })
+    return await foundation(config, folder, postgres.connection, async () => {
+      await postgres.stop()
+      await folder?.close()
+    })
+  } catch (error) {
+    await folder?.close()
+    throw error
+  }
+}
+
+/** The same for a process that another one started, which has the folder and the embedded database. */
+export async function shareFoundation(config: Config): Promise<Foundation> {
+  const connection = config.database_url ?? (await findEmbeddedPostgres(config.data_dir))
+  if (!connection) throw new CommandError('The embedded database cannot be reached.')
+  return foundation(config, await openFolder(config, { exclusive: false }), connection, async () => {})
+}
+
+async function openFolder(
+  { database_url, secret_key, data_dir }: Config,
+  { exclusive }: { exclusive: boolean },
+): Promise<DataFolder | undefined> {
+  return database_url && secret_key ? undefined : openDataFolder(data_dir, { exclusive })
+}
+
+async function foundation(
+  config: Config,
+  folder: DataFolder | undefined,
+  connection: Foundation['connection'],
+  close: () => Promise<void>,
+): Promise<Foundation> {
+  return {
+    connection,
+    secret_key: config.secret_key ?? (await requireFolder(folder).secretKey()),
+    keepCredentials: async (values) =>
+      config.database_url ? undefined : requireFolder(folder).writeCredentials(values),
+    close,
+  }
+}
+
+function requireFolder(folder: DataFolder | undefined): DataFolder {
+  if (!folder) throw new Error('the data folder is needed and was not opened')
+  return folder
+}

@@ -1,0 +1,88 @@
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import type { FirstOwner } from '../first-start.ts'
+import type { Role } from '../roles.ts'
+import type { Service } from '../service.ts'
+import { CommandError } from './command.ts'
+import { explainDatabaseFault } from './database-fault.ts'
+import type { Foundation } from './foundation.ts'
+import { isInterrupted } from './interrupted.ts'
+
+/** A stop that takes longer is cut off: tasks are durable, whatever was in flight goes on at the next start. */
+export const stopTimeout_ms = 30_000
+
+export interface Running {
+  config: Config
+  role: Role
+  log: Logger
+  /** Ends the service. */
+  signal: AbortSignal
+  /** May still be under way: the database starts in its own process while this one reads the rest of the program. */
+  foundation: Promise<Foundation>
+  print: (text: string) => void
+  /** Told once, when the service is ready. */
+  onReady: (service: Service, credentials_file: string | undefined) => Promise<void> | void
+}
+
+/** Runs one process of the service until `signal`, and gives its exit code. */
+export async function runService(running: Running): Promise<number> {
+  const { config, role, log, signal, print, onReady } = running
+  let foundation: Foundation | undefined
+  let service: Service | undefined
+  let credentials_file: string | undefined
+  let owner: FirstOwner | undefined
+  const end = async (): Promise<void> => {
+    await service?.stop()
+    await foundation?.close()
+  }
+  try {
+    const [{ startService }, laid] = await Promise.all([import('../service.ts'), running.foundation])
+    foundation = laid
+    service = await startService({
+      config,
+      role,
+      secret_key: laid.secret_key,
+      connection: laid.connection,
+      log,
+      keepCredentials: async (made) => {
+        owner = made
+        const kept = Object.entries(made).filter(([name]) => made.generated.includes(name))
+        credentials_file = await laid.keepCredentials(Object.fromEntries(kept))
+      },
+    })
+    await onReady(service, credentials_file)
+    if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+  } catch (error) {
+    // The owner is in the database already, and no later start will say this again.
+    if (!service && owner) await showGenerated(owner, credentials_file, print)
+    await end()
+    // A start that is called off is no fault.
+    if (isInterrupted(error)) return 0
+    throw listenFault(explainDatabaseFault(error, config), config)
+  }
+  setTimeout(() => process.exit(1), stopTimeout_ms + config.drain_seconds * 1000).unref()
+  await end()
+  return 0
+}
+
+/** What the first start generated, where that start comes to nothing. */
+export async function showGenerated(
+  owner: FirstOwner,
+  credentials_file: string | undefined,
+  print: (text: string) => void,
+): Promise<void> {
+  const { generatedLines } = await import('../welcome.ts')
+  const lines = generatedLines(owner, credentials_file)
+  if (lines.length > 0) print(['', ...lines].join('\n'))
+}
+
+function listenFault(error: unknown, { host, port }: Config): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE')
+    return new CommandError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)
+  if (code === 'EADDRNOTAVAIL')
+    return new CommandError(`This machine does not have the address ${host}. Set HOST to one that it has.`)
+  if (code === 'EACCES')
+    return new CommandError(`Port ${port} may not be used by this user. Set PORT to one from 1024.`)
+  return error
+}

@@ -1,0 +1,179 @@
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import { makeLog } from '../platform/log.ts'
+import type { Service } from '../service.ts'
+import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
+import { Interrupted, isInterrupted } from './interrupted.ts'
+import { runService, showGenerated, stopTimeout_ms } from './run-service.ts'
+import type { Serving } from './serve.ts'
+
+/** How soon a process that died is started again; doubled each time, unless it was ready for `steady_ms`. */
+const restart_ms = { first: 500, most: 30_000 }
+const steady_ms = 60_000
+/** A process that does not end in its own time is killed after so much more. */
+const kill_ms = 2000
+
+/** What a part tells its supervisor: that it runs and may be told what it is, that it serves. */
+type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
+type ToPart = { kind: 'begin'; index: number } | { kind: 'stop' }
+
+/** What the first part has to say to the operator. */
+type Ready = Pick<Service, 'url' | 'role' | 'metrics_url' | 'first_owner'> & { credentials_file: string | undefined }
+
+/**
+ * Runs so many processes of the service behind one port until the signal; this one serves nothing itself. It owns the
+ * embedded database, hands connections to its parts in turn, and starts parts again that died. The first part starts
+ * alone: it migrates and makes the first owner. A part that cannot be started in the beginning ends them all.
+ */
+export async function supervise({
+  config,
+  role,
+  processes,
+  signal,
+  print,
+}: Serving & { processes: number }): Promise<number> {
+  const log = makeLog(config.log_level, config.secrets)
+  for (const warning of config.warnings) log.warn(warning)
+  let foundation: Foundation | undefined
+  let first: Ready | undefined
+  const parts = Array.from({ length: processes }, (_, index) => new Part(index, log, config))
+  cluster.setupPrimary({
+    exec: fileURLToPath(new URL('../../../cadre.mjs', import.meta.url)),
+    args: ['serve', '--role', role],
+  })
+  try {
+    foundation = await layFoundation(config, { log, signal, processes })
+    // Others wait for what it makes, and ports that cannot be had are told once.
+    first = await parts[0]!.start(signal)
+    await Promise.all(parts.slice(1).map((part) => part.start(signal)))
+    const { welcome } = await import('../welcome.ts')
+    print(welcome(first, first.credentials_file, Math.round(performance.now()), processes))
+    for (const part of parts) part.keep()
+    if (!signal.aborted) await once(signal, 'abort')
+    print('Stopping.')
+  } catch (error) {
+    if (first?.first_owner) await showGenerated(first.first_owner, first.credentials_file, print)
+    if (error instanceof PartFailed) return 1
+    if (!isInterrupted(error)) throw error
+  } finally {
+    await Promise.all(parts.map((part) => part.stop()))
+    await foundation?.close()
+  }
+  return 0
+}
+
+/** A part that ended before it was ready; it has said why. */
+class PartFailed extends Error {}
+
+/** One of the processes, whichever runs as it now. */
+class Part {
+  readonly #index: number
+  readonly #log: Logger
+  readonly #stop_ms: number
+  readonly #stopping = new AbortController()
+  #worker: Worker | undefined
+  #ready_at = Infinity
+  #restart_ms = restart_ms.first
+
+  constructor(index: number, log: Logger, { drain_seconds }: Config) {
+    this.#index = index
+    this.#log = log
+    this.#stop_ms = stopTimeout_ms + drain_seconds * 1000 + kill_ms
+  }
+
+  /** Starts it and resolves when it is ready. Rejects with `PartFailed` where it ends before, and as `signal` says. */
+  async start(signal: AbortSignal): Promise<Ready> {
+    const worker = (this.#worker = cluster.fork())
+    this.#ready_at = Infinity
+    const ready = Promise.withResolvers<Ready>()
+    worker.on('message', (message: FromPart) => {
+      if (message.kind === 'hello') worker.send({ kind: 'begin', index: this.#index } satisfies ToPart)
+      else if (message.kind === 'ready') ready.resolve(message)
+    })
+    // What cannot be sent to it any more it will not miss: its end is noticed.
+    worker.on('error', (error) => this.#log.debug({ err: error }, 'a process cannot be told anything'))
+    worker.once('exit', () => ready.reject(new PartFailed()))
+    const onAbort = (): void => ready.reject(new Interrupted())
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    const said = await ready.promise.finally(() => signal.removeEventListener('abort', onAbort))
+    this.#ready_at = performance.now()
+    this.#log.info({ pid: worker.process.pid }, 'a process of the service is ready')
+    return said
+  }
+
+  /** Starts it again whenever it ends, until `stop`. */
+  keep(): void {
+    const worker = this.#worker
+    if (!worker) return
+    const ended = (): void => void this.#again(worker)
+    if (worker.isDead()) ended()
+    else worker.once('exit', ended)
+  }
+
+  /** Stops it for good, gracefully, and in the end by force. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    const worker = this.#worker
+    if (!worker || worker.isDead()) return
+    const exited = once(worker, 'exit')
+    if (worker.isConnected()) worker.send({ kind: 'stop' } satisfies ToPart)
+    const kill = setTimeout(() => worker.process.kill('SIGKILL'), this.#stop_ms)
+    await exited
+    clearTimeout(kill)
+  }
+
+  async #again(ended: Worker): Promise<void> {
+    const { signal } = this.#stopping
+    if (signal.aborted) return
+    if (performance.now() - this.#ready_at > steady_ms) this.#restart_ms = restart_ms.first
+    const { exitCode, signalCode, pid } = ended.process
+    this.#log.error(
+      { pid, exit_code: exitCode, signal: signalCode, again_ms: this.#restart_ms },
+      'a process of the service ended; it is started again',
+    )
+    await delay(this.#restart_ms, undefined, { signal }).catch(() => {})
+    this.#restart_ms = Math.min(this.#restart_ms * 2, restart_ms.most)
+    if (signal.aborted) return
+    const starting = this.start(signal)
+    this.keep()
+    // Its end was noticed by `keep`.
+    await starting.catch(() => {})
+  }
+}
+
+/** One of the processes: a service on what the supervisor has, until that says stop. */
+export async function runPart({ config, role, signal, print }: Serving): Promise<number> {
+  const log = makeLog(config.log_level, config.secrets)
+  const told = new AbortController()
+  const begin = Promise.withResolvers<number>()
+  const say = (message: FromPart): void => void process.send?.(message)
+  process.on('message', (message: ToPart) => {
+    if (message.kind === 'begin') begin.resolve(message.index)
+    else told.abort(new Interrupted())
+  })
+  const stop = AbortSignal.any([signal, told.signal])
+  stop.addEventListener('abort', () => begin.reject(stop.reason), { once: true })
+  say({ kind: 'hello' })
+  const index = await begin.promise.catch(() => undefined)
+  if (index === undefined) return 0
+  return runService({
+    config: { ...config, metrics_port: metricsPort(config, index) },
+    role,
+    log,
+    signal: stop,
+    foundation: shareFoundation(config),
+    print,
+    onReady: ({ url, role, metrics_url, first_owner }, credentials_file) =>
+      say({ kind: 'ready', url, role, metrics_url, first_owner, credentials_file }),
+  })
+}
+
+/** Each part has its own, one after the other. */
+function metricsPort({ metrics_port }: Config, index: number): Config['metrics_port'] {
+  return typeof metrics_port === 'number' && metrics_port > 0 ? metrics_port + index : metrics_port
+}
