@@ -762,6 +762,7 @@ CREATE INDEX member_joined ON member USING btree (org_id, joined_at, user_id);
 CREATE INDEX member_user ON member USING btree (user_id, joined_at);
 CREATE INDEX oauth_artifact_expiry ON oauth_artifact USING btree (expires_at);
 CREATE INDEX oauth_artifact_grant ON oauth_artifact USING btree (grant_id) WHERE grant_id IS NOT NULL;
+CREATE INDEX oauth_artifact_user_code ON oauth_artifact USING btree ((payload ->> 'userCode'::text)) WHERE kind = 'DeviceCode'::text;
 CREATE INDEX oauth_client_org ON oauth_client USING btree (org_id, created_at DESC);
 CREATE INDEX oauth_grant_expiry ON oauth_grant USING btree (expires_at);
 CREATE INDEX oauth_grant_user ON oauth_grant USING btree (user_id);

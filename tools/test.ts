@@ -61,7 +61,8 @@ async function runTests(selected: string[]): Promise<number> {
   let { code, failed } = await runOnce(selected, filesAtOnce)
   const failedAtFirst = failed
   for (let again = 1; again <= againMax && code !== 0; again++) {
-    if (failed.length === 0 || failed.length > failedFilesMax || options.length > 0 || interrupted) return code
+    const isWhole = words.length === 0 && options.length === 0
+    if (!isWhole || failed.length === 0 || failed.length > failedFilesMax || interrupted) return code
     console.log(`\nTo be run again, alone (${again} of ${againMax}): ${failed.join(', ')}\n`)
     await untilCalm(calmWait_ms)
     ;({ code, failed } = await runOnce(failed, 1))

@@ -29,6 +29,9 @@ const redirectUri = Type.String({
   description: 'Exactly as registered; a native app may use any port of a loopback address.',
 })
 
+/** The grant type of devices (RFC 8628 §3.4). */
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
 const TokenResponse = Named(
   'TokenResponse',
   Type.Object({
@@ -89,13 +92,16 @@ export const issueToken = defineOperation({
     'twice ends the whole grant, because somebody else may have it.',
   bucket: 'oauth.token',
   body: Type.Object({
-    grant_type: Choice(['authorization_code', 'refresh_token']),
+    grant_type: Choice(['authorization_code', 'refresh_token', deviceGrant]),
     client_id: clientId,
     client_secret: clientSecret,
     code: Type.Optional(Type.String({ description: 'For `authorization_code`.' })),
     redirect_uri: Type.Optional(redirectUri),
     code_verifier: Type.Optional(Type.String({ description: 'PKCE.' })),
     refresh_token: Type.Optional(Type.String({ description: 'For `refresh_token`.' })),
+    device_code: Type.Optional(
+      Type.String({ description: 'Of a device. Until its user has decided, the answer is `authorization_pending`.' }),
+    ),
     scope: Type.Optional(Type.String({ description: 'Fewer scopes for one access token.' })),
   }),
   body_example: {
@@ -115,6 +121,45 @@ export const issueToken = defineOperation({
         expires_in: 3600,
         refresh_token: 'tGzv3JOkF0XG5Qx2TlKWIA',
         scope: 'read',
+      },
+    },
+  ],
+  problems: [],
+  idempotent: false,
+})
+
+export const authorizeDevice = defineOperation({
+  ...protocol,
+  id: 'authorizeDevice',
+  method: 'POST',
+  path: '/oauth2/device',
+  summary: 'Ask a user for access, from a device without a browser',
+  description:
+    'For native apps (RFC 8628). Show the user `user_code` and `verification_uri`, where they sign in and decide, and meanwhile ask ' +
+    '`/oauth2/token` every five seconds, until it answers with tokens, `access_denied` or `expired_token`.',
+  bucket: 'oauth.token',
+  body: Type.Object({ client_id: clientId, client_secret: clientSecret, scope: scopeText }),
+  body_example: { client_id: 'my-app', scope: 'read write' },
+  responses: [
+    {
+      status: 200,
+      description: 'What to show, and what to ask with.',
+      schema: Named(
+        'DeviceAuthorization',
+        Type.Object({
+          device_code: Type.String({ 'x-secret': true }),
+          user_code: Type.String({ description: 'What the user types.' }),
+          verification_uri: Type.String({ description: 'Where they type it.' }),
+          verification_uri_complete: Type.String({ description: 'The same with the code in it, for a QR code.' }),
+          expires_in: Type.Integer({ description: 'Seconds.' }),
+        }),
+      ),
+      example: {
+        device_code: 'Fr5xhqkbCiXqzhyDZPGn2MbmGJeqwzIlG7A6rzCzLxl',
+        user_code: 'WDJB-MJHT',
+        verification_uri: 'https://cadre.example.com/device',
+        verification_uri_complete: 'https://cadre.example.com/device?user_code=WDJB-MJHT',
+        expires_in: 600,
       },
     },
   ],
@@ -315,6 +360,7 @@ export const deleteOAuthClient = defineOperation({
 export const oauthOperations: Operation[] = [
   authorize,
   issueToken,
+  authorizeDevice,
   revokeToken,
   createOAuthClient,
   listOAuthClients,

@@ -17,6 +17,7 @@ const unrecorded: Record<string, string> = {
   createThread: 'the thread says it itself: created_by; a conversation changes nothing for anybody else',
   linkIdentity: 'only sends to the provider; the way back writes identity.linked',
   issueToken: 'is what a grant is for, whose making and end are recorded',
+  authorizeDevice: 'changes nothing until a user has decided, which is recorded',
 }
 /** Without a credential of ours, so they are done by hand below. */
 const byHand = ['login', 'signup', 'revokeToken']

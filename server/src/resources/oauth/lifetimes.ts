@@ -2,6 +2,8 @@
 export const lifetimes = {
   /** From the redirect to the app until it must have exchanged its code. */
   code: 60,
+  /** To type what a device shows, sign in and decide. */
+  device_code: 600,
   access_token: 3600,
   /** From its last use. */
   refresh_token: 30 * 86_400,

@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { addressSubject, countSubject } from '../../http/rate-limit.ts'
 import { authorizationServer } from './authorization-server.ts'
+import { deviceRoutes } from './device.routes.ts'
 import { handOver } from './hand-over.ts'
 import { interactionRoutes } from './interaction.routes.ts'
 import { oauthClientRoutes } from './oauth-clients.routes.ts'
@@ -30,6 +31,7 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   for (const [path, bucket] of [
     ['/oauth2/token', 'oauth.token'],
     ['/oauth2/revoke', 'oauth.revoke'],
+    ['/oauth2/device', 'oauth.token'],
   ] as const) {
     app.post(path, { bodyLimit: formBytesMax }, async (request, reply) => {
       const body = Buffer.isBuffer(request.body) ? request.body : undefined
@@ -42,6 +44,7 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   })
   protectedResourceRoutes(app, context)
   interactionRoutes(app, context, server)
+  deviceRoutes(app, http, context, server)
   oauthClientRoutes(app, http)
 }
 

@@ -23,6 +23,10 @@ export interface ProviderOptions {
   renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void
 }
 
+/** What devices show: letters that are not mistaken for one another and make no words (RFC 8628 §6.1). */
+const userCodeMask = '****-****'
+const userAgentMax = 500
+
 /** Names of the cookies that carry an authorization from its beginning to its end, and nothing else. */
 export const oauthCookies = {
   session: 'cadre_oauth_session',
@@ -32,7 +36,7 @@ export const oauthCookies = {
 
 /**
  * OAuth 2.0 by oidc-provider, every feature of OpenID Connect off (decisions 1.3): authorization code with PKCE, refresh
- * tokens that rotate, revocation. It decides the protocol; who the user is and what was consented is ours.
+ * tokens that rotate, revocation, devices without a browser. It decides the protocol; who the user is and what was consented is ours.
  */
 export function createProvider(options: ProviderOptions): Provider {
   const provider = new Provider(options.issuer, configuration(options))
@@ -51,7 +55,14 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
   const off = { enabled: false }
   return {
     adapter: (kind) => store.adapter(kind),
-    routes: { authorization: '/oauth2/authorize', token: '/oauth2/token', revocation: '/oauth2/revoke' },
+    routes: {
+      authorization: '/oauth2/authorize',
+      token: '/oauth2/token',
+      revocation: '/oauth2/revoke',
+      device_authorization: '/oauth2/device',
+      // Our own page (device.routes.ts): the library only tells devices where it is.
+      code_verification: '/device',
+    },
     scopes: [...scopes],
     claims: {},
     responseTypes: ['code'],
@@ -68,6 +79,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     ttl: {
       AccessToken: lifetimes.access_token,
       AuthorizationCode: lifetimes.code,
+      DeviceCode: lifetimes.device_code,
       RefreshToken: refreshTokenLife,
       Grant: lifetimes.grant,
       Interaction: lifetimes.interaction,
@@ -90,6 +102,12 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       resourceIndicators: off,
       dPoP: off,
       pushedAuthorizationRequests: off,
+      deviceFlow: {
+        enabled: true,
+        charset: 'base-20',
+        mask: userCodeMask,
+        deviceInfo: (ctx) => ({ ip: ctx.ip, ua: ctx.get('user-agent').slice(0, userAgentMax) }),
+      },
       revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
     },
     cookies: {
@@ -116,14 +134,16 @@ function refreshTokenLife(ctx: KoaContextWithOIDC): number {
   return Math.max(1, Math.min(lifetimes.refresh_token, grant_life))
 }
 
-function requireState(_ctx: KoaContextWithOIDC, state: string | undefined): void {
-  if (!state) throw new errors.InvalidRequest("missing required parameter 'state'")
+function requireState({ oidc }: KoaContextWithOIDC, state: string | undefined): void {
+  // A device has no browser whose answer could be forged.
+  if (!state && oidc.route !== 'device_authorization')
+    throw new errors.InvalidRequest("missing required parameter 'state'")
 }
 
-/** Reads the query: by now the library has silently dropped the scopes it does not know (decisions 1.3.7). */
+/** Reads what was sent: by now the library has silently dropped the scopes it does not know (decisions 1.3.7). */
 function requireKnownScopes(ctx: KoaContextWithOIDC): void {
-  const asked = String(ctx.query.scope ?? '')
-  if (asked === '') throw new errors.InvalidRequest("missing required parameter 'scope'")
+  const { scope: asked } = ctx.oidc.body ?? ctx.query
+  if (typeof asked !== 'string' || asked === '') throw new errors.InvalidRequest("missing required parameter 'scope'")
   const unknown = asked.split(' ').filter((scope) => !(scopes as readonly string[]).includes(scope))
   if (unknown.length > 0) throw new errors.InvalidScope('unknown scope', unknown.join(' '))
 }

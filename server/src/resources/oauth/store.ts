@@ -83,8 +83,8 @@ interface ArtifactRow {
 }
 
 /** Spent ones are kept until their natural end, and told apart from unknown ones even after it. */
-const spendable = new Set(['AuthorizationCode', 'RefreshToken'])
-const underGrant = new Set(['AuthorizationCode', 'RefreshToken', 'AccessToken'])
+const spendable = new Set(['AuthorizationCode', 'RefreshToken', 'DeviceCode'])
+const underGrant = new Set(['AuthorizationCode', 'RefreshToken', 'AccessToken', 'DeviceCode'])
 
 /**
  * Codes, tokens and running authorizations. `grace_seconds`: a spent refresh token still counts as fresh for that long,
@@ -190,7 +190,8 @@ function clients({ query }: Here): Adapter {
         client_name: client.name,
         redirect_uris: client.redirect_uris,
         scope: client.scopes.join(' '),
-        grant_types: ['authorization_code', 'refresh_token'],
+        // Only what runs on its user's machine may be without a browser.
+        grant_types: ['authorization_code', 'refresh_token', ...(client.native ? [deviceGrant] : [])],
         response_types: ['code'],
         application_type: client.native ? 'native' : 'web',
         ...(client.secret_hash === null
@@ -200,6 +201,9 @@ function clients({ query }: Here): Adapter {
     },
   }
 }
+
+/** The grant type of devices (RFC 8628 §3.4). */
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** When something was made and ends, in the seconds of this process's clock. */
 function lifeOf({ age, remaining }: { age: number; remaining: number }): { iat: number; exp: number } {

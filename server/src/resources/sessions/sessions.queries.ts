@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { readSessionCookie } from '../../http/session-cookie.ts'
 import type { Sql } from '../../platform/database.ts'
 import { hashOf } from '../../platform/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
@@ -46,8 +48,10 @@ export interface SignedInUser {
   email: string
 }
 
-/** Who a session cookie stands for; undefined where it has ended, expired, or its user was disabled. */
-export async function findSignedInUser(sql: Sql, secret: string): Promise<SignedInUser | undefined> {
+/** Who the browser of a request is signed in as; undefined where the session has ended, expired, or its user was disabled. */
+export async function findSignedInUser(sql: Sql, request: FastifyRequest): Promise<SignedInUser | undefined> {
+  const secret = readSessionCookie(request)
+  if (secret === undefined) return undefined
   const [row] = await sql<SignedInUser>`
     select s.id as session_id, u.id as user_id, u.name, u.email
     from session s join app_user u on u.id = s.user_id and u.disabled_at is null

@@ -23,8 +23,7 @@ export async function signedInUser(
   { context }: Pick<Pages, 'context'>,
   request: FastifyRequest,
 ): Promise<SignedInUser | undefined> {
-  const secret = readSessionCookie(request)
-  return secret === undefined ? undefined : findSignedInUser(context.sql, secret)
+  return findSignedInUser(context.sql, request)
 }
 
 /** The invitation whose page is behind a path. */

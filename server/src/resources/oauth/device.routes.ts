@@ -1,0 +1,129 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '#contract/problems.ts'
+import type { Context } from '../../context.ts'
+import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/forms.ts'
+import { formTokens, type FormTokens } from '../../http/form-token.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { sendPage } from '../../http/page.ts'
+import { addressSubject, countSubject } from '../../http/rate-limit.ts'
+import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
+import type { AuthorizationServer } from './authorization-server.ts'
+import { consentPage } from './consent-page.ts'
+import { deviceCodePage, deviceDonePage } from './device-page.ts'
+import { decideDevice, findWaitingDevice, normalizedUserCode, type WaitingDevice } from './device.queries.ts'
+import { letIn } from './let-in.ts'
+import { findClient, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
+
+/** A device, as the one who decides about it sees it. */
+interface Shown {
+  device: WaitingDevice
+  client: OAuthClientRow
+  user: SignedInUser
+  /** As it is shown on the device. */
+  user_code: string
+}
+
+const gone = 'No device waits with this code. Codes work for ten minutes, and once: look at your device again.'
+
+/**
+ * Where a person lets in a device that has no browser (RFC 8628 §3.3): they type what it shows, or follow its link. Every look
+ * at a code is counted for the address, so that codes cannot be guessed.
+ */
+export function deviceRoutes(
+  app: FastifyInstance,
+  http: HttpContext,
+  context: Context,
+  server: () => Promise<AuthorizationServer>,
+): void {
+  const tokens = formTokens(context.secrets)
+  const count = (request: FastifyRequest): Promise<unknown> =>
+    countSubject(http.authentication.sql, http.authentication.rates, 'oauth.authorize', addressSubject(request.ip))
+  app.register(async (scope) => {
+    answerWithPages(scope)
+    scope.get('/device', async (request, reply) => {
+      await count(request)
+      return showDevice(context, tokens, request, reply)
+    })
+    scope.post('/device', { bodyLimit: formBytesMax }, async (request, reply) => {
+      checkFormOrigin(request)
+      await count(request)
+      return submitDecision(context, await server(), tokens, request, reply)
+    })
+  })
+}
+
+async function showDevice(
+  context: Context,
+  tokens: FormTokens,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { user_code } = request.query as { user_code?: unknown }
+  const typed = typeof user_code === 'string' ? user_code.slice(0, 40) : undefined
+  const user = await findSignedInUser(context.sql, request)
+  const service = new URL(context.public_url()).host
+  if (!user) {
+    const return_to = typed === undefined ? '/device' : `/device?${new URLSearchParams({ user_code: typed })}`
+    return reply.redirect(`/login?${new URLSearchParams({ return_to })}`, 303)
+  }
+  if (typed === undefined) return sendPage(reply, deviceCodePage({ service }))
+  const shown = await findShown(context, user, typed)
+  if (!shown) return sendPage(reply, deviceCodePage({ service, typed, fault: gone }), 400)
+
+  const { client, device } = shown
+  const organizations = await listMemberships(context.sql, user.user_id)
+  const page = consentPage({
+    action: '/device',
+    token: tokens.issue('device', user.session_id, shown.user_code),
+    fields: { user_code: shown.user_code },
+    client,
+    scopes: device.scopes,
+    sends_to: { ...device, user_code: shown.user_code },
+    service,
+    user,
+    organizations,
+    org_id: organizations.find(({ id }) => id === client.org_id)?.id,
+    logout: {
+      token: tokens.issue('logout', user.session_id),
+      return_to: `/device?${new URLSearchParams({ user_code: shown.user_code })}`,
+    },
+  })
+  return sendPage(reply, page)
+}
+
+async function submitDecision(
+  context: Context,
+  { store }: AuthorizationServer,
+  tokens: FormTokens,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { token, decision, org_id, user_code = '' } = readForm(request)
+  const user = await findSignedInUser(context.sql, request)
+  if (!user || !tokens.verify(token, 'device', user.session_id, user_code)) {
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'The form had expired. Type the code of your device again.',
+    })
+  }
+  const shown = await findShown(context, user, user_code)
+  if (!shown) throw new Problem('validation_error', undefined, { message: gone })
+  const isAllowed = decision === 'allow'
+  await store.transaction(async (tx) => {
+    const { client_id } = shown.client
+    const { scopes } = shown.device
+    const decided = isAllowed
+      ? { grant_id: await letIn(tx, request, { user, client_id, org_id: org_id ?? '', scopes }), ...user, scopes }
+      : 'denied'
+    // Somebody else was quicker, and this one's grant goes with the transaction.
+    if (!(await decideDevice(tx, normalizedUserCode(user_code), decided)))
+      throw new Problem('validation_error', undefined, { message: gone })
+  })
+  return sendPage(reply, deviceDonePage(shown.client.name, isAllowed))
+}
+
+async function findShown({ sql }: Context, user: SignedInUser, typed: string): Promise<Shown | undefined> {
+  const code = normalizedUserCode(typed)
+  const device = await findWaitingDevice(sql, code)
+  const client = device && (await findClient(sql, device.client_id))
+  return client && { device, client, user, user_code: `${code.slice(0, 4)}-${code.slice(4)}` }
+}

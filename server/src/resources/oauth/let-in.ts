@@ -1,0 +1,35 @@
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '#contract/problems.ts'
+import { recordAudit } from '../../events/audit.ts'
+import { doerOf } from '../../http/doer.ts'
+import type { Sql } from '../../platform/database.ts'
+import { holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
+import { insertGrant, rememberConsent } from './oauth.queries.ts'
+
+/** Which app a signed-in user lets in to one of their organizations, and to do what. */
+export interface Admission {
+  user: SignedInUser
+  client_id: string
+  org_id: string
+  scopes: string[]
+}
+
+/**
+ * Lets an app in, in the caller's transaction: the grant, what is remembered about it, and its entry in the audit log. Gives
+ * the grant. Refuses who has signed out or left the organization meanwhile.
+ */
+export async function letIn(tx: Sql, request: FastifyRequest, admission: Admission): Promise<string> {
+  const { user, client_id, org_id, scopes } = admission
+  const { user_id, session_id } = user
+  // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
+  if (!(await holdSession(tx, session_id)))
+    throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
+  const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
+  const grant_id = await insertGrant(tx, { user_id, org_id, client_id, scopes, ip: request.ip, user_agent })
+  if (grant_id === undefined)
+    throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
+  await rememberConsent(tx, user_id, client_id, { org_id, scopes })
+  const doer = doerOf(request, { kind: 'session', credential_id: session_id, user_id, org_id })
+  await recordAudit(tx, doer, { action: 'oauth_grant.created', target: grant_id, after: { client_id, scopes } })
+  return grant_id
+}
