@@ -432,6 +432,9 @@ create unlogged table rate_window (
   minute_start timestamp with time zone not null,
   minute_used bigint not null,
   admitted boolean not null,
+  hour_refused bigint not null default 0,
+  previous_hour_refused bigint not null default 0,
+  refused_at timestamp with time zone,
   constraint rate_window_pkey PRIMARY KEY (subject, bucket)
 );
 

@@ -36,6 +36,9 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets
 
+/** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
+export const retention_days = { events: 90, webhook_deliveries: 30, usage: 400, audit_log: 400 } as const
+
 /** Cookies have ten times the general limits, because a console polls (decision D86). */
 export const sessionGeneralFactor = 10
 

@@ -16,6 +16,7 @@ import { organizationApiKeyOperations } from './organization-api-keys.ts'
 import { organizationOperations } from './organizations.ts'
 import { projectEventOperations } from './project-events.ts'
 import { projectOperations } from './projects.ts'
+import { rateLimitOperations } from './rate-limits.ts'
 import { scheduleOperations } from './schedules.ts'
 import { sessionOperations } from './sessions.ts'
 import { ssoOperations } from './sso.ts'
@@ -51,6 +52,7 @@ export const operations: readonly Operation[] = [
   ...memberOperations,
   ...invitationOperations,
   ...userOperations,
+  ...rateLimitOperations,
   ...sessionOperations,
   ...ssoOperations,
   ...oauthOperations,

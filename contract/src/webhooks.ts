@@ -67,25 +67,47 @@ const registered = {
   updated_at: Timestamp,
 }
 
-const Webhook = Named(
-  'Webhook',
+const fields = {
+  ...registered,
+  disabled_reason: Nullable(
+    Choice(disabledReasons, {
+      description:
+        'Why it is disabled: `requested` by somebody, `gone` because it answered 410, `failing` because nothing reached it for 5 days.',
+    }),
+  ),
+  disabled_at: Nullable(Timestamp),
+  failing_since: Nullable({
+    ...Timestamp,
+    description: 'The first failure since it last took an event; null while it works.',
+  }),
+  previous_secret_expires_at: Nullable({
+    ...Timestamp,
+    description: 'Until then the secret before the current one signs too; null where none does.',
+  }),
+}
+const Webhook = Named('Webhook', Type.Object(fields))
+
+/** How many deliveries the list of webhooks sums up. */
+export const recentDeliveries = 50
+
+const recent = (description: string) => Type.Integer({ minimum: 0, maximum: recentDeliveries, description })
+
+const ListedWebhook = Named(
+  'ListedWebhook',
   Type.Object({
-    ...registered,
-    disabled_reason: Nullable(
-      Choice(disabledReasons, {
-        description:
-          'Why it is disabled: `requested` by somebody, `gone` because it answered 410, `failing` because nothing reached it for 5 days.',
-      }),
+    ...fields,
+    recent_deliveries: Type.Object(
+      {
+        delivered: recent('Taken.'),
+        failed: recent('Given up.'),
+        pending: recent('Waiting for an attempt.'),
+        last_at: Nullable({ ...Timestamp, description: 'When the latest one was made; null where there is none.' }),
+        last_status: Nullable(
+          Choice(['pending', 'delivered', 'failed'], { description: 'How the latest one stands.' }),
+        ),
+      },
+      { description: `What became of the latest ${recentDeliveries} deliveries.` },
     ),
-    disabled_at: Nullable(Timestamp),
-    failing_since: Nullable({
-      ...Timestamp,
-      description: 'The first failure since it last took an event; null while it works.',
-    }),
-    previous_secret_expires_at: Nullable({
-      ...Timestamp,
-      description: 'Until then the secret before the current one signs too; null where none does.',
-    }),
   }),
 )
 
@@ -104,6 +126,17 @@ const example = {
   disabled_at: null,
   failing_since: null,
   previous_secret_expires_at: null,
+}
+
+const listedExample = {
+  ...example,
+  recent_deliveries: {
+    delivered: 48,
+    failed: 1,
+    pending: 1,
+    last_at: '2026-11-20T10:12:07.310Z',
+    last_status: 'pending',
+  },
 }
 
 const common = { family: 'B', tag: 'Webhooks', credentials: anyCredential, bucket: 'general' } as const
@@ -174,8 +207,8 @@ export const listWebhooks = defineOperation({
     {
       status: 200,
       description: 'A page of webhooks.',
-      schema: Named('WebhookList', Type.Object({ webhooks: Type.Array(Webhook), pagination: PagePagination })),
-      example: { webhooks: [example], pagination: pagePaginationExample },
+      schema: Named('WebhookList', Type.Object({ webhooks: Type.Array(ListedWebhook), pagination: PagePagination })),
+      example: { webhooks: [listedExample], pagination: pagePaginationExample },
     },
   ],
   problems: ['invalid_query'],

@@ -17,6 +17,7 @@ import type * as organizationApiKeys from '../../contract/src/organization-api-k
 import type * as organizations from '../../contract/src/organizations.ts'
 import type * as projectEvents from '../../contract/src/project-events.ts'
 import type * as projects from '../../contract/src/projects.ts'
+import type * as rateLimits from '../../contract/src/rate-limits.ts'
 import type * as schedules from '../../contract/src/schedules.ts'
 import type * as sessions from '../../contract/src/sessions.ts'
 import type * as sso from '../../contract/src/sso.ts'
@@ -56,6 +57,7 @@ export type Operations = Of<typeof agentVersions> &
   Of<typeof organizations> &
   Of<typeof projectEvents> &
   Of<typeof projects> &
+  Of<typeof rateLimits> &
   Of<typeof schedules> &
   Of<typeof sessions> &
   Of<typeof sso> &

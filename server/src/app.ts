@@ -31,6 +31,7 @@ import { memberRoutes } from './resources/members/members.routes.ts'
 import { organizationRoutes } from './resources/members/organizations.routes.ts'
 import { metricRoutes } from './resources/metrics/metrics.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
+import { rateLimitRoutes } from './resources/rate-limits/rate-limits.routes.ts'
 import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
@@ -124,6 +125,7 @@ export async function buildApp(
     memberRoutes(api, http, context)
     invitationRoutes(api, http, context)
     userRoutes(api, http, context)
+    rateLimitRoutes(api, http, context)
     sessionRoutes(api, http, context)
     oauthRoutes(api, http, context)
     auditRoutes(api, http)

@@ -1,18 +1,16 @@
+import { retention_days } from '#contract/limits.ts'
 import type { Context } from './context.ts'
 import { makeTaskRetention } from './engine/task-retention.ts'
 import { areDeliveriesOver, areEventsTold } from './events/delivery-retention.ts'
 import type { Sql } from './platform/database.ts'
 import { dropPartition, listPartitions } from './platform/partitions.ts'
 
-/** Events for webhooks are kept by whole months; the last attempt to deliver one is made after days (decision D97). */
-const eventsKept_days = 90
-/** Deliveries and their attempts, by whole months too. */
-const deliveriesKept_days = 30
+/** Events, deliveries and attempts go by whole months; the last attempt to deliver one is made after days (decision D97). */
+const { events: eventsKept_days, webhook_deliveries: deliveriesKept_days } = retention_days
 /** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
 const monthOver_days = 7
 /** Calls by the hour, for the bill: a year and a month to compare it with. */
-const usageKept_days = 400
-const auditKept_days = 400
+const { usage: usageKept_days, audit_log: auditKept_days } = retention_days
 const batch = 1000
 
 /** Makes the sweep of old tasks and threads: see `makeTaskRetention`. */

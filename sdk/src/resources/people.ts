@@ -61,6 +61,8 @@ export const userMethods = {
   update: call('updateUser', 'PUT', `${auth}/user`, 'body'),
   /** Read what the credential may do. */
   permissions: call('getPermissions', 'GET', `${auth}/permissions`),
+  /** Read where the limits of the credential stand. */
+  limits: call('getRateLimits', 'GET', `${auth}/limits`),
   /** Sign in. */
   login: once('login', 'POST', `${auth}/login`, 'body'),
   /** Sign out. */

@@ -86,7 +86,7 @@ const current = (window: 'hour' | 'minute'): string =>
 
 /**
  * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
- * exact across processes. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
+ * exact across processes. A refusal is counted by the same update. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
  */
 export function countStatement(
   sql: Sql,
@@ -96,6 +96,7 @@ export function countStatement(
 ) {
   const hour = raw(current('hour'))
   const minute = raw(current('minute'))
+  const refused = raw('case when w.hour_start >= excluded.hour_start then w.hour_refused else 0 end')
   const admitted = sql.fragment`(${hour} < ${limits.hour}::bigint and ${minute} < ${limits.minute}::bigint)`
   return sql.fragment`
     insert into rate_window as w (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
@@ -103,6 +104,10 @@ export function countStatement(
     from (${source}) source
     on conflict (subject, bucket) do update set
       admitted = ${admitted},
+      hour_refused = ${refused} + case when ${admitted} then 0 else 1 end,
+      previous_hour_refused = case when w.hour_start >= excluded.hour_start then w.previous_hour_refused
+        when w.hour_start = excluded.hour_start - interval '1 hour' then w.hour_refused else 0 end,
+      refused_at = case when ${admitted} then w.refused_at else now() end,
       hour_used = ${hour} + case when ${admitted} then 1 else 0 end,
       minute_used = ${minute} + case when ${admitted} then 1 else 0 end,
       hour_start = greatest(w.hour_start, excluded.hour_start),

@@ -59,6 +59,27 @@ describe('a test of a webhook', () => {
     assert.deepEqual(receiver.requests('/neighbour'), [])
   })
 
+  it('is counted in the list of webhooks, of many the latest 50', async () => {
+    const id = await registerWebhook(test, receiver.url('/counted'))
+    await sendTest(id)
+    const delivery = await only(id, 'delivered')
+    const recent = async () => {
+      const { body } = await test.send('GET', `${base}?search=%2Fcounted`)
+      return body.webhooks[0].recent_deliveries
+    }
+    const { created_at: last_at } = await read(id, delivery.id)
+    assert.deepEqual(await recent(), { delivered: 1, failed: 0, pending: 0, last_at, last_status: 'delivered' })
+    await test.sql`
+      insert into delivery (id, webhook_id, org_id, event_id, event, status, created_at, finished_at)
+      select substr(id, 1, length(id) - 2) || lpad(n::text, 2, '0'), webhook_id, org_id, event_id, event,
+        case when n % 2 = 0 then 'failed' else 'delivered' end, created_at + interval '1 second', now()
+      from delivery, generate_series(0, 99) n where id = ${delivery.id}
+      on conflict do nothing`
+    const { delivered, failed, pending } = await recent()
+    assert.deepEqual([delivered + failed, pending], [50, 0])
+    assert.ok(failed >= 24 && failed <= 26, String(failed))
+  })
+
   it('arrives whatever the webhook subscribed to and filters', async () => {
     const changes = { events: ['budget.*'], filters: { severity: ['critical'], reason: [] } }
     const id = await registerWebhook(test, receiver.url('/filtered'), changes)

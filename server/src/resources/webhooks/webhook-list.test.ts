@@ -41,8 +41,10 @@ describe('listing webhooks', () => {
       all.toReversed(),
     )
     assert.deepEqual(body.pagination, { page: 1, limit: 20, total: 4, pages: 1, has_next: false, has_prev: false })
-    for (const webhook of body.webhooks)
+    for (const { recent_deliveries, ...webhook } of body.webhooks) {
+      assert.deepEqual(recent_deliveries, { delivered: 0, failed: 0, pending: 0, last_at: null, last_status: null })
       assert.deepEqual((await test.send('GET', `${base}/${webhook.id}`, { key })).body, webhook)
+    }
     assert.deepEqual(await list('', (await newOrganization()).key), {
       webhooks: [],
       pagination: { page: 1, limit: 20, total: 0, pages: 0, has_next: false, has_prev: false },

@@ -1,4 +1,4 @@
-import { secretOverlap_hours } from '#contract/webhooks.ts'
+import { recentDeliveries, secretOverlap_hours } from '#contract/webhooks.ts'
 import { notFound } from '#contract/problems.ts'
 import type { Principal } from '../../http/principal.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
@@ -20,6 +20,17 @@ export interface WebhookRow {
   failing_since: string | null
   /** Null also where it has passed. */
   previous_secret_expires_at: string | null
+}
+
+/** A webhook with a sum of its latest deliveries. */
+export interface ListedWebhook extends WebhookRow {
+  recent_deliveries: {
+    delivered: number
+    failed: number
+    pending: number
+    last_at: string | null
+    last_status: 'pending' | 'delivered' | 'failed' | null
+  }
 }
 
 /** A webhook that is locked to be changed, with its encrypted secret. */
@@ -142,11 +153,14 @@ export interface WebhookFilter {
   offset: number
 }
 
-/** A page of an organization's webhooks and how many there are; ties are broken by id. */
+/**
+ * A page of an organization's webhooks and how many there are; ties are broken by id. Of each, as many of the latest
+ * deliveries are read as are summed up, however many there are.
+ */
 export async function listWebhooks(
   sql: Sql,
   filter: WebhookFilter,
-): Promise<{ webhooks: WebhookRow[]; total: number }> {
+): Promise<{ webhooks: ListedWebhook[]; total: number }> {
   const where = sql.fragment`
     org_id = ${filter.org_id}
     and (${filter.search ?? null}::text is null or strpos(lower(url), lower(${filter.search ?? null})) > 0)
@@ -156,10 +170,22 @@ export async function listWebhooks(
     and updated_at >= coalesce(${filter.updated_after ?? null}::timestamptz, '-infinity')
     and updated_at < coalesce(${filter.updated_before ?? null}::timestamptz, 'infinity')`
   const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from webhook where ${where}`)
-  const webhooks = await sql.run<WebhookRow>(sql.fragment`
-    select ${columns(sql)} from webhook where ${where}
+  const webhooks = await sql.run<ListedWebhook>(sql.fragment`
+    select ${columns(sql)}, ${recentOf(sql)} as recent_deliveries from webhook where ${where}
     order by ${orderings(sql)[`${filter.sort} ${filter.order}`]} limit ${filter.limit} offset ${filter.offset}`)
   return { webhooks, total: count?.total ?? 0 }
+}
+
+function recentOf({ fragment }: Sql): Fragment {
+  return fragment`(
+    select jsonb_build_object(
+      'delivered', count(*) filter (where d.status = 'delivered'),
+      'failed', count(*) filter (where d.status = 'failed'),
+      'pending', count(*) filter (where d.status = 'pending'),
+      'last_at', to_char(max(d.created_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+      'last_status', (array_agg(d.status order by d.id desc))[1])
+    from (select id, status, created_at from delivery where webhook_id = webhook.id
+      order by id desc limit ${recentDeliveries}) d)`
 }
 
 function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${WebhookFilter['order']}`, Fragment> {

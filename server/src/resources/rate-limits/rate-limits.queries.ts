@@ -1,0 +1,41 @@
+import type { Sql } from '../../platform/database.ts'
+
+/** A bucket of a subject, as its windows run now. */
+export interface StandingRow {
+  bucket: string
+  hour_used: number
+  minute_used: number
+  this_hour_refused: number
+  previous_hour_refused: number
+  refused_at: string | null
+}
+
+/** When the running windows end, and the model tokens of the running hour. */
+export interface RunningWindows {
+  hour_ends_at: string
+  minute_ends_at: string
+  tokens_used: number
+}
+
+/** What a subject used and was refused; a bucket without a request in the last hours is not there. By primary key. */
+export async function readStanding(sql: Sql, subject: string): Promise<StandingRow[]> {
+  return sql<StandingRow>`
+    with running as (select date_trunc('hour', now(), 'UTC') as hour, date_trunc('minute', now(), 'UTC') as minute)
+    select bucket,
+      case when hour_start >= hour then hour_used else 0 end as hour_used,
+      case when minute_start >= minute then minute_used else 0 end as minute_used,
+      case when hour_start >= hour then hour_refused else 0 end as this_hour_refused,
+      case when hour_start >= hour then previous_hour_refused
+        when hour_start = hour - interval '1 hour' then hour_refused else 0 end as previous_hour_refused,
+      refused_at
+    from rate_window, running where subject = ${subject}`
+}
+
+export async function readWindows(sql: Sql, subject: string): Promise<RunningWindows> {
+  const [row] = await sql<RunningWindows>`
+    select date_trunc('hour', now(), 'UTC') + interval '1 hour' as hour_ends_at,
+      date_trunc('minute', now(), 'UTC') + interval '1 minute' as minute_ends_at,
+      coalesce((select tokens from token_usage
+        where subject = ${subject} and hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used`
+  return row!
+}

@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify'
+import { buckets, retention_days, type Bucket, type BucketName } from '#contract/limits.ts'
+import { getRateLimits } from '#contract/rate-limits.ts'
+import type { Context } from '../../context.ts'
+import { handle } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import type { Principal } from '../../http/principal.ts'
+import { limitsOf, type RateSettings } from '../../http/rate-limit.ts'
+import { readStanding, readWindows, type RunningWindows, type StandingRow } from './rate-limits.queries.ts'
+
+/** Where the limits of a credential stand (spec 8.1). Reading them counts as any request does. */
+export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
+  const { rates, tokens_per_hour } = http.authentication
+
+  handle(app, http, getRateLimits, {
+    run: async ({ sql, principal }) => {
+      const [rows, running] = await Promise.all([
+        readStanding(sql, principal.subject),
+        readWindows(sql, principal.subject),
+      ])
+      return {
+        is_enforced: rates.enabled,
+        limits: [
+          ...requestLimits(rows, running, rates, principal),
+          {
+            name: 'tokens',
+            window: 'hour',
+            ...standing(tokens_per_hour, running.tokens_used),
+            resets_at: running.hour_ends_at,
+          },
+        ],
+        refusals: refusalsOf(rows),
+        retention: [
+          { kind: 'tasks', days: config.task_retention_days || null },
+          { kind: 'agent_logs', days: config.log_retention_days },
+          ...Object.entries(retention_days).map(([kind, days]) => ({ kind, days })),
+        ],
+      }
+    },
+  })
+}
+
+/** Windows of every bucket that credentials have, in the order of the document. */
+function requestLimits(rows: StandingRow[], running: RunningWindows, rates: RateSettings, { kind }: Principal) {
+  const used = new Map(rows.map((row) => [row.bucket, row]))
+  const names = (Object.keys(buckets) as BucketName[]).filter((name) => buckets[name].per === 'credential')
+  return names.flatMap((name) => {
+    const limits = limitsOf(name, rates, kind)
+    return (['hour', 'minute'] as const)
+      .filter((window) => (buckets[name] as Bucket)[window] !== undefined)
+      .map((window) => ({
+        name,
+        window,
+        ...standing(limits[window], used.get(name)?.[`${window}_used`] ?? 0),
+        resets_at: running[`${window}_ends_at`],
+      }))
+  })
+}
+
+function standing(limit: number, used: number): { limit: number; used: number; remaining: number } {
+  return { limit, used, remaining: Math.max(0, limit - used) }
+}
+
+function refusalsOf(rows: StandingRow[]) {
+  return rows
+    .filter((row) => row.refused_at !== null && row.this_hour_refused + row.previous_hour_refused > 0)
+    .toSorted((a, b) => (a.refused_at! < b.refused_at! ? 1 : -1))
+    .map((row) => ({
+      name: row.bucket,
+      this_hour: row.this_hour_refused,
+      previous_hour: row.previous_hour_refused,
+      last_at: row.refused_at,
+    }))
+}
