@@ -4,6 +4,7 @@ import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { untilCalm } from './busy-machine.ts'
+import { buildConsoleIfStale } from './console-build.mjs'
 
 /** Test files that run at a time: each has its own process and database, and most wait for PostgreSQL. */
 const filesAtOnce = 2
@@ -40,6 +41,8 @@ if (files.length === 0) {
   console.error(words.length > 0 ? `No test file has ${words.join(' or ')} in its path.` : 'There are no test files.')
   process.exitCode = 1
 } else {
+  // Tests of the whole are of the console as it is now, too; one that cannot be built fails them.
+  if (files.some((file) => file.startsWith('e2e/'))) await buildConsoleIfStale()
   process.exitCode = await runTests(files)
 }
 

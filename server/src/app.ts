@@ -23,6 +23,7 @@ import { apiKeyRotationRoutes } from './resources/api-keys/rotation.routes.ts'
 import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
+import { consoleRoutes } from './resources/console/console.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
@@ -93,7 +94,11 @@ export async function buildApp(
   registerCors(app, config.cors_origins)
   registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)
-  app.setNotFoundHandler((request, reply) => answerUnknownPath(http, routes, request, reply))
+  const pages = consoleRoutes(app, config.console)
+  app.setNotFoundHandler(async (request, reply) => {
+    if (!(await pages.answer(request, reply))) answerUnknownPath(http, routes, request, reply)
+    return reply
+  })
   app.setErrorHandler((error: unknown, request, reply) =>
     answerProblem(http, asProblem(error), request, reply, familyOf(request)),
   )

@@ -80,6 +80,7 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
+    console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },
   Data: {
     database_url: secret('DATABASE_URL', databaseUrl, {

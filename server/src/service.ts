@@ -60,6 +60,8 @@ export interface Service {
   url: string
   /** Where its metrics are; undefined where they are not served. */
   metrics_url: string | undefined
+  /** Where its pages for people are; undefined where they are not served. */
+  console_url: string | undefined
   /** What the first start made; undefined where the database had an owner (decision D69). */
   first_owner: FirstOwner | undefined
   /**
@@ -189,6 +191,7 @@ export async function startService({
     role,
     url: context.public_url(),
     metrics_url: metrics.url,
+    console_url: config.console && servesApi(role) ? `${context.public_url()}/` : undefined,
     first_owner,
     async stop() {
       context.stopping = stopping = true

@@ -6,7 +6,13 @@ import type { Service } from './service.ts'
  * `credentials.json`), and a line to paste that creates something.
  */
 export function welcome(
-  { url, role, metrics_url, first_owner }: Pick<Service, 'url' | 'role' | 'metrics_url' | 'first_owner'>,
+  {
+    url,
+    console_url,
+    role,
+    metrics_url,
+    first_owner,
+  }: Pick<Service, 'url' | 'console_url' | 'role' | 'metrics_url' | 'first_owner'>,
   credentials_file: string | undefined,
   started_ms: number,
   processes = 1,
@@ -17,6 +23,7 @@ export function welcome(
     '',
     `Cadre is ready (${started_ms} ms).`,
     '',
+    ...(console_url === undefined ? [] : [`  Console    ${console_url}`]),
     ...addresses,
     ...(processes > 1 ? [`  Processes  ${processes}`] : []),
     ...(metrics_url === undefined ? [] : [`  Metrics    ${metrics_url}`]),

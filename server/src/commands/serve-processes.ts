@@ -22,7 +22,9 @@ type FromPart = { kind: 'hello' } | ({ kind: 'ready' } & Ready)
 type ToPart = { kind: 'begin'; index: number } | { kind: 'stop' }
 
 /** What the first part has to say to the operator. */
-type Ready = Pick<Service, 'url' | 'role' | 'metrics_url' | 'first_owner'> & { credentials_file: string | undefined }
+type Ready = Pick<Service, 'url' | 'console_url' | 'role' | 'metrics_url' | 'first_owner'> & {
+  credentials_file: string | undefined
+}
 
 /**
  * Runs so many processes of the service behind one port until the signal; this one serves nothing itself. It owns the
@@ -168,8 +170,8 @@ export async function runPart({ config, role, signal, print }: Serving): Promise
     signal: stop,
     foundation: shareFoundation(config),
     print,
-    onReady: ({ url, role, metrics_url, first_owner }, credentials_file) =>
-      say({ kind: 'ready', url, role, metrics_url, first_owner, credentials_file }),
+    onReady: ({ url, console_url, role, metrics_url, first_owner }, credentials_file) =>
+      say({ kind: 'ready', url, console_url, role, metrics_url, first_owner, credentials_file }),
   })
 }
 

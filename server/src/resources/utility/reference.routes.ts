@@ -50,8 +50,6 @@ export function referenceRoutes(app: FastifyInstance): void {
   let script: Promise<Script> | undefined
   const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }
 
-  // There is nothing else to see yet, and whoever types the address in should not meet an error.
-  app.get('/', async (_request, reply) => reply.redirect('/docs', 303))
   app.get('/docs', async (_request, reply) => reply.headers(headers).type('text/html; charset=utf-8').send(page))
   app.get('/docs/start.js', async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(start))
   app.get('/docs/scalar.js', async (request, reply) => {

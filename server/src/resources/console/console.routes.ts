@@ -1,0 +1,124 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { html } from '../../http/html.ts'
+import { sendPage } from '../../http/page.ts'
+import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
+
+/**
+ * The console speaks to its own origin and to nobody else: what an agent writes may hold the address of an image, and even
+ * that is not asked for.
+ */
+const headers = {
+  'content-security-policy': [
+    "default-src 'self'",
+    "img-src 'self' data:",
+    "object-src 'none'",
+    "base-uri 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+}
+
+/** Paths that are the API's, whoever asks: an unknown one of them is told so in JSON. */
+const apiPaths = /^\/(api|oauth2|[.]well-known|assets|docs|metrics|livez|readyz|healthz)(\/|$)/
+
+/** What the console answers where no route does. */
+export interface ConsolePages {
+  /** Answers a person's request for a page with the console, and a file of it with the file; false where it is neither. */
+  answer(request: FastifyRequest, reply: FastifyReply): Promise<boolean>
+}
+
+/**
+ * The console at `/`, from what its build left in `folder`. Its pages are one document for every path that the API has not,
+ * given to whoever asks for HTML in words; so `curl` and clients of the API read JSON as ever. Without the console, and to
+ * who does not ask for HTML, `/` leads to the reference.
+ */
+export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder = consoleFolder): ConsolePages {
+  const read = readConsole(folder)
+
+  app.get('/', async (request, reply) => {
+    reply.header('vary', 'accept')
+    if (!isEnabled || !asksForPage(request)) return reply.redirect('/docs', 303)
+    return sendConsole(request, reply)
+  })
+  if (!isEnabled) return { answer: async () => false }
+
+  async function sendConsole(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const console = await read()
+    if (!console) return sendNotBuilt(reply)
+    reply.headers(headers).header('vary', 'accept').type('text/html; charset=utf-8')
+    return reply.send(pageFor(console, request))
+  }
+
+  app.get('/assets/*', async (request, reply) => {
+    const file = (await read())?.files.get(pathOf(request).slice(1))
+    // A page of an older build asks for what is gone: it reads that, and loads itself again.
+    if (!file) return reply.callNotFound()
+    // The name of a file holds a hash of what is in it.
+    return sendFile(request, reply, file, 'public, max-age=31536000, immutable')
+  })
+
+  return {
+    async answer(request, reply) {
+      if (request.method !== 'GET' && request.method !== 'HEAD') return false
+      const path = pathOf(request)
+      if (apiPaths.test(path)) return false
+      if (asksForPage(request)) {
+        await sendConsole(request, reply)
+        return true
+      }
+      const file = (await read())?.files.get(path.slice(1))
+      if (file) sendFile(request, reply, file, 'no-cache')
+      return file !== undefined
+    },
+  }
+}
+
+function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0] ?? '/'
+}
+
+/** Browsers ask for pages with `text/html` in words; everything else takes anything. */
+function asksForPage({ headers }: FastifyRequest): boolean {
+  return headers.accept?.includes('text/html') ?? false
+}
+
+/**
+ * The page, with its base as the way up from the path that was asked for. So it works below any path that a proxy in front
+ * takes away, and nobody needs to say which that is.
+ */
+function pageFor({ page }: Console, request: FastifyRequest): string {
+  const up = '../'.repeat(pathOf(request).split('/').length - 2) || './'
+  return page.replace(/<base href="[^"]*"( ?\/)?>/, `<base href="${up}">`)
+}
+
+function sendFile(request: FastifyRequest, reply: FastifyReply, file: ConsoleFile, caching: string): FastifyReply {
+  const accepted = request.headers['accept-encoding']?.toString() ?? ''
+  const encoding = (['br', 'gzip'] as const).find(
+    (name) => file[name] && new RegExp(`\\b${name}\\b(?!;q=0(,|$))`).test(accepted),
+  )
+  reply.headers({ 'cache-control': caching, vary: 'accept-encoding' }).type(file.type)
+  if (encoding) reply.header('content-encoding', encoding)
+  return reply.send(encoding ? file[encoding] : file.body)
+}
+
+function sendNotBuilt(reply: FastifyReply): FastifyReply {
+  return sendPage(
+    reply,
+    {
+      title: 'The console is not built',
+      content: html`
+        <h1>The console is not built</h1>
+        <p class="lead">The service works, and its API is at <code>/api/v1</code>. The pages for people are made from
+        <code>console/</code> when <code>npm start</code> runs; that takes some seconds, so where it has just been
+        started, load this page again.</p>
+        <p>Where the packages for building are left out (<code>npm ci --omit=dev</code>), build it where they are, with
+        <code>npm run build</code>, and copy <code>console/dist</code> here. <code>CADRE_CONSOLE=off</code> switches
+        the console off.</p>
+        <p class="actions"><a class="button primary" href="docs">The API reference</a></p>`,
+    },
+    503,
+  )
+}
