@@ -593,6 +593,18 @@ create table task_step (
   constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text]))
 ) partition by RANGE (task_id);
 
+create table test_case (
+  id identifier not null,
+  agent_id identifier not null,
+  name text collate "C" not null,
+  input jsonb not null,
+  expected text,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint test_case_pkey PRIMARY KEY (id)
+);
+
 create table thread (
   id identifier not null,
   project_id bigint not null,
@@ -714,6 +726,7 @@ alter table project add constraint project_org_id_fkey FOREIGN KEY (org_id) REFE
 alter table schedule add constraint schedule_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table schedule add constraint schedule_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table session add constraint session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table test_case add constraint test_case_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table tool add constraint tool_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
@@ -801,6 +814,8 @@ CREATE INDEX task_worker ON task USING btree (worker_id) WHERE status = 'running
 CREATE INDEX task_event_xid ON task_event USING btree (xid);
 CREATE INDEX task_message_pending ON task_message USING btree (task_id) WHERE before_step IS NULL;
 CREATE INDEX task_step_agent ON task_step USING btree (agent_id, started_at);
+CREATE INDEX test_case_agent ON test_case USING btree (agent_id, id DESC);
+CREATE UNIQUE INDEX test_case_name ON test_case USING btree (agent_id, name);
 CREATE INDEX thread_agent ON thread USING btree (agent_id, id DESC);
 CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);

@@ -111,4 +111,7 @@ export const bounds = {
   credential_name: 64,
   credential_value: 16_384,
   credentials_per_project: 500,
+  test_case_name: 100,
+  test_case_expected: 10_000,
+  test_cases_per_agent: 200,
 } as const

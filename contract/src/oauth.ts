@@ -131,6 +131,7 @@ export const issueToken = defineOperation({
 export const authorizeDevice = defineOperation({
   ...protocol,
   id: 'authorizeDevice',
+  extension: true,
   method: 'POST',
   path: '/oauth2/device',
   summary: 'Ask a user for access, from a device without a browser',

@@ -11,6 +11,7 @@ import { memberOperations } from './members.ts'
 import { metricOperations } from './metrics.ts'
 import { oauthOperations } from './oauth.ts'
 import { credentialOperations } from './credentials.ts'
+import { testCaseOperations } from './test-cases.ts'
 import type { Operation } from './operation.ts'
 import { organizationApiKeyOperations } from './organization-api-keys.ts'
 import { organizationOperations } from './organizations.ts'
@@ -46,6 +47,7 @@ export const operations: readonly Operation[] = [
   ...usageOperations,
   ...toolOperations,
   ...credentialOperations,
+  ...testCaseOperations,
   ...apiKeyOperations,
   ...organizationApiKeyOperations,
   ...organizationOperations,

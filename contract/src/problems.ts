@@ -77,6 +77,7 @@ export const problems = {
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
   tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
   credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
+  test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),
   budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
   agent_version_not_found: define(
     404,

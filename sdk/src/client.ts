@@ -5,7 +5,7 @@ import { Http, type Logger, type RequestOptions } from './http.ts'
 import { bind, fillPath } from './operation.ts'
 import { projectEvents, type ProjectStreamEvent } from './project-stream.ts'
 import type { StreamOptions } from './event-source.ts'
-import { agentMethods, launchMethods } from './resources/agents.ts'
+import { agentMethods, launchMethods, testCaseMethods } from './resources/agents.ts'
 import {
   apiKeyMethods,
   auditMethods,
@@ -78,6 +78,7 @@ export class Cadre {
   readonly sessions
   readonly sso
   readonly tasks
+  readonly testCases
   readonly threads
   readonly tools
   readonly usage
@@ -104,6 +105,7 @@ export class Cadre {
     this.sessions = bind(http, sessionMethods)
     this.sso = bind(http, ssoMethods)
     this.tasks = { ...bind(http, taskMethods), ...taskExtras(http) }
+    this.testCases = bind(http, testCaseMethods)
     this.threads = bind(http, threadMethods)
     this.tools = bind(http, toolMethods)
     this.usage = bind(http, usageMethods)
@@ -113,7 +115,8 @@ export class Cadre {
 
   /** The resources of one project: the same methods without their first argument. */
   project(project_id: string | number) {
-    const { agents, approvals, budgets, credentials, projects, schedules, tasks, threads, tools, usage } = this
+    const { agents, approvals, budgets, credentials, projects, schedules, tasks, testCases, threads, tools, usage } =
+      this
     const { launch: _, ...agentsOfProject } = agents
     const { create: _create, list: _list, ...ofProject } = projects
     return {
@@ -124,6 +127,7 @@ export class Cadre {
       credentials: inProject(project_id, credentials),
       schedules: inProject(project_id, schedules),
       tasks: inProject(project_id, tasks),
+      testCases: inProject(project_id, testCases),
       threads: inProject(project_id, threads),
       tools: inProject(project_id, tools),
       usage: inProject(project_id, usage),

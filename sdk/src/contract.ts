@@ -23,6 +23,7 @@ import type * as sessions from '../../contract/src/sessions.ts'
 import type * as sso from '../../contract/src/sso.ts'
 import type * as taskActions from '../../contract/src/task-actions.ts'
 import type * as tasks from '../../contract/src/tasks.ts'
+import type * as testCases from '../../contract/src/test-cases.ts'
 import type * as threads from '../../contract/src/threads.ts'
 import type * as tools from '../../contract/src/tools.ts'
 import type * as usage from '../../contract/src/usage.ts'
@@ -63,6 +64,7 @@ export type Operations = Of<typeof agentVersions> &
   Of<typeof sso> &
   Of<typeof taskActions> &
   Of<typeof tasks> &
+  Of<typeof testCases> &
   Of<typeof threads> &
   Of<typeof tools> &
   Of<typeof usage> &

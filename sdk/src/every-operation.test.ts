@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { isIdempotent } from '../../contract/src/operation.ts'
 import { operations } from '../../contract/src/operations.ts'
 import { Cadre } from './client.ts'
+import { CadreError } from './errors.ts'
 import type { Spec } from './operation.ts'
 import * as agents from './resources/agents.ts'
 import * as people from './resources/people.ts'
@@ -55,14 +56,21 @@ test('every method can be reached from a client', async () => {
       const ids = (spec.path.match(/\{\w+\}/g) ?? []).map((_, index) => `id${index}`)
       let index = 0
       const address = `http://cadre.example/base${spec.path.replaceAll(/\{\w+\}/g, () => `id${index++}`)}`
-      const resource = Object.values(parts).find((part) => part?.[name] && bound(part, methods))
-      assert.ok(resource?.[name], `${spec.id} is not on the client`)
-      const answer = resource[name](...ids)
-      if (spec.kind === 'url') assert.equal(answer, address)
-      else {
-        await (spec.kind === 'list' ? answer.page() : answer)
-        assert.equal(asked.at(-1), `${spec.method} ${address}`)
+      const told: string[] = []
+      // Resources have methods of the same names, some with more ids in their paths: one of them is this one.
+      for (const part of Object.values(parts).filter((each) => each?.[name] && bound(each, methods))) {
+        try {
+          const answer = part![name]!(...ids)
+          if (spec.kind === 'url') told.push(`${spec.method} ${answer}`)
+          else {
+            await (spec.kind === 'list' ? answer.page() : answer)
+            told.push(asked.at(-1)!)
+          }
+        } catch (error) {
+          if (!(error instanceof CadreError)) throw error
+        }
       }
+      assert.ok(told.includes(`${spec.method} ${address}`), `${spec.id} is not on the client`)
     }
   }
 

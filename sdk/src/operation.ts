@@ -106,6 +106,7 @@ interface Ids {
   budget_id: [budget_id: string]
   tool_id: [tool_id: string]
   credential_id: [credential_id: string]
+  test_case_id: [test_case_id: string]
   key_id: [key_id: string]
   user_id: [user_id: string]
   invitation_id: [invitation_id: string]

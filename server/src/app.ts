@@ -24,6 +24,7 @@ import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { consoleRoutes } from './resources/console/console.routes.ts'
+import { testCaseRoutes } from './resources/test-cases/test-cases.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
@@ -119,6 +120,7 @@ export async function buildApp(
     scheduleRoutes(api, http, context)
     toolRoutes(api, http, context)
     credentialRoutes(api, http, context)
+    testCaseRoutes(api, http)
     logRoutes(api, http)
     metricRoutes(api, http)
     budgetRoutes(api, http, context.engine)

@@ -25,6 +25,7 @@ export const missing: Record<string, string> = {
   budget_id: 'budget_00000000000000000000000000',
   tool_id: 'tool_00000000000000000000000000',
   credential_id: 'cred_00000000000000000000000000',
+  test_case_id: 'case_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
   identity_id: 'ident_00000000000000000000000000',
   provider: 'nobody',
@@ -109,6 +110,7 @@ export class Samples {
     if ('tool_id' in (operation.params ?? {})) params.tool_id = await this.#tool(id === 'deleteTool')
     if ('credential_id' in (operation.params ?? {}))
       params.credential_id = await this.#credential(id === 'deleteCredential')
+    if ('test_case_id' in (operation.params ?? {})) params.test_case_id = await this.#makeTestCase()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
     if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
     if ('identity_id' in (operation.params ?? {})) params.identity_id = await this.#makeIdentity(person)
@@ -176,6 +178,8 @@ export class Samples {
       createSchedule: { agent_id: this.agent_id },
       createThread: { agent_id: this.agent_id },
       createTool: { name },
+      createTestCase: { name },
+      updateTestCase: { name },
       createCredential: { name: name.replaceAll('-', '_') },
       launchAgent: { name: 'sample', project_id: this.project_id },
       recoverDeliveries: { since: new Date().toISOString() },
@@ -260,6 +264,14 @@ export class Samples {
     const path = `/api/v1/projects/${this.project_id}/credentials`
     const reply = await this.test.send('POST', path, { key: this.key, body })
     if (!own) this.#made.credential = reply.body.id
+    return reply.body.id
+  }
+
+  async #makeTestCase(): Promise<string> {
+    // An agent may have only so many.
+    await this.test.sql`delete from test_case where agent_id = ${this.agent_id}`
+    const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/test-cases`
+    const reply = await this.test.send('POST', path, { key: this.key, body: { name: 'sample', input: 'sample' } })
     return reply.body.id
   }
 

@@ -90,6 +90,9 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   credential_name: ['Name of a credential', 'characters'],
   credential_value: ['Value of a credential', 'characters'],
   credentials_per_project: ['Credentials of a project', ''],
+  test_case_name: ['Name of a test case', 'characters'],
+  test_case_expected: ['`expected` of a test case', 'characters'],
+  test_cases_per_agent: ['Test cases of an agent', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
 }
 

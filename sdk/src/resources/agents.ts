@@ -34,6 +34,19 @@ export const agentMethods = {
   metrics: call('getAgentMetrics', 'GET', `${one}/metrics`, 'query'),
 }
 
+export const testCaseMethods = {
+  /** Keep a test case. */
+  create: call('createTestCase', 'POST', `${one}/test-cases`, 'body'),
+  /** List test cases. */
+  list: list('listTestCases', 'GET', `${one}/test-cases`, 'test_cases'),
+  /** Read a test case. */
+  get: call('getTestCase', 'GET', `${one}/test-cases/{test_case_id}`),
+  /** Change a test case. */
+  update: call('updateTestCase', 'PUT', `${one}/test-cases/{test_case_id}`, 'body'),
+  /** Delete a test case. */
+  delete: call('deleteTestCase', 'DELETE', `${one}/test-cases/{test_case_id}`),
+}
+
 /** Those that stand outside of a project's path. */
 export const launchMethods = {
   /** Launch an agent by name. */

@@ -9,6 +9,8 @@ export const oauthMethods = {
   authorizeUrl: url('authorize', 'GET', '/oauth2/authorize'),
   /** Exchange a code, or refresh. */
   token: form('issueToken', 'POST', '/oauth2/token', 'body'),
+  /** Ask a user for access, from a device without a browser. */
+  authorizeDevice: form('authorizeDevice', 'POST', '/oauth2/device', 'body'),
   /** Revoke a token. */
   revoke: form('revokeToken', 'POST', '/oauth2/revoke', 'body'),
   /** Register an OAuth app. Its secret is in this answer only. */

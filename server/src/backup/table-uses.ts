@@ -43,6 +43,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   project: kept,
   agent: kept,
   agent_version: kept,
+  test_case: kept,
   agent_log: kept,
   agent_usage: kept,
   usage_hour: kept,

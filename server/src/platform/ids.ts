@@ -20,6 +20,7 @@ export type IdPrefix =
   | 'sched'
   | 'tool'
   | 'cred'
+  | 'case'
   | 'budget'
   | 'aud'
   | 'req'

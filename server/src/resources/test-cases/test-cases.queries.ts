@@ -1,0 +1,118 @@
+import { notFound, Problem } from '#contract/problems.ts'
+import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { isId } from '../../platform/ids.ts'
+
+/** An input to try an agent with. */
+export interface TestCaseRow {
+  id: string
+  agent_id: string
+  name: string
+  /** As tasks take it: text, or messages. */
+  input: unknown
+  expected: string | null
+  created_by: string
+  created_at: string
+  updated_at: string
+}
+
+/** Names a test case by its own and its agent's identifier: another agent's does not exist. */
+export interface TestCaseKey {
+  id: string
+  agent_id: string
+}
+
+const columns = (sql: Sql) => sql.fragment`id, agent_id, name, input, expected, created_by, created_at, updated_at`
+
+/** A test case of an agent; 404 where it is none. With `lock` nobody else changes it for the rest of the transaction. */
+export async function requireTestCase(
+  sql: Sql,
+  { id, agent_id }: TestCaseKey,
+  { lock = false } = {},
+): Promise<TestCaseRow> {
+  const [row] = isId('case', id)
+    ? await sql.run<TestCaseRow>(sql.fragment`
+        select ${columns(sql)} from test_case where id = ${id} and agent_id = ${agent_id}
+        ${lock ? sql.fragment`for update` : sql.fragment``}`)
+    : []
+  if (!row) throw notFound('test_case_not_found', 'test_case', id.slice(0, 100))
+  return row
+}
+
+/** Keeps a test case. A name that is taken, and one more than an agent may have, are `resource_conflict`. */
+export async function insertTestCase(
+  sql: Sql,
+  { id, agent_id }: TestCaseKey,
+  content: Pick<TestCaseRow, 'name' | 'input' | 'expected' | 'created_by'>,
+  testCasesMax: number,
+): Promise<TestCaseRow> {
+  const { name, input, expected, created_by } = content
+  return nameTaken(sql, agent_id, name, async (tx) => {
+    const [row] = await tx.run<TestCaseRow>(tx.fragment`
+      insert into test_case (id, agent_id, name, input, expected, created_by)
+      select ${id}, ${agent_id}, ${name}, ${jsonb(input)}::jsonb, ${expected}, ${created_by}
+      where (select count(*) from test_case where agent_id = ${agent_id}) < ${testCasesMax}
+      returning ${columns(tx)}`)
+    if (row) return row
+    throw new Problem(
+      'resource_conflict',
+      { resource_type: 'agent', resource_id: agent_id },
+      { message: `An agent has ${testCasesMax} test cases at most.` },
+    )
+  })
+}
+
+/** Changes a test case that the caller has locked. */
+export async function updateTestCase(
+  sql: Sql,
+  { id, agent_id, name, input, expected }: Pick<TestCaseRow, 'id' | 'agent_id' | 'name' | 'input' | 'expected'>,
+): Promise<TestCaseRow> {
+  return nameTaken(sql, agent_id, name, async (tx) => {
+    const [row] = await tx.run<TestCaseRow>(tx.fragment`
+      update test_case set name = ${name}, input = ${jsonb(input)}::jsonb, expected = ${expected},
+        updated_at = greatest(now(), updated_at + interval '1 millisecond')
+      where id = ${id} and agent_id = ${agent_id}
+      returning ${columns(tx)}`)
+    if (!row) throw notFound('test_case_not_found', 'test_case', id)
+    return row
+  })
+}
+
+/** Removes a test case; false where it was gone already. */
+export async function deleteTestCase(sql: Sql, { id, agent_id }: TestCaseKey): Promise<boolean> {
+  const rows = await sql`delete from test_case where id = ${id} and agent_id = ${agent_id} returning id`
+  return rows.length > 0
+}
+
+/** A page of an agent's test cases, newest first. There are few (`bounds.test_cases_per_agent`), so they are counted. */
+export async function listTestCases(
+  sql: Sql,
+  { agent_id, limit, offset }: { agent_id: string; limit: number; offset: number },
+): Promise<{ test_cases: TestCaseRow[]; total: number }> {
+  const [count] = await sql<{ total: number }>`
+    select count(*) as total from test_case where agent_id = ${agent_id}`
+  const test_cases = await sql.run<TestCaseRow>(sql.fragment`
+    select ${columns(sql)} from test_case where agent_id = ${agent_id} order by id desc limit ${limit} offset ${offset}`)
+  return { test_cases, total: count?.total ?? 0 }
+}
+
+/** In a level of its own, so that a name that is taken leaves a transaction around it usable. */
+async function nameTaken<T>(sql: Sql, agent_id: string, name: string, statement: (tx: Sql) => Promise<T>): Promise<T> {
+  try {
+    return await sql.begin(statement)
+  } catch (error) {
+    const constraint = brokenConstraint(error)
+    if (constraint === 'test_case_agent_id_fkey') throw notFound('agent_not_found', 'agent', agent_id)
+    if (constraint !== 'test_case_name') throw error
+    const [row] = await sql<{ id: string }>`select id from test_case where agent_id = ${agent_id} and name = ${name}`
+    throw new Problem(
+      'resource_conflict',
+      {
+        resource_type: 'test_case',
+        ...(row ? { resource_id: row.id } : {}),
+        conflicting_field: 'name',
+        conflicting_value: name,
+      },
+      { message: 'A test case of this name exists for the agent.' },
+    )
+  }
+}
