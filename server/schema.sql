@@ -3,6 +3,55 @@
 
 create domain identifier as text collate "C";
 
+CREATE OR REPLACE FUNCTION public.build_index(of regclass, name text, definition text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rows_at_once constant int := 50000;
+  large boolean;
+begin
+  execute format('select count(*) > %s from (select from %s limit %s) few', rows_at_once, of, rows_at_once + 1) into large;
+  if large then
+    insert into index_to_build values (name, format('create index concurrently if not exists %I on %s %s', name, of, definition));
+  else
+    execute format('create index %I on %s %s', name, of, definition);
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agent_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  values (old.project_id, old.status, pg_backend_pid(), -1), (new.project_id, new.status, pg_backend_pid(), 1)
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agents_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  select project_id, status, pg_backend_pid(), -count(*) from gone group by project_id, status order by project_id, status
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agents_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  select project_id, status, pg_backend_pid(), count(*) from made group by project_id, status order by project_id, status
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -74,6 +123,14 @@ create table agent (
   constraint agent_settles_to_check CHECK (settles_to = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text])),
   constraint agent_status_check CHECK (status = ANY (ARRAY['creating'::text, 'running'::text, 'paused'::text, 'stopped'::text, 'error'::text, 'updating'::text]))
 );
+
+create table agent_count (
+  project_id bigint not null,
+  status text not null,
+  backend integer not null,
+  agents bigint not null,
+  constraint agent_count_pkey PRIMARY KEY (project_id, status, backend)
+) with (fillfactor=50);
 
 create table agent_log (
   id identifier not null,
@@ -319,6 +376,12 @@ create table identity (
   last_sign_in_at timestamp with time zone not null default now(),
   constraint identity_pkey PRIMARY KEY (issuer, subject),
   constraint identity_id_key UNIQUE (id)
+);
+
+create table index_to_build (
+  name text not null,
+  statement text not null,
+  constraint index_to_build_pkey PRIMARY KEY (name)
 );
 
 create table invitation (
@@ -734,6 +797,8 @@ alter table webhook_lane add constraint webhook_lane_webhook_id_fkey FOREIGN KEY
 
 CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
+CREATE INDEX agent_status_created ON agent USING btree (project_id, status, created_at, id);
+CREATE INDEX agent_status_name ON agent USING btree (project_id, status, name, id);
 CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);
@@ -827,3 +892,7 @@ CREATE INDEX webhook_of_tasks ON webhook USING btree (org_id) WHERE status = 'ac
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
 CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
 CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;
+
+CREATE TRIGGER agent_gone AFTER DELETE ON agent REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_agents_gone();
+CREATE TRIGGER agent_made AFTER INSERT ON agent REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_agents_made();
+CREATE TRIGGER agent_moved AFTER UPDATE OF status, project_id ON agent FOR EACH ROW WHEN (old.status <> new.status OR old.project_id <> new.project_id) EXECUTE FUNCTION count_agent_moved();

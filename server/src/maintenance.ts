@@ -1,8 +1,10 @@
 import type { Context } from './context.ts'
 import { sweepIdempotency } from './http/idempotency.ts'
 import { sweepOpenStreams } from './http/open-streams.ts'
+import { buildLateIndexes } from './late-indexes.ts'
 import type { Sql } from './platform/database.ts'
 import { ensurePartitions } from './platform/partitions.ts'
+import { foldAgentCounts } from './resources/agents/agents.queries.ts'
 import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepRecords } from './retention.ts'
 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
@@ -34,12 +36,14 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepLogins,
     sweepKeys,
     foldKeyUsage,
+    foldAgentCounts,
     sweepUsage,
     sweepRecords,
     sweepIdempotency,
     sweepOpenStreams,
     ...more,
     makeSweepTasks(),
+    buildLateIndexes,
   ]
 
   const pass = async (): Promise<void> => {

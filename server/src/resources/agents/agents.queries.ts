@@ -183,7 +183,10 @@ export async function deleteAgent(tx: Sql, id: string): Promise<void> {
   await tx`delete from agent where id = ${id}`
 }
 
-/** An agent in a list, with the organization's clock of its project left out. */
+/**
+ * A page of a project's agents, and how many match: both of one moment. The number is kept as agents come, move and go
+ * (`agent_count`), so that it is exact without reading them. A page far down reads no more than an index up to there.
+ */
 export async function listAgents(
   sql: Sql,
   filter: {
@@ -195,18 +198,49 @@ export async function listAgents(
   },
 ): Promise<{ agents: AgentRow[]; total: number }> {
   const { fragment } = sql
+  // A name is there once in a project.
   const order = {
     created_at: fragment`created_at, id`,
     '-created_at': fragment`created_at desc, id desc`,
-    name: fragment`name, id`,
-    '-name': fragment`name desc, id desc`,
+    name: fragment`name`,
+    '-name': fragment`name desc`,
   }[filter.sort]
-  const where = fragment`project_id = ${filter.project_id} and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})`
-  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from agent where ${where}`)
-  const agents = await sql.run<AgentRow>(fragment`
-    select ${listedColumns(sql)} from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
-  return { agents, total: count?.total ?? 0 }
+  const where = filter.status
+    ? fragment`project_id = ${filter.project_id} and status = ${filter.status}`
+    : fragment`project_id = ${filter.project_id}`
+  const rows = await sql.run<AgentRow & { total: number }>(fragment`
+    with counted as (select coalesce(sum(agents), 0)::bigint as total from agent_count where ${where}),
+    page as materialized (select id from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset})
+    select counted.total, shown.* from counted left join (
+      select ${listedColumns(sql)} from agent where id in (select id from page)
+    ) shown on true order by ${order}`)
+  return { agents: rows.filter(({ id }) => id !== null), total: rows[0]!.total }
 }
+
+/** Adds up what the connections of all processes have counted of agents; gives how many rows went. */
+export async function foldAgentCounts(sql: Sql): Promise<number> {
+  return sql.begin(async (tx) => {
+    // Alone: nobody else writes under backend 0. Rows that are being written are left for the next time.
+    const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
+      select pg_try_advisory_xact_lock(hashtext('cadre agent counts')) as alone`
+    if (!alone) return 0
+    const [folded] = await tx<{ rows: number }>`
+      with idle as materialized (
+        select project_id, status, backend from agent_count where backend <> 0 limit ${foldBatch} for update skip locked
+      ), gone as (
+        delete from agent_count c using idle i
+        where c.project_id = i.project_id and c.status = i.status and c.backend = i.backend returning c.*
+      ), kept as (
+        insert into agent_count as c (project_id, status, backend, agents)
+        select project_id, status, 0, sum(agents) from gone group by project_id, status
+        on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents
+      )
+      select count(*) as rows from gone`
+    return folded!.rows
+  })
+}
+
+const foldBatch = 1000
 
 async function nameTaken<T>(
   { project_id, name }: { project_id: number; name: string },
