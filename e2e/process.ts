@@ -89,9 +89,14 @@ export interface RunningCommand {
   ended: Promise<{ code: number | null; stdout: string; stderr: string }>
 }
 
-/** Starts `node cadre.mjs <words>` with `input` as its standard input. */
-export function startCommand(env: Record<string, string>, words: readonly string[], input = ''): RunningCommand {
-  const child = launch(env, [process.execPath, 'cadre.mjs', ...words], 'pipe')
+/** Starts `node cadre.mjs <words>` with `input` as its standard input; `script` is that of another checkout. */
+export function startCommand(
+  env: Record<string, string>,
+  words: readonly string[],
+  input = '',
+  script = 'cadre.mjs',
+): RunningCommand {
+  const child = launch(env, [process.execPath, script, ...words], 'pipe')
   const said = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
     child[name]!.setEncoding('utf8').on('data', (text: string) => (said[name] += text))
@@ -106,8 +111,9 @@ export function runCommand(
   env: Record<string, string>,
   words: readonly string[],
   input?: string,
+  script?: string,
 ): RunningCommand['ended'] {
-  return startCommand(env, words, input).ended
+  return startCommand(env, words, input, script).ended
 }
 
 /** The environment of a process that uses a test's database; further processes on it share the secret key. */

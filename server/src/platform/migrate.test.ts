@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeTestDatabase } from '../../test/harness.ts'
 import { openDatabase, type Database } from './database.ts'
-import { migrate } from './migrate.ts'
+import { listMigrations, migrate } from './migrate.ts'
 
 let made: Awaited<ReturnType<typeof makeTestDatabase>>
 let database: Database
@@ -29,6 +29,29 @@ describe('migrations', () => {
     await database.sql`delete from schema_migration`
     await database.sql`insert into schema_migration (version, name, hash) values (9999, '9999_later.sql', '')`
     await assert.rejects(migrate(database.sql), /ahead of this build/)
+  })
+
+  it('that this build does not know are no obstacle where they say that it runs with them', async () => {
+    const known = await listMigrations()
+    const last = known.at(-1)!.version
+    await database.sql`delete from schema_migration`
+    for (const { version, name, hash } of known)
+      await database.sql`insert into schema_migration (version, name, hash) values (${version}, ${name}, ${hash})`
+    await database.sql`
+      insert into schema_migration (version, name, hash, runs_with) values (9998, '9998_later.sql', '', ${last})`
+    assert.deepEqual(await migrate(database.sql), { applied: [] })
+    // One of two is enough to keep this build out, and so is one that asks for a later build.
+    for (const runs_with of [null, last + 1]) {
+      await database.sql`
+        insert into schema_migration (version, name, hash, runs_with) values (9999, '9999_latest.sql', '', ${runs_with})
+        on conflict (version) do update set runs_with = excluded.runs_with`
+      await assert.rejects(migrate(database.sql), /9999_latest\.sql, which this build does not know/)
+    }
+  })
+
+  it('say of which builds they can be run with, of those there were before', async () => {
+    const known = await listMigrations()
+    for (const { name, version, runs_with } of known) assert.ok(runs_with === null || runs_with < version, name)
   })
 })
 

@@ -13,6 +13,8 @@ interface Migration {
   name: string
   text: string
   hash: string
+  /** The last migration of the oldest build that can run on the schema after this one; null where only this build can. */
+  runs_with: number | null
 }
 
 /** Migrations that this build knows, in their order. */
@@ -21,7 +23,14 @@ export async function listMigrations(): Promise<Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const text = await readFile(new URL(name, folder), 'utf8')
-      return { version: Number(name.slice(0, 4)), name, text, hash: createHash('sha256').update(text).digest('hex') }
+      const [, oldest] = /^-- runs-with: (\d{4})$/m.exec(text) ?? []
+      return {
+        version: Number(name.slice(0, 4)),
+        name,
+        text,
+        hash: createHash('sha256').update(text).digest('hex'),
+        runs_with: oldest === undefined ? null : Number(oldest),
+      }
     }),
   )
 }
@@ -36,8 +45,10 @@ export class MigrationError extends Error {
 
 /**
  * Brings the database to this build's schema: each missing migration in a transaction of its own, forward only, one
- * process at a time (advisory lock). A database that is ahead of this build, or a migration that was changed after it
- * ran, is refused by a `MigrationError`: both would mean guessing. `upTo` stops behind a version, for data of that version.
+ * process at a time (advisory lock). A database that is ahead of this build is refused by a `MigrationError`, unless each
+ * migration that this build does not know says that builds as old as this one run with it (`-- runs-with: 0015` in its
+ * file): so the process before goes on, and can be started again, while processes are replaced. A migration that was
+ * changed after it ran is refused always. `upTo` stops behind a version, for data of that version.
  */
 export async function migrate(sql: Sql, { upTo = Infinity } = {}): Promise<{ applied: string[] }> {
   const migrations = (await listMigrations()).filter(({ version }) => version <= upTo)
@@ -48,10 +59,12 @@ export async function migrate(sql: Sql, { upTo = Infinity } = {}): Promise<{ app
     await tx.script(`select pg_advisory_xact_lock(hashtext('cadre migrations'))`, timeout_ms)
     await tx.script(`create table if not exists schema_migration (
       version int primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
+    await tx.script(`alter table schema_migration add column if not exists runs_with int`)
     const applied: string[] = []
     for (const migration of await pending(tx, migrations)) {
       await tx.script(migration.text, timeout_ms)
-      await tx`insert into schema_migration (version, name, hash) values (${migration.version}, ${migration.name}, ${migration.hash})`
+      const { version, name, hash, runs_with } = migration
+      await tx`insert into schema_migration (version, name, hash, runs_with) values (${version}, ${name}, ${hash}, ${runs_with})`
       applied.push(migration.name)
     }
     return { applied }
@@ -83,12 +96,16 @@ async function pending(sql: Sql, migrations: Migration[]): Promise<Migration[]> 
     version: number
     name: string
     hash: string
-  }>`select version, name, hash from schema_migration order by version`
-  for (const { version, name, hash } of done) {
+    runs_with: number | null
+  }>`
+    select version, name, hash, (to_jsonb(m)->>'runs_with')::int as runs_with from schema_migration m order by version`
+  const last = migrations.at(-1)?.version ?? 0
+  for (const { version, name, hash, runs_with } of done) {
     const ours = migrations.find((migration) => migration.version === version)
+    if (!ours && version > last && runs_with !== null && runs_with <= last) continue
     if (!ours) {
       throw new MigrationError(
-        `The database is ahead of this build: it has migration ${name}, which this build does not know. ` +
+        `The database is ahead of this build: it has migration ${name}, which this build does not know and cannot run with. ` +
           'Start the newer build again, or restore a backup that was made before it.',
       )
     }
