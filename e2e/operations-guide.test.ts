@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import { eventually, makeTestDatabase, sender } from '../server/test/harness.ts'
 import { metricList } from '../server/src/metrics/metric-list.ts'
 import { databaseEnvironment, type RunningService, runCommand, startProcess } from './process.ts'
@@ -56,6 +57,24 @@ describe('the guide to operation', () => {
         ? [1, 'There is no active user with the address you@example.com.\n']
         : [0]
       assert.deepEqual([code, stderr].slice(0, expected.length), expected, line)
+    }
+  })
+
+  it('tunes tables that there are, with settings that PostgreSQL has', async () => {
+    const admin = new pg.Client(database.connection)
+    await admin.connect()
+    try {
+      await admin.query(block('Tuning PostgreSQL', 'sql'))
+      const rows = guide
+        .split('\n## Tuning PostgreSQL\n')[1]!
+        .split('\n## ')[0]!
+        .matchAll(/^\| (`[a-z_`, ]+`) \|/gm)
+      const names = [...rows].flatMap(([, cell]) => [...cell!.matchAll(/`(\w+)`/g)].map(([, name]) => name!))
+      assert.ok(names.length > 8)
+      const known = await admin.query('select name from pg_settings where name = any($1)', [names])
+      assert.equal(known.rowCount, names.length)
+    } finally {
+      await admin.end()
     }
   })
 
