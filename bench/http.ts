@@ -70,7 +70,7 @@ try {
   const path = `${service.url}/api/v1/projects/${project}/agents`
   const creation = JSON.stringify(agentBody('new-{n}'))
   const row = JSON.stringify({ input: 'hello there', text: 'x'.repeat(600) })
-  const project_id = Number(project.replace('proj_', ''))
+  const project_id = Number(String(project).replace('proj_', ''))
 
   const pairs: Record<
     string,
@@ -190,8 +190,8 @@ function agentBody(name: string) {
   return { name, description: 'An agent of a bench.', config: { model: 'builtin/echo', system_prompt: 'Be short.' } }
 }
 
-async function post(path: string, body: unknown): Promise<{ id: string }> {
+async function post(path: string, body: unknown): Promise<{ id: string | number }> {
   const answer = await fetch(service.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
   assert.ok(answer.ok, await answer.clone().text())
-  return (await answer.json()) as { id: string }
+  return (await answer.json()) as { id: string | number }
 }

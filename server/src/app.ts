@@ -10,6 +10,7 @@ import { familyOf } from './http/errors.ts'
 import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/open-streams.ts'
 import { guardStreams } from './http/stream-rights.ts'
+import { makeTogether } from './http/together.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
@@ -152,6 +153,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
       sql: context.auth_sql,
       rates,
       tokens_per_hour: context.config.tokens_per_hour,
+      together: makeTogether(),
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {
         const { valid, value } = app.unsignCookie(signed)

@@ -16,6 +16,7 @@ import {
   type RateSettings,
   type WindowRow,
 } from './rate-limit.ts'
+import type { Together } from './together.ts'
 
 /** What authentication needs to know. */
 export interface AuthenticationSettings {
@@ -27,6 +28,8 @@ export interface AuthenticationSettings {
   /** Verifies a signed cookie and gives its value; undefined where the signature is wrong. */
   unsignCookie: (signed: string) => string | undefined
   cookies: (header: string | undefined) => Record<string, string | undefined>
+  /** Requests of one credential that come at once are looked up and counted by one statement. */
+  together: Together
 }
 
 /** A principal, and the headers that tell where its limits stand. */
@@ -64,7 +67,8 @@ export function presentedCredential(
 
 /**
  * Turns the credential of a request into a principal and counts the request in its windows, both by one statement: a
- * revoked credential stops working with the next request, and the counts are exact across processes (decisions 1.6).
+ * revoked credential stops working with the next request, and the counts are exact across processes (decisions 1.6). Requests
+ * of one credential that come while such a statement is on its way share the next: its row is written by one at a time anyway.
  *
  * Throws 401 by decision D23. A request over its limit is not thrown here but returned as `refused`, so that its
  * answer carries the headers too.
@@ -82,7 +86,15 @@ export async function authenticate(
   const { sql, rates } = settings
   const bucket = operation.bucket ?? 'general'
   const limits = limitsOf(bucket, rates, presented.kind)
-  const [row] = await sql.run<AuthenticationRow>(statement(sql, lookup, presented.kind, bucket, limits, rates.enabled))
+  const look = async (requests: number, uses: number): Promise<AuthenticationRow | undefined> =>
+    (
+      await sql.run<AuthenticationRow>(
+        statement(sql, lookup, presented.kind, { bucket, limits, counted: rates.enabled, requests, uses }),
+      )
+    )[0]
+  const key = JSON.stringify([presented, headers['x-organization-id'], bucket])
+  const { answer, place, of } = await settings.together(key, (requests) => look(requests, requests))
+  const row = rates.enabled ? await ownShare(answer, place, of, () => look(1, 0)) : answer
 
   if (!row || row.state === 'unknown') throw new Problem(unknownKinds[presented.kind])
   if (row.state === 'expired')
@@ -123,6 +135,22 @@ export async function authenticate(
     },
     refused: row.admitted ? homeless : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
   }
+}
+
+/**
+ * What of a row that was counted for several requests is one's own. Where not all of them fitted into the windows none was
+ * counted, and each is by itself.
+ */
+async function ownShare(
+  row: AuthenticationRow | undefined,
+  place: number,
+  of: number,
+  alone: () => Promise<AuthenticationRow | undefined>,
+): Promise<AuthenticationRow | undefined> {
+  if (!row || row.state !== 'ok' || of === 1) return row
+  if (!row.admitted) return alone()
+  const later = of - 1 - place
+  return { ...row, hour_used: row.hour_used - later, minute_used: row.minute_used - later }
 }
 
 interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role'> {
@@ -200,11 +228,11 @@ const lookups: Record<
 }
 
 /** What else happens to a credential that was used: usage of keys, last activity of grants and sessions. */
-const touches: Record<CredentialKind, (sql: Sql) => Fragment> = {
-  api_key: (sql) => sql.fragment`
+const touches: Record<CredentialKind, (sql: Sql, uses: number) => Fragment> = {
+  api_key: (sql, uses) => sql.fragment`
     insert into api_key_usage as u (key_id, hour, requests, last_at)
-    select credential_id, date_trunc('hour', now(), 'UTC'), 1, now() from principal where state = 'ok'
-    on conflict (key_id, hour) do update set requests = u.requests + 1, last_at = greatest(u.last_at, excluded.last_at)`,
+    select credential_id, date_trunc('hour', now(), 'UTC'), ${uses}::bigint, now() from principal where state = 'ok'
+    on conflict (key_id, hour) do update set requests = u.requests + excluded.requests, last_at = greatest(u.last_at, excluded.last_at)`,
   token: (sql) => sql.fragment`
     update oauth_grant g set last_activity = now() from principal p
     where g.id = p.credential_id and g.last_activity < now() - interval '1 minute'`,
@@ -220,18 +248,29 @@ function statement(
   sql: Sql,
   lookup: Fragment,
   kind: CredentialKind,
-  bucket: BucketName,
-  limits: { hour: number; minute: number },
-  counted: boolean,
+  {
+    bucket,
+    limits,
+    counted,
+    requests,
+    uses,
+  }: {
+    bucket: BucketName
+    limits: { hour: number; minute: number }
+    counted: boolean
+    /** How many are counted in the windows, all or none, and how many as uses of the credential. */
+    requests: number
+    uses: number
+  },
 ): Fragment {
-  const touched = touches[kind](sql)
+  const touched = touches[kind](sql, uses)
   if (!counted)
     return sql.fragment`with principal as materialized (${lookup}), touched as (${touched}) select * from principal`
   const source = sql.fragment`select subject from principal where state = 'ok'`
   return sql.fragment`
     with principal as materialized (${lookup}),
     touched as (${touched}),
-    counted as (${countStatement(sql, bucket, source, limits)})
+    counted as (${countStatement(sql, bucket, source, limits, requests)})
     select p.*, c.admitted, c.hour_used, c.minute_used, c.hour_reset, c.minute_reset, c.now,
       coalesce((select case when g.hour_start >= date_trunc('hour', now(), 'UTC') then g.hour_used else 0 end
         from rate_window g where g.subject = p.subject and g.bucket = 'general'), 0) as general_used,

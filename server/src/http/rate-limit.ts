@@ -86,30 +86,35 @@ const current = (window: 'hour' | 'minute'): string =>
 
 /**
  * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
- * exact across processes. A refusal is counted by the same update. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
+ * exact across processes. A refusal is counted by the same update. Of several all are counted, or nothing is: then each has to
+ * be counted by itself. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
  */
 export function countStatement(
   sql: Sql,
   bucket: string,
   source: ReturnType<Sql['fragment']>,
   limits: { hour: number; minute: number },
+  requests = 1,
 ) {
   const hour = raw(current('hour'))
   const minute = raw(current('minute'))
   const refused = raw('case when w.hour_start >= excluded.hour_start then w.hour_refused else 0 end')
-  const admitted = sql.fragment`(${hour} < ${limits.hour}::bigint and ${minute} < ${limits.minute}::bigint)`
+  const admitted = sql.fragment`(${hour} + ${requests}::bigint <= ${limits.hour}::bigint and ${minute} + ${requests}::bigint <= ${limits.minute}::bigint)`
+  const fits = requests <= Math.min(limits.hour, limits.minute)
+  const first = fits ? requests : 0
   return sql.fragment`
     insert into rate_window as w (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
-    select source.subject, ${bucket}, date_trunc('hour', now(), 'UTC'), 1, date_trunc('minute', now(), 'UTC'), 1, true
+    select source.subject, ${bucket}, date_trunc('hour', now(), 'UTC'), ${first}::bigint, date_trunc('minute', now(), 'UTC'),
+      ${first}::bigint, ${fits}::boolean
     from (${source}) source
     on conflict (subject, bucket) do update set
       admitted = ${admitted},
-      hour_refused = ${refused} + case when ${admitted} then 0 else 1 end,
+      hour_refused = ${refused} + case when ${admitted} or ${requests}::bigint > 1 then 0 else 1 end,
       previous_hour_refused = case when w.hour_start >= excluded.hour_start then w.previous_hour_refused
         when w.hour_start = excluded.hour_start - interval '1 hour' then w.hour_refused else 0 end,
-      refused_at = case when ${admitted} then w.refused_at else now() end,
-      hour_used = ${hour} + case when ${admitted} then 1 else 0 end,
-      minute_used = ${minute} + case when ${admitted} then 1 else 0 end,
+      refused_at = case when ${admitted} or ${requests}::bigint > 1 then w.refused_at else now() end,
+      hour_used = ${hour} + case when ${admitted} then ${requests}::bigint else 0 end,
+      minute_used = ${minute} + case when ${admitted} then ${requests}::bigint else 0 end,
       hour_start = greatest(w.hour_start, excluded.hour_start),
       minute_start = greatest(w.minute_start, excluded.minute_start)
     returning admitted, hour_used, minute_used,

@@ -2,6 +2,9 @@ import { agentActions, type AgentAction, type AgentState } from '#contract/agent
 import { notFound, Problem } from '#contract/problems.ts'
 import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
+import type { Principal } from '../../http/principal.ts'
+import { projectNumber, requireProject } from '../projects/projects.queries.ts'
+import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
 /** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
 export interface AgentRow {
@@ -53,6 +56,29 @@ export async function requireAgent(sql: Sql, key: AgentKey): Promise<AgentRow> {
   const row = isId('agent', key.id) ? await findAgent(sql, key) : undefined
   if (!row) throw notFound('agent_not_found', 'agent', key.id.slice(0, 100))
   return row
+}
+
+/**
+ * The agent that a path names in a project that it names too, of the caller's organization, with what its tasks tell of it; one
+ * statement. 404 for whichever of the two does not exist.
+ */
+export async function requireAgentWithStats(
+  sql: Sql,
+  path: { project_id: string; agent_id: string },
+  principal: Pick<Principal, 'org_id'>,
+): Promise<AgentRow & { stats: AgentStats }> {
+  const project_id = projectNumber(path.project_id)
+  const { fragment } = sql
+  const [row] =
+    project_id === undefined || !isId('agent', path.agent_id)
+      ? []
+      : await sql.run<AgentRow & { stats: AgentStats }>(fragment`
+          select ${columns(sql)}, (select to_json(s) from (${agentStats(sql, path.agent_id)}) s) as stats
+          from agent where id = ${path.agent_id} and project_id = (
+            select id from project where id = ${project_id} and org_id = ${principal.org_id})`)
+  if (row) return row
+  await requireProject(sql, path.project_id, principal)
+  throw notFound('agent_not_found', 'agent', path.agent_id.slice(0, 100))
 }
 
 async function findAgent(sql: Sql, key: AgentKey): Promise<AgentRow | undefined> {

@@ -13,7 +13,6 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import { requireTokens } from '../../http/token-limit.ts'
 import type { Sql } from '../../platform/database.ts'
-import { findAgentStats } from '../tasks/stats.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { agentView, applyBody, auditedAgent, emptyContent, readableEnvironment } from './agent-content.ts'
 import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
@@ -25,6 +24,7 @@ import {
   lockAgentByName,
   newAgentId,
   requireAgent,
+  requireAgentWithStats,
   updateAgent,
   type AgentKey,
   type AgentRow,
@@ -68,10 +68,11 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   })
 
   handle(app, http, operations.getAgent, {
-    load: loadAgent,
-    run: async ({ sql, loaded, header }) => {
+    load: ({ sql, params, principal }) =>
+      requireAgentWithStats(sql, { project_id: params.project_id!, agent_id: params.agent_id! }, principal),
+    run: async ({ loaded, header }) => {
       header('etag', etag(loaded.revision))
-      return { ...detailed(loaded), stats: await findAgentStats(sql, loaded.id) }
+      return { ...detailed(loaded), stats: loaded.stats }
     },
   })
 

@@ -18,7 +18,11 @@ export function projectNumber(text: string): number | undefined {
 }
 
 /** The project of the caller's organization that a path names; another organization's does not exist (D74). */
-export async function requireProject(sql: Sql, project_id: string, principal: Principal): Promise<ProjectRow> {
+export async function requireProject(
+  sql: Sql,
+  project_id: string,
+  principal: Pick<Principal, 'org_id'>,
+): Promise<ProjectRow> {
   const id = projectNumber(project_id)
   const [row] =
     id === undefined

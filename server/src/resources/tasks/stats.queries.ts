@@ -10,9 +10,9 @@ export interface AgentStats {
   avg_response_time: number
 }
 
-/** Counts an agent's tasks; an expired task counts as failed (tasks 4). */
-export async function findAgentStats(sql: Sql, agent_id: string): Promise<AgentStats> {
-  const [row] = await sql<AgentStats>`
+/** A select of an agent's `AgentStats`; an expired task counts as failed (tasks 4). */
+export function agentStats({ fragment }: Sql, agent_id: string) {
+  return fragment`
     select count(*) as total_tasks,
       count(*) filter (where status = 'completed') as completed_tasks,
       count(*) filter (where status in ('failed', 'expired')) as failed_tasks,
@@ -20,5 +20,4 @@ export async function findAgentStats(sql: Sql, agent_id: string): Promise<AgentS
         / nullif(count(*) filter (where status in ('completed', 'failed', 'expired')), 0), 0) as success_rate,
       coalesce(avg(extract(epoch from finished_at - coalesce(started_at, created_at))) filter (where finished_at is not null), 0)::float8 as avg_response_time
     from task where agent_id = ${agent_id}`
-  return row!
 }

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeKey, ownerOf } from '../../test/actors.ts'
+import { startTestService, type TestService } from '../../test/harness.ts'
+
+describe('requests of one key at once', () => {
+  let test: TestService
+  before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' })))
+  after(() => test.stop())
+
+  const hello = (key: string) => test.send('GET', '/api/v1/auth/user', { key })
+  /** As often at once, each with another number of requests left. */
+  const atOnce = (key: string, count: number) => Promise.all(Array.from({ length: count }, () => hello(key)))
+
+  it('are all counted, in its windows and as its uses, and each is told where it stands', async () => {
+    const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
+    const replies = await atOnce(key, 40)
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
+    const left = replies.map(({ headers }) => Number(headers.get('x-ratelimit-remaining')))
+    // Of two minutes where one ended meanwhile: then a number may come twice, but none is left out.
+    const [row] = await test.sql<{ minute: number; hour: number }>`
+      select minute_used as minute, hour_used as hour from rate_window where subject = ${id} and bucket = 'user'`
+    const most = Math.max(...left)
+    assert.ok(new Set(left).size >= row!.minute, `${left}`)
+    assert.equal(most, 99)
+    const [uses] = await test.sql<{ n: number }>`
+      select sum(requests)::bigint as n from api_key_usage where key_id = ${id}`
+    assert.equal(uses!.n, 40)
+  })
+
+  it('that do not all fit are admitted as many as fit, each refusal counted once', async () => {
+    const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
+    await test.sql`
+      insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
+      values (${id}, 'user', date_trunc('hour', now(), 'UTC') + interval '1 hour', 0,
+        date_trunc('minute', now(), 'UTC') + interval '1 minute', 83, true)`
+    const replies = await atOnce(key, 40)
+    const statuses = replies.map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 200).length, 17)
+    assert.equal(statuses.filter((status) => status === 429).length, 23)
+    const [row] = await test.sql<{ minute: number; refused: number }>`
+      select minute_used as minute, hour_refused as refused from rate_window where subject = ${id} and bucket = 'user'`
+    assert.deepEqual(row, { minute: 100, refused: 23 })
+    const [uses] = await test.sql<{ n: number }>`
+      select sum(requests)::bigint as n from api_key_usage where key_id = ${id}`
+    assert.equal(uses!.n, 40)
+  })
+
+  it('find it revoked with the next request, however many are on their way', async () => {
+    const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
+    let revoked = false
+    const refusedAfter: number[] = []
+    const caller = async (): Promise<void> => {
+      for (let after = 0; after < 3;) {
+        const wasRevoked = revoked
+        const { status } = await hello(key)
+        if (status !== 429) assert.equal(status === 401 || !wasRevoked, true, `${status} after it was revoked`)
+        if (wasRevoked) {
+          refusedAfter.push(status)
+          after++
+        }
+      }
+    }
+    const callers = Promise.all(Array.from({ length: 16 }, caller))
+    assert.equal((await test.send('DELETE', `/api/v1/auth/api-keys/${id}`)).status < 300, true)
+    revoked = true
+    await callers
+    assert.deepEqual([...new Set(refusedAfter)], [401])
+    assert.equal(refusedAfter.length, 48)
+  })
+})

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { makeTogether } from './together.ts'
+
+describe('asking together', () => {
+  it('gives nobody an answer to a question that was asked before they came', async () => {
+    const together = makeTogether()
+    const asked: { of: number; answer: (text: string) => void }[] = []
+    const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
+    const first = together('key', ask)
+    const [second, third] = [together('key', ask), together('key', ask)]
+    const other = together('other key', ask)
+    assert.deepEqual(
+      asked.map(({ of }) => of),
+      [1, 1],
+    )
+    asked[0]!.answer('old')
+    assert.deepEqual(await first, { answer: 'old', place: 0, of: 1 })
+    await new Promise(setImmediate)
+    const fourth = together('key', ask)
+    assert.deepEqual(
+      asked.map(({ of }) => of),
+      [1, 1, 2],
+    )
+    asked[2]!.answer('new')
+    assert.deepEqual(await second, { answer: 'new', place: 0, of: 2 })
+    assert.deepEqual(await third, { answer: 'new', place: 1, of: 2 })
+    asked[3]!.answer('newer')
+    assert.deepEqual(await fourth, { answer: 'newer', place: 0, of: 1 })
+    asked[1]!.answer('another')
+    assert.deepEqual(await other, { answer: 'another', place: 0, of: 1 })
+  })
+
+  it('tells all who shared a question that it failed, and asks again for those who come later', async () => {
+    const together = makeTogether()
+    const failing = () => Promise.reject(new Error('no database'))
+    await Promise.all([1, 2, 3].map(() => assert.rejects(together('key', failing), /no database/)))
+    assert.equal((await together('key', async () => 'back')).answer, 'back')
+  })
+})
