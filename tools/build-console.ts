@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
@@ -23,6 +23,8 @@ try {
     logLevel: 'warn',
     build: { outDir: made, emptyOutDir: true },
   })
+  // A folder of mkdtemp is its maker's alone, and a service may run as somebody else.
+  await chmod(made, 0o755)
   const sizes = await compress(made)
   await writeFile(join(made, stampName), stamp)
   await takePlace(made)

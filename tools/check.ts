@@ -7,6 +7,7 @@ const steps: { name: string; command: string }[] = [
   { name: 'OpenAPI document, by Spectral', command: 'spectral lint openapi.json --fail-severity=hint --quiet' },
   { name: 'generated files are fresh', command: 'node tools/gen.ts --check' },
   { name: 'types', command: 'tsc --noEmit' },
+  { name: 'types of the console', command: 'tsc --noEmit -p console' },
   { name: 'OpenAPI document, by Redocly', command: 'redocly lint openapi.json' },
   { name: 'lint, with types', command: 'oxlint --type-aware --deny-warnings' },
   { name: 'direction of imports', command: 'node tools/check-boundaries.ts' },

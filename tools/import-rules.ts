@@ -135,5 +135,7 @@ export const readingOptions: ICruiseOptions = {
   // TypeScript 7 has no parser that dependency-cruiser could use: without swc it would read nothing.
   parser: 'swc',
   doNotFollow: { path: ['^node_modules/', '/node_modules/'] },
+  // What is built is nobody's source.
+  exclude: { path: '^console/([.]build-.*|dist)/' },
   enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
 }

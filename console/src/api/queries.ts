@@ -1,0 +1,43 @@
+import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { cadre } from './client.ts'
+
+/**
+ * Keys of what is kept: `['project', project_id, 'agents' | 'tasks' | 'approvals' | …, …]` for what belongs to a project, so that its
+ * stream can say what is old; other names for the rest.
+ */
+export const userQuery = queryOptions({ queryKey: ['user'], queryFn: () => cadre.user.get(), staleTime: 60_000 })
+
+export const permissionsQuery = queryOptions({
+  queryKey: ['permissions'],
+  queryFn: () => cadre.user.permissions(),
+  staleTime: 60_000,
+})
+
+/** The projects of the switcher: as many as fit on a page of the API. */
+export const projectsQuery = queryOptions({
+  queryKey: ['projects', 'switcher'],
+  queryFn: () => cadre.projects.list({ limit: 100 }).page(),
+  staleTime: 30_000,
+})
+
+export const projectQuery = (project_id: string) =>
+  queryOptions({ queryKey: ['project', project_id, 'self'], queryFn: () => cadre.projects.get(project_id) })
+
+/** The project whose page is open. */
+export function useProjectId(): string {
+  const { project_id } = useParams({ strict: false })
+  if (project_id === undefined) throw new Error('this page belongs to no project')
+  return project_id
+}
+
+/** Whether something waits for a person, for the number beside the inbox. */
+export function usePendingApprovals(project_id: string | undefined): number {
+  const { data } = useQuery({
+    queryKey: ['project', project_id, 'approvals', 'count'],
+    queryFn: async () => (await cadre.approvals.list(project_id!, { status: 'pending', limit: 1 }).page()).total,
+    enabled: project_id !== undefined,
+    placeholderData: keepPreviousData,
+  })
+  return data ?? 0
+}

@@ -1,0 +1,73 @@
+import type { LinkProps } from '@tanstack/react-router'
+
+/** Every link of the console. A page that another one leads to is named here, and nowhere else. */
+export const paths = {
+  home: (project_id: string): LinkProps => ({ to: '/p/$project_id', params: { project_id } }),
+  start: (project_id: string): LinkProps => ({ to: '/p/$project_id/start', params: { project_id } }),
+  projects: (): LinkProps => ({ to: '/projects' }),
+  agents: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/agents',
+    params: { project_id },
+    search: search as never,
+  }),
+  newAgent: (project_id: string): LinkProps => ({ to: '/p/$project_id/agents/new', params: { project_id } }),
+  agent: (project_id: string, agent_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/agents/$agent_id',
+    params: { project_id, agent_id },
+    search: search as never,
+  }),
+  editAgent: (project_id: string, agent_id: string): LinkProps => ({
+    to: '/p/$project_id/agents/$agent_id/edit',
+    params: { project_id, agent_id },
+  }),
+  tasks: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tasks',
+    params: { project_id },
+    search: search as never,
+  }),
+  task: (project_id: string, task_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tasks/$task_id',
+    params: { project_id, task_id },
+    search: search as never,
+  }),
+  approvals: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/approvals',
+    params: { project_id },
+    search: search as never,
+  }),
+  logs: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/logs',
+    params: { project_id },
+    search: search as never,
+  }),
+  metrics: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/metrics',
+    params: { project_id },
+    search: search as never,
+  }),
+  usage: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/usage',
+    params: { project_id },
+    search: search as never,
+  }),
+  playground: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/playground',
+    params: { project_id },
+    search: search as never,
+  }),
+  webhooks: (search: object = {}): LinkProps => ({ to: '/webhooks', search: search as never }),
+  webhook: (webhook_id: string, search: object = {}): LinkProps => ({
+    to: '/webhooks/$webhook_id',
+    params: { webhook_id },
+    search: search as never,
+  }),
+  delivery: (webhook_id: string, delivery_id: string): LinkProps => ({
+    to: '/webhooks/$webhook_id/deliveries/$delivery_id',
+    params: { webhook_id, delivery_id },
+  }),
+  keys: (search: object = {}): LinkProps => ({ to: '/settings/keys', search: search as never }),
+  sessions: (): LinkProps => ({ to: '/settings/sessions' }),
+  apps: (): LinkProps => ({ to: '/settings/apps' }),
+  members: (): LinkProps => ({ to: '/settings/members' }),
+  preferences: (): LinkProps => ({ to: '/settings/preferences' }),
+} as const

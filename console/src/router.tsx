@@ -1,0 +1,88 @@
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+} from '@tanstack/react-router'
+import type { QueryClient } from '@tanstack/react-query'
+import type { ComponentType } from 'react'
+import { basePath } from './api/client.ts'
+import { FailedPage, MissingPage } from './shell/failed-page.tsx'
+import { ProjectScope } from './shell/project-scope.tsx'
+import { Shell } from './shell/shell.tsx'
+import { Skeleton } from './ui/skeleton.tsx'
+
+/** What is in the address behind `?`: filters, tabs, what is open. Pages read and write it with `useSearchState`. */
+export type Search = Record<string, string | number | boolean | undefined>
+
+const root = createRootRouteWithContext<{ queries: QueryClient }>()({
+  component: () => (
+    <Shell>
+      <Outlet />
+    </Shell>
+  ),
+  notFoundComponent: MissingPage,
+  errorComponent: FailedPage,
+  validateSearch: (search: Record<string, unknown>): Search => search as Search,
+})
+
+type Load = () => Promise<{ default: ComponentType }>
+
+/** A page, loaded when it is first opened. */
+function page<Path extends string>(path: Path, load: Load) {
+  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) })
+}
+
+const project = createRoute({ getParentRoute: () => root, path: '/p/$project_id', component: ProjectScope })
+
+/** A page of one project. */
+function projectPage<Path extends string>(path: Path, load: Load) {
+  return createRoute({ getParentRoute: () => project, path, component: lazyRouteComponent(load) })
+}
+
+const tree = root.addChildren([
+  page('/', () => import('./pages/landing.tsx')),
+  page('/projects', () => import('./pages/projects/projects.tsx')),
+  page('/webhooks', () => import('./pages/webhooks/webhooks.tsx')),
+  page('/webhooks/$webhook_id', () => import('./pages/webhooks/webhook.tsx')),
+  page('/webhooks/$webhook_id/deliveries/$delivery_id', () => import('./pages/webhooks/delivery.tsx')),
+  page('/settings/keys', () => import('./pages/settings/keys.tsx')),
+  page('/settings/sessions', () => import('./pages/settings/sessions.tsx')),
+  page('/settings/apps', () => import('./pages/settings/apps.tsx')),
+  page('/settings/members', () => import('./pages/settings/members.tsx')),
+  page('/settings/preferences', () => import('./pages/settings/preferences.tsx')),
+  project.addChildren([
+    projectPage('/', () => import('./pages/home/home.tsx')),
+    projectPage('/start', () => import('./pages/onboarding/onboarding.tsx')),
+    projectPage('/agents', () => import('./pages/agents/agents.tsx')),
+    projectPage('/agents/new', () => import('./pages/agent-form/new-agent.tsx')),
+    projectPage('/agents/$agent_id', () => import('./pages/agent/agent.tsx')),
+    projectPage('/agents/$agent_id/edit', () => import('./pages/agent-form/edit-agent.tsx')),
+    projectPage('/tasks', () => import('./pages/tasks/tasks.tsx')),
+    projectPage('/tasks/$task_id', () => import('./pages/task/task.tsx')),
+    projectPage('/approvals', () => import('./pages/approvals/approvals.tsx')),
+    projectPage('/logs', () => import('./pages/logs/logs.tsx')),
+    projectPage('/metrics', () => import('./pages/metrics/metrics.tsx')),
+    projectPage('/usage', () => import('./pages/usage/usage.tsx')),
+    projectPage('/playground', () => import('./pages/playground/playground.tsx')),
+  ]),
+])
+
+export function makeRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    basepath: basePath,
+    context: { queries },
+    defaultPreload: 'intent',
+    defaultPendingComponent: () => <Skeleton />,
+    defaultErrorComponent: FailedPage,
+    scrollRestoration: true,
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof makeRouter>
+  }
+}

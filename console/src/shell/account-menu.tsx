@@ -1,0 +1,43 @@
+import { CircleUser } from 'lucide-react'
+import { Link } from '@tanstack/react-router'
+import { basePath, cadre } from '../api/client.ts'
+import { paths } from '../paths.ts'
+import { Button } from '../ui/button.tsx'
+import { Menu, MenuChoice, MenuItem, MenuLink } from '../ui/menu.tsx'
+import { tellFailure } from '../ui/toast.tsx'
+import { useTheme } from './theme.ts'
+
+const themes = [
+  { value: 'system', label: 'As the system' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+] as const
+
+/** Who is signed in, how it looks, and the way out. */
+export function AccountMenu({ name }: { name: string | undefined }) {
+  const [theme, setTheme] = useTheme()
+  const signOut = async (): Promise<void> => {
+    try {
+      await cadre.user.logout()
+      location.assign(`${basePath}login`)
+    } catch (error) {
+      tellFailure('You could not be signed out', error)
+    }
+  }
+  return (
+    <Menu
+      trigger={
+        <Button kind="ghost" aria-label={`Account of ${name ?? 'the signed-in user'}`}>
+          <CircleUser size={18} aria-hidden />
+          <span className="max-w-40 truncate max-sm:hidden">{name}</span>
+        </Button>
+      }
+    >
+      <MenuLink render={<Link {...paths.preferences()} />}>Preferences</MenuLink>
+      <MenuLink render={<a href={`${basePath}account/sign-in`} />}>Ways to sign in</MenuLink>
+      <MenuLink render={<a href={`${basePath}docs`} />}>API reference</MenuLink>
+      <MenuChoice label="Theme" value={theme} choices={themes} choose={setTheme} />
+      <MenuItem onClick={() => void signOut()}>Sign out</MenuItem>
+    </Menu>
+  )
+}

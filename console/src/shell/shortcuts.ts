@@ -1,0 +1,112 @@
+import { useEffect } from 'react'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { useQueryClient } from '@tanstack/react-query'
+import { paths } from '../paths.ts'
+
+/** What keys do, in the words of the list that `?` shows. */
+export const shortcutList: readonly [string, string][] = [
+  ['Ctrl K', 'Go anywhere, do anything'],
+  ['/', 'Search in this list'],
+  ['g p', 'Projects'],
+  ['g h', 'Home of the project'],
+  ['g a', 'Agents'],
+  ['g t', 'Tasks'],
+  ['g i', 'Approvals'],
+  ['g l', 'Logs'],
+  ['g m', 'Metrics'],
+  ['g w', 'Webhooks'],
+  ['g k', 'API keys'],
+  ['j k', 'Down and up in a list'],
+  ['Enter', 'Open'],
+  ['x', 'Choose'],
+  ['r', 'Refresh'],
+  ['?', 'This list'],
+  ['Esc', 'Close what is on top'],
+]
+
+/** How long `g` waits for its second key. */
+const second_ms = 1_200
+
+/** Keys of the whole console. They rest while somebody types, and while a dialog is open. */
+export function useShortcuts(open: { menu: () => void; help: () => void }): void {
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  const { project_id } = useParams({ strict: false })
+
+  useEffect(() => {
+    let went_at = 0
+    const go = (key: string): boolean => {
+      if (key === 'p') void navigate(paths.projects())
+      else if (key === 'w') void navigate(paths.webhooks())
+      else if (key === 'k') void navigate(paths.keys())
+      else if (project_id === undefined) return false
+      else {
+        const way = {
+          h: paths.home,
+          a: paths.agents,
+          t: paths.tasks,
+          i: paths.approvals,
+          l: paths.logs,
+          m: paths.metrics,
+        }[key]
+        if (!way) return false
+        void navigate(way(project_id))
+      }
+      return true
+    }
+    const onKey = (event: KeyboardEvent): void => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault()
+        open.menu()
+        return
+      }
+      if (
+        event.metaKey ||
+        event.ctrlKey ||
+        event.altKey ||
+        isTyping(event.target) ||
+        document.querySelector('[role=dialog],[role=menu]')
+      )
+        return
+      if (performance.now() - went_at < second_ms) {
+        went_at = 0
+        if (go(event.key)) event.preventDefault()
+        return
+      }
+      if (event.key === 'g') went_at = performance.now()
+      else if (event.key === '?') open.help()
+      else if (event.key === '/') focusSearch(event)
+      else if (event.key === 'r') void queries.invalidateQueries()
+      else if (event.key === 'j' || event.key === 'k') moveInList(event.key === 'j' ? 1 : -1)
+      else if (event.key === 'x')
+        (
+          document.activeElement?.closest('[data-row]')?.querySelector('input[type=checkbox]') as HTMLElement | null
+        )?.click()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [navigate, queries, project_id, open])
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable ||
+      (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox'))
+  )
+}
+
+function focusSearch(event: KeyboardEvent): void {
+  const search = document.querySelector<HTMLElement>('[data-search]')
+  if (!search) return
+  event.preventDefault()
+  search.focus()
+}
+
+/** Moves the focus to the link of the next row, so that Enter opens it. */
+function moveInList(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
+  const at = rows.findIndex((row) => row.contains(document.activeElement))
+  const next = rows[at === -1 ? (by === 1 ? 0 : rows.length - 1) : at + by]
+  next?.querySelector<HTMLElement>('a')?.focus()
+}

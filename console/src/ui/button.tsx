@@ -1,0 +1,51 @@
+import { Button as Base } from '@base-ui/react/button'
+import { Link, type LinkProps } from '@tanstack/react-router'
+import type { ComponentProps, ReactNode } from 'react'
+
+type Kind = 'plain' | 'primary' | 'danger' | 'ghost'
+
+const kinds: Record<Kind, string> = {
+  plain: 'border-line bg-panel hover:border-edge text-text',
+  primary: 'border-accent bg-accent text-on-accent hover:bg-accent-over hover:border-accent-over font-medium',
+  danger: 'border-bad text-bad bg-panel hover:bg-bad-soft font-medium',
+  ghost: 'border-transparent text-soft hover:bg-quiet hover:text-text',
+}
+const shape =
+  'inline-flex min-h-8 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base no-underline whitespace-nowrap ' +
+  'aria-disabled:opacity-55 disabled:opacity-55 max-sm:min-h-10'
+
+interface Look {
+  kind?: Kind | undefined
+  /** Why it cannot be used now: it stays where it is, and says so to everybody. */
+  reason?: string | undefined
+}
+
+/** A button. With `reason` it is disabled, keeps its place in the order of keys, and says why. */
+export function Button({ kind = 'plain', reason, className = '', title, ...props }: ComponentProps<'button'> & Look) {
+  const isOff = reason !== undefined
+  return (
+    <Base
+      type="button"
+      {...props}
+      disabled={props.disabled || isOff}
+      focusableWhenDisabled={isOff}
+      title={reason ?? title}
+      aria-description={reason}
+      className={`${shape} ${kinds[kind]} ${className}`}
+    />
+  )
+}
+
+/** A link that looks like a button. */
+export function ButtonLink({
+  kind = 'plain',
+  className = '',
+  ...props
+}: LinkProps & { className?: string; kind?: Kind; children?: ReactNode }) {
+  return <Link {...props} className={`${shape} ${kinds[kind]} ${className}`} />
+}
+
+/** A button of one icon; `label` is what it is called. */
+export function IconButton({ label, className = '', ...props }: ComponentProps<'button'> & Look & { label: string }) {
+  return <Button kind="ghost" aria-label={label} title={label} {...props} className={`!px-2 ${className}`} />
+}

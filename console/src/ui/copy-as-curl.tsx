@@ -1,0 +1,39 @@
+import { cadre } from '../api/client.ts'
+import { CopyButton } from './copy.tsx'
+
+/** A request of the API as a shell command: with a placeholder, never with a credential. */
+export function curlOf(method: string, path: string, { query, body }: { query?: object; body?: unknown } = {}): string {
+  const address = new URL(cadre.url(path, query), location.href).href
+  const words = [
+    'curl',
+    ...(method === 'GET' ? [] : ['-X', method]),
+    quoted(address),
+    '-H',
+    '"X-API-Key: $CADRE_API_KEY"',
+  ]
+  if (body !== undefined) words.push('-H', "'Content-Type: application/json'", '-d', quoted(JSON.stringify(body)))
+  return words.join(' ')
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** The request behind a page or a form, for the shell. */
+export function CopyAsCurl({
+  method = 'GET',
+  path,
+  query,
+  body,
+}: {
+  method?: string
+  path: string
+  query?: object
+  body?: unknown
+}) {
+  return (
+    <CopyButton text={() => curlOf(method, path, { ...(query ? { query } : {}), body })} label="Copy as curl">
+      curl
+    </CopyButton>
+  )
+}

@@ -1,0 +1,159 @@
+import { tableFeatures, useTable, type ColumnDef } from '@tanstack/react-table'
+import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react'
+import { useMemo, type ReactNode } from 'react'
+
+/** A column: what it is called, and what of a row it shows. */
+export interface Column<Row> {
+  id: string
+  header: string
+  cell: (row: Row) => ReactNode
+  /** By what the API sorts it; left out where it does not. */
+  sort?: string
+  align?: 'right'
+  /** Takes the room that the others leave, and cuts what is too long. */
+  isWide?: boolean
+}
+
+interface Props<Row> {
+  /** What the table is about, for who cannot see it. */
+  label: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  keyOf: (row: Row) => string
+  sort?: { by: string; order: 'asc' | 'desc'; change: (by: string, order: 'asc' | 'desc') => void } | undefined
+  /** Rows that are chosen, to do something with all of them. */
+  selection?:
+    | { chosen: ReadonlySet<string>; change: (chosen: Set<string>) => void; nameOf: (row: Row) => string }
+    | undefined
+  /** Whether the row is the one that the keyboard is at, or that is open beside. */
+  isCurrent?: (row: Row) => boolean
+  isBusy?: boolean
+}
+
+const features = tableFeatures({})
+const cellShape =
+  'px-3 py-1.5 text-left align-middle max-sm:flex max-sm:items-start max-sm:justify-between max-sm:gap-4 max-sm:px-0 max-sm:py-1'
+
+/** A table that is one: headers say how it is sorted, rows can be chosen, and on a telephone each row is a card. */
+export function DataTable<Row extends object>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  sort,
+  selection,
+  isCurrent,
+  isBusy,
+}: Props<Row>) {
+  const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns])
+  const definitions = useMemo<ColumnDef<typeof features, Row>[]>(
+    () => columns.map(({ id, header, cell }) => ({ id, header, cell: ({ row }) => cell(row.original) })),
+    [columns],
+  )
+  const table = useTable({ features, columns: definitions, data: rows, getRowId: keyOf })
+  const keys = rows.map(keyOf)
+  const isAllChosen = keys.length > 0 && selection !== undefined && keys.every((key) => selection.chosen.has(key))
+
+  const toggle = (key: string): void => {
+    const next = new Set(selection?.chosen)
+    if (!next.delete(key)) next.add(key)
+    selection?.change(next)
+  }
+  return (
+    <div className="overflow-x-auto">
+      <table aria-label={label} aria-busy={isBusy} className="w-full border-collapse max-sm:block" role="table">
+        <thead className="max-sm:sr-only">
+          {table.getHeaderGroups().map((group) => (
+            <tr key={group.id} role="row" className="border-b border-line text-sm text-soft">
+              {selection && (
+                <th scope="col" className="w-9 px-3">
+                  <input
+                    type="checkbox"
+                    aria-label="Choose all on this page"
+                    className="size-4 accent-(--accent)"
+                    checked={isAllChosen}
+                    onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
+                  />
+                </th>
+              )}
+              {group.headers.map(({ column: { id } }) => {
+                const column = byId.get(id)!
+                return <HeaderCell key={id} column={column} sort={sort} />
+              })}
+            </tr>
+          ))}
+        </thead>
+        <tbody role="rowgroup" className="max-sm:block">
+          {table.getRowModel().rows.map((row) => (
+            <tr
+              key={row.id}
+              role="row"
+              data-row={row.id}
+              aria-current={isCurrent?.(row.original) ? 'true' : undefined}
+              className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:block max-sm:p-3"
+            >
+              {selection && (
+                <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
+                  <input
+                    type="checkbox"
+                    aria-label={`Choose ${selection.nameOf(row.original)}`}
+                    className="size-4 accent-(--accent) max-sm:size-6"
+                    checked={selection.chosen.has(row.id)}
+                    onChange={() => toggle(row.id)}
+                  />
+                </td>
+              )}
+              {row.getAllCells().map((cell) => {
+                const column = byId.get(cell.column.id)!
+                return (
+                  <td
+                    key={cell.id}
+                    role="cell"
+                    data-column={column.id}
+                    className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection ? 'max-sm:first-of-type:pr-10' : ''}`}
+                  >
+                    <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
+                      {column.header}
+                    </span>
+                    <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
+                      <table.FlexRender cell={cell} />
+                    </span>
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: Props<Row>['sort'] }) {
+  const shape = `px-3 py-2 font-medium whitespace-nowrap ${column.align === 'right' ? 'text-right' : 'text-left'}`
+  if (column.sort === undefined || !sort)
+    return (
+      <th scope="col" className={shape}>
+        {column.header}
+      </th>
+    )
+  const by = column.sort
+  const isSorted = sort.by === by
+  const Icon = !isSorted ? ChevronsUpDown : sort.order === 'asc' ? ArrowUp : ArrowDown
+  return (
+    <th
+      scope="col"
+      className={shape}
+      aria-sort={isSorted ? (sort.order === 'asc' ? 'ascending' : 'descending') : 'none'}
+    >
+      <button
+        type="button"
+        className="inline-flex min-h-6 items-center gap-1 hover:text-text"
+        onClick={() => sort.change(by, isSorted && sort.order === 'asc' ? 'desc' : 'asc')}
+      >
+        {column.header}
+        <Icon size={12} aria-hidden />
+      </button>
+    </th>
+  )
+}

@@ -1,0 +1,12 @@
+import type { ReactNode } from 'react'
+
+/** Where there is nothing yet: what it would be, and how the first one comes about. */
+export function EmptyState({ title, children, actions }: { title: string; children?: ReactNode; actions?: ReactNode }) {
+  return (
+    <div className="mx-auto max-w-xl px-4 py-12 text-center">
+      <h2>{title}</h2>
+      <div className="mt-2 space-y-3 text-soft">{children}</div>
+      {actions && <div className="mt-5 flex flex-wrap justify-center gap-2">{actions}</div>}
+    </div>
+  )
+}

@@ -1,0 +1,55 @@
+import { TriangleAlert } from 'lucide-react'
+import { APIConnectionError, APIError } from '../../../sdk/src/errors.ts'
+import { Button } from './button.tsx'
+import { CopyButton } from './copy.tsx'
+
+/** What went wrong: the message, the code, and the identifier by which the service's log knows the request. */
+export function ErrorBox({
+  error,
+  retry,
+  title,
+}: {
+  error: unknown
+  retry?: (() => void) | undefined
+  title?: string
+}) {
+  if (error == null) return null
+  const api = error instanceof APIError ? error : undefined
+  return (
+    <div role="alert" className="rounded-md border border-bad bg-bad-soft p-3 text-bad">
+      <p className="flex items-start gap-2 font-medium">
+        <TriangleAlert size={16} aria-hidden className="mt-0.5 shrink-0" />
+        <span className="min-w-0 break-words">{title ? `${title}: ${messageOf(error)}` : messageOf(error)}</span>
+      </p>
+      {api && api.issues.length > 0 && (
+        <ul className="mt-1 list-disc pl-10">
+          {api.issues.map((issue) => (
+            <li key={`${issue.field} ${issue.message}`}>
+              <code>{issue.field}</code> {issue.message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {api && api.requiredScopes.length > 0 && (
+        <p className="mt-1 pl-6">It needs one of: {api.requiredScopes.join(', ')}.</p>
+      )}
+      <p className="mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 pl-6 text-sm">
+        {api && <code>{api.code}</code>}
+        {api?.requestId && (
+          <span className="inline-flex items-center">
+            <code>{api.requestId}</code>
+            <CopyButton text={api.requestId} label="Copy the request id" />
+          </span>
+        )}
+        {retry && <Button onClick={retry}>Try again</Button>}
+      </p>
+    </div>
+  )
+}
+
+/** What is wrong, in words for a person. */
+export function messageOf(error: unknown): string {
+  if (error instanceof APIConnectionError)
+    return 'The service cannot be reached. Nothing was lost; this page goes on when it is back.'
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,84 @@
+import { Field as Base } from '@base-ui/react/field'
+import type { ComponentProps, ReactNode } from 'react'
+
+const control =
+  'w-full rounded-md border border-edge bg-panel px-2.5 py-1.5 text-base text-text placeholder:text-soft ' +
+  'aria-invalid:border-bad data-[invalid]:border-bad disabled:bg-quiet disabled:text-soft'
+
+/** A control with its name, what helps, and what is wrong with it. `children` is `TextInput`, `TextArea` or `SelectInput`. */
+export function Field({
+  label,
+  hint,
+  fault,
+  children,
+  name,
+}: {
+  label: string
+  hint?: ReactNode
+  fault?: string | undefined
+  children: ReactNode
+  name?: string
+}) {
+  return (
+    <Base.Root invalid={fault !== undefined} name={name} className="block">
+      <Base.Label className="mb-1 block font-medium">{label}</Base.Label>
+      {children}
+      {hint && <Base.Description className="mt-1 text-sm text-soft">{hint}</Base.Description>}
+      {fault !== undefined && (
+        <Base.Error match className="mt-1 text-sm font-medium text-bad">
+          {fault}
+        </Base.Error>
+      )}
+    </Base.Root>
+  )
+}
+
+export function TextInput({ className = '', ...props }: ComponentProps<'input'>) {
+  return <Base.Control {...props} className={`${control} ${className}`} />
+}
+
+export function TextArea({ className = '', ...props }: ComponentProps<'textarea'>) {
+  return <Base.Control render={<textarea {...props} />} className={`${control} min-h-20 ${className}`} />
+}
+
+/** The system's own choice list: it works with every keyboard, reader and telephone. */
+export function SelectInput({ className = '', children, ...props }: ComponentProps<'select'>) {
+  return <Base.Control render={<select {...props}>{children}</select>} className={`${control} ${className}`} />
+}
+
+/** A choice in a bar of filters, whose name is read and not shown. */
+export function FilterSelect({
+  label,
+  className = '',
+  children,
+  ...props
+}: ComponentProps<'select'> & { label: string }) {
+  return (
+    <select aria-label={label} {...props} className={`${control} !w-auto min-h-8 max-sm:min-h-10 ${className}`}>
+      {children}
+    </select>
+  )
+}
+
+/** Words to look for, in a bar of filters. `/` puts the cursor here. */
+export function SearchInput({ label, className = '', ...props }: ComponentProps<'input'> & { label: string }) {
+  return (
+    <input
+      type="search"
+      data-search
+      aria-label={label}
+      placeholder={label}
+      {...props}
+      className={`${control} min-h-8 !w-56 max-sm:!w-full max-sm:min-h-10 ${className}`}
+    />
+  )
+}
+
+export function Checkbox({ label, className = '', ...props }: ComponentProps<'input'> & { label: ReactNode }) {
+  return (
+    <label className={`flex min-h-6 items-center gap-2 ${className}`}>
+      <input type="checkbox" {...props} className="size-4 accent-(--accent)" />
+      {label}
+    </label>
+  )
+}

@@ -1,0 +1,61 @@
+import { useEffect, type ReactNode } from 'react'
+
+/** The head of a page: what it is, and what can be done here. Sets the title of the tab. */
+export function PageHeader({
+  title,
+  label,
+  children,
+  actions,
+}: {
+  title: string
+  label?: ReactNode
+  children?: ReactNode
+  actions?: ReactNode
+}) {
+  useEffect(() => {
+    document.title = `${title} · Cadre`
+  }, [title])
+  return (
+    <header className="mb-4 flex flex-wrap items-start justify-between gap-3">
+      <div className="min-w-0">
+        <h1 className="flex flex-wrap items-center gap-2 break-words">{label ?? title}</h1>
+        {children && <div className="mt-1 text-soft">{children}</div>}
+      </div>
+      {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+    </header>
+  )
+}
+
+/** A part of a page in a frame. */
+export function Panel({
+  title,
+  actions,
+  children,
+  className = '',
+}: {
+  title?: string
+  actions?: ReactNode
+  children: ReactNode
+  className?: string
+}) {
+  return (
+    <section className={`rounded-lg border border-line bg-panel ${className}`}>
+      {title && (
+        <div className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-1.5">
+          <h2 className="!text-base">{title}</h2>
+          {actions}
+        </div>
+      )}
+      {children}
+    </section>
+  )
+}
+
+/** Facts with their names. */
+export function Facts({ children }: { children: ReactNode }) {
+  return (
+    <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5 [&>dd]:min-w-0 [&>dd]:break-words [&>dt]:text-soft">
+      {children}
+    </dl>
+  )
+}

@@ -1,0 +1,37 @@
+import { ChevronLeft, ChevronRight } from 'lucide-react'
+import { IconButton } from './button.tsx'
+
+/** Which part of a list is shown, and the way to the others. */
+export function Pager({
+  offset,
+  limit,
+  total,
+  go,
+  noun,
+}: {
+  offset: number
+  limit: number
+  total: number
+  go: (offset: number) => void
+  noun: string
+}) {
+  const last = Math.min(offset + limit, total)
+  const number = new Intl.NumberFormat('en')
+  return (
+    <nav aria-label={`Pages of ${noun}`} className="flex items-center justify-between gap-2 px-3 py-1.5 text-soft">
+      <span>
+        {total === 0
+          ? `No ${noun}`
+          : `${number.format(offset + 1)}–${number.format(last)} of ${number.format(total)} ${noun}`}
+      </span>
+      <span className="flex gap-1">
+        <IconButton label="Previous page" disabled={offset === 0} onClick={() => go(Math.max(0, offset - limit))}>
+          <ChevronLeft size={16} aria-hidden />
+        </IconButton>
+        <IconButton label="Next page" disabled={last >= total} onClick={() => go(offset + limit)}>
+          <ChevronRight size={16} aria-hidden />
+        </IconButton>
+      </span>
+    </nav>
+  )
+}

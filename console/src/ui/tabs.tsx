@@ -1,0 +1,30 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+
+/** Parts of a page, each with an address of its own: they are links, so they open in new windows and go back and forth. */
+export function TabLinks({
+  label,
+  tabs,
+  current,
+}: {
+  label: string
+  tabs: readonly { id: string; label: string; link: LinkProps }[]
+  current: string
+}) {
+  return (
+    <nav aria-label={label} className="mb-4 overflow-x-auto border-b border-line">
+      <ul className="flex gap-1">
+        {tabs.map(({ id, label, link }) => (
+          <li key={id}>
+            <Link
+              {...link}
+              aria-current={id === current ? 'page' : undefined}
+              className={`inline-block border-b-2 px-3 py-2 whitespace-nowrap no-underline ${id === current ? 'border-accent font-medium text-text' : 'border-transparent text-soft hover:text-text'}`}
+            >
+              {label}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}

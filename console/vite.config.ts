@@ -1,0 +1,24 @@
+import tailwindcss from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vite'
+
+const contract = fileURLToPath(new URL('../contract/src/', import.meta.url))
+
+/** Every address in the build is relative, so that it works below any path. The server compresses nothing: the build does. */
+export default defineConfig({
+  base: './',
+  plugins: [react(), tailwindcss()],
+  resolve: { alias: [{ find: /^#contract\//, replacement: contract }] },
+  build: { target: 'es2023', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 700 },
+  server: {
+    host: '127.0.0.1',
+    // A service beside it, as `npm run dev` starts one.
+    proxy: Object.fromEntries(
+      ['/api', '/login', '/logout', '/account', '/docs', '/oauth2', '/invite', '/device'].map((path) => [
+        path,
+        { target: 'http://127.0.0.1:8080', changeOrigin: false },
+      ]),
+    ),
+  },
+})
