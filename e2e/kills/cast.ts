@@ -2,12 +2,19 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Chance } from '../../server/test/chance.ts'
-import { startProcess } from '../process.ts'
+
+/** A process as it was started, and where it listens. */
+export interface Started {
+  process: ChildProcess
+  url?: string
+}
+
+type Start = () => Promise<Started>
 
 /** A process that may be killed at any moment, and comes back. */
 interface Player {
   kind: 'service' | 'worker'
-  start: () => Promise<{ process: ChildProcess; url?: string }>
+  start: Start
   /** Undefined while it comes back. */
   process: ChildProcess | undefined
   url: string | undefined
@@ -21,11 +28,13 @@ interface Player {
 export interface Cast {
   /** The address of a service that is there; undefined in a moment without one. */
   url(): string | undefined
+  /** The processes of a kind that are there. */
+  there(kind: Player['kind']): Started[]
   /**
    * Kills one of a kind with SIGKILL and lets it come back at once. Waits until one is there, and of workers for a
-   * while until one is busy: most would die before they began.
+   * while until one is busy: most would die before they began. `isBack` resolves when it has come back.
    */
-  kill(kind: Player['kind']): Promise<void>
+  kill(kind: Player['kind']): Promise<{ killed: Started; isBack: Promise<void> }>
   /** Resolves when all of them are there. */
   whole(): Promise<void>
   /** Starts whoever is killed no more. */
@@ -41,18 +50,12 @@ const comeback_ms = 60_000
 
 export async function assemble(
   chance: Chance,
-  starts: { services: readonly Record<string, string>[]; workers: readonly (() => Promise<ChildProcess>)[] },
+  starts: { services: readonly Start[]; workers: readonly Start[] },
 ): Promise<Cast> {
   let closed = false
-  const service = (env: Record<string, string>): Player['start'] => {
-    return async () => {
-      const { process, url } = await startProcess(env)
-      return { process, url }
-    }
-  }
   const players = [
-    ...starts.services.map((env) => makePlayer('service', service(env))),
-    ...starts.workers.map((start) => makePlayer('worker', async () => ({ process: await start() }))),
+    ...starts.services.map((start) => makePlayer('service', start)),
+    ...starts.workers.map((start) => makePlayer('worker', start)),
   ]
   const isThere = (kind: Player['kind']) => players.filter((player) => player.kind === kind && player.process)
   // The first service makes the schema; the others find it.
@@ -65,16 +68,18 @@ export async function assemble(
       const there = isThere('service')
       return there.length > 0 ? chance.pick(there).url : undefined
     },
+    there: (kind) => isThere(kind).map(({ process, url }) => ({ process: process!, ...(url ? { url } : {}) })),
     async kill(kind) {
       const busy = (): Player[] => isThere(kind).filter(({ isBusy }) => isBusy)
       const patience = chance.happens(idleShare) ? 0 : busy_ms
       for (const until = performance.now() + patience; performance.now() < until && busy().length === 0;) await delay(5)
       while (isThere(kind).length === 0) await delay(5)
       const player = chance.pick(busy().length > 0 ? busy() : isThere(kind))
-      const { process } = player
+      const { process, url } = player
       player.process = player.url = undefined
       player.isBusy = false
       player.coming = end(process!).then(() => comeBack(player, () => closed))
+      return { killed: { process: process!, ...(url ? { url } : {}) }, isBack: player.coming }
     },
     whole: async () => void (await Promise.all(players.map(({ coming }) => coming))),
     async close() {

@@ -4,33 +4,19 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { pino } from 'pino'
-import { agentMoves } from '#contract/agent-lifecycle.ts'
-import { taskMoves } from '#contract/task-lifecycle.ts'
-import { openDatabase, type Sql } from '../../server/src/platform/database.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../server/src/platform/embedded-postgres.ts'
 import { migrate } from '../../server/src/platform/migrate.ts'
 import { makeChance, testSeed, type Chance } from '../../server/test/chance.ts'
-import { eventually, sender, type Send } from '../../server/test/harness.ts'
-import { checkEffects } from '../../server/test/history/check-effects.ts'
-import { checkMoves } from '../../server/test/history/check-moves.ts'
-import { checkSequences } from '../../server/test/history/check-sequences.ts'
-import { checkTurns } from '../../server/test/history/check-turns.ts'
-import { checkCancels, checkSet } from '../../server/test/history/check-set.ts'
-import { temporaryFolder } from '../process.ts'
-import { assemble, type Cast } from './cast.ts'
-import {
-  internalErrors,
-  journaledCalls,
-  leftovers,
-  listEvents,
-  listTasks,
-  readMoves,
-  readTurns,
-  recordMoves,
-} from './evidence.ts'
-import { startLoad, type Load } from './load.ts'
+import { sender } from '../../server/test/harness.ts'
+import { startProcess, temporaryFolder } from '../process.ts'
+import { makeAgents } from './agents.ts'
+import { assemble } from './cast.ts'
+import { recordMoves } from './evidence.ts'
+import { gather, judge, repeated, settle, takenOver, type Scene } from './judge.ts'
+import { startLoad } from './load.ts'
 import { startWorker } from './worker.ts'
-import { startWorld, witnessTools, type World } from './world.ts'
+import { startWorld, type World } from './world.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs; of them a tenth are whole services, and a few PostgreSQL itself. */
 const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 100)
@@ -59,48 +45,26 @@ test(`${kills} kills lose no task, repeat no step whose effect may have happened
   }
   t.diagnostic(`killed in ${seconds(began)} s`)
 
-  world.heal()
-  await load.stop()
-  await cast.whole()
-  const healed = performance.now()
-  for (const agent of stage.agents) await load.ask('POST', `/agents/${agent}/restart`)
-  await eventually(async () => (await load.answerApprovals()) === 0 && (await isQuiet(sql)), quiet_ms)
-  t.diagnostic(`quiet after ${seconds(healed)} s`)
+  const quiet_s = await settle(stage, quiet_ms)
+  t.diagnostic(`quiet after ${quiet_s.toFixed(1)} s`)
 
-  const tasks = await listTasks(load)
-  const watches = await load.watches(10_000)
-  const journaled = await journaledCalls(sql)
-  const [moves, turns] = [await readMoves(sql, 'task'), await readTurns(sql)]
+  const evidence = await gather(stage)
+  const { tasks, watches, journaled, turns } = evidence
   t.diagnostic(`tasks: ${tally(tasks.map(({ status }) => status))}; ${watches.length} watchers`)
   t.diagnostic(`${turns.size} tasks in threads or with keys; taken over: ${await takenOver(sql)}`)
   t.diagnostic(`operations: ${tally(load.history.operations.map(({ op, outcome }) => `${op} ${outcome}`))}`)
   t.diagnostic(
     `calls made again: ${repeated(world)}; ${journaled.filter(({ repeatsApproved }) => repeatsApproved > 0).length} allowed by a person`,
   )
-  const wrong = [
-    ...checkSet(load.history.of('create'), tasks),
-    ...checkCancels(load.history.of('cancel'), tasks),
-    ...checkEffects(world.effects, journaled),
-    ...checkSequences([...watches, ...(await listEvents(load, tasks))]),
-    ...checkMoves(moves, taskMoves, ['queued']),
-    ...checkTurns(moves, turns),
-    ...checkMoves(await readMoves(sql, 'agent'), agentMoves, ['creating']),
-    ...(await internalErrors(sql)),
-    ...(await leftovers(sql)),
-  ]
+  const wrong = Object.values(judge(stage, evidence)).flat()
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
   // A run that met nothing of what it is about would prove nothing.
   assert.ok(tasks.filter(({ status }) => status === 'completed').length > kills)
   assert.ok((await takenOver(sql)) > 0)
 })
 
-interface Stage {
-  cast: Cast
-  load: Load
-  world: World
-  sql: Sql
+interface Stage extends Scene {
   postgres: EmbeddedPostgres
-  agents: string[]
 }
 
 /** PostgreSQL, two services and three workers on it, what they work with, and callers who give them work. */
@@ -142,39 +106,14 @@ function starts({ connection }: EmbeddedPostgres, folder: string, { model }: Wor
     CADRE_WORKER_SLOTS: '1',
     CADRE_LOG_LEVEL: 'fatal',
   }
-  const worker = (data_dir: string) => () =>
-    startWorker({ connection, slots: 8, data_dir, secret_key, model_url }, { NODE_COMPILE_CACHE: compiled })
-  return { services: [service, service], workers: ['one', 'two', 'three'].map(worker) }
-}
-
-/** Agents with tools, of which one takes a few tasks at a time, and a thread of each. */
-async function makeAgents(
-  send: Send,
-  { witness_url }: World,
-): Promise<{ project: string; agents: string[]; threads: Map<string, string> }> {
-  const made = async (path: string, body: unknown): Promise<{ id: string }> => {
-    const reply = await send('POST', path, { body })
-    assert.equal(reply.status, 201, JSON.stringify(reply.body))
-    return reply.body
-  }
-  const project = `/api/v1/projects/${(await made('/api/v1/projects', { name: 'kills' })).id}`
-  for (const [name, { safety, method }] of Object.entries(witnessTools))
-    await made(`${project}/tools`, {
-      name,
-      description: `A tool that is ${safety}.`,
-      kind: 'http',
-      safety,
-      parameters: { type: 'object', properties: { call: { type: 'string' } }, required: ['call'] },
-      http: { method, url: `${witness_url}/${name}` },
-    })
-  const tools = [...Object.keys(witnessTools), 'wait']
-  const agents = await Promise.all(
-    [{}, {}, {}, { max_concurrent_tasks: 6 }].map((more, i) =>
-      made(`${project}/agents`, { name: `agent ${i}`, config: { model: 'fake/model', tools, ...more } }),
+  const startService = () => startProcess(service)
+  const worker = (data_dir: string) => async () => ({
+    process: await startWorker(
+      { connection, slots: 8, data_dir, secret_key, model_url },
+      { NODE_COMPILE_CACHE: compiled },
     ),
-  )
-  const threads = agents.map(async ({ id }) => [id, (await made(`${project}/threads`, { agent_id: id })).id] as const)
-  return { project, agents: agents.map(({ id }) => id), threads: new Map(await Promise.all(threads)) }
+  })
+  return { services: [startService, startService], workers: ['one', 'two', 'three'].map(worker) }
 }
 
 function victims(): ('worker' | 'service' | 'postgres')[] {
@@ -182,26 +121,6 @@ function victims(): ('worker' | 'service' | 'postgres')[] {
   return Array.from({ length: kills }, (_, i) =>
     i < servers ? 'postgres' : i < servers + services ? 'service' : 'worker',
   )
-}
-
-async function isQuiet(sql: Sql): Promise<boolean> {
-  const [open] = await sql`select 1 from task where finished_at is null limit 1`
-  return !open
-}
-
-/** How often tasks were taken over from workers that were killed under them. */
-async function takenOver(sql: Sql): Promise<number> {
-  const [row] = await sql<{ count: number }>`
-    select count(*)::int as count from task_event where type = 'task.retrying' and data->>'reason' = 'worker_lost'`
-  return row!.count
-}
-
-/** How often calls reached the witness again, by their safety. */
-function repeated({ effects }: World): string {
-  const bySafety = Map.groupBy(effects, ({ safety }) => safety)
-  return [...bySafety]
-    .map(([safety, all]) => `${all.length - new Set(all.map(({ call }) => call)).size} of ${all.length} ${safety}`)
-    .join(', ')
 }
 
 function tally(words: readonly string[]): string {

@@ -5,7 +5,7 @@ import { openDatabase } from '../../server/src/platform/database.ts'
 import { makeChance, testSeed } from '../../server/test/chance.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
 import { assemble } from '../kills/cast.ts'
-import { databaseEnvironment, temporaryFolder } from '../process.ts'
+import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
 import { setStage } from './stage.ts'
 
@@ -40,7 +40,8 @@ test(`${kills} kills of two services lose no event, and tell nobody what is not 
     CADRE_SIGNUP: 'open',
     CADRE_LOG_LEVEL: 'fatal',
   }
-  const cast = await assemble(chance.fork(), { services: [service, service], workers: [] })
+  const start = () => startProcess(service)
+  const cast = await assemble(chance.fork(), { services: [start, start], workers: [] })
   ends.push(cast.close)
   const stage = await setStage({ url: cast.url, sql, receivers, chance: chance.fork(), api_key, callers: 5 })
 

@@ -20,7 +20,11 @@ export function ownerOf({ owner }: TestService): Person {
 }
 
 /** A new user with this role in an organization: a new one, unless `org_id` says which. */
-export async function makePerson({ sql }: TestService, role: Role = 'owner', org_id?: string): Promise<Person> {
+export async function makePerson(
+  { sql }: Pick<TestService, 'sql'>,
+  role: Role = 'owner',
+  org_id?: string,
+): Promise<Person> {
   const user_id = newId('user')
   const organization = org_id ?? newId('org')
   await sql`insert into app_user (id, email, name) values (${user_id}, ${`${user_id}@example.com`}, 'Ada')`
@@ -31,7 +35,7 @@ export async function makePerson({ sql }: TestService, role: Role = 'owner', org
 
 /** An API key of a person's with exactly these scopes. */
 export async function makeKey(
-  { sql }: TestService,
+  { sql }: Pick<TestService, 'sql'>,
   person: Person,
   scopes: Scope[],
   expires_at: string | null = null,

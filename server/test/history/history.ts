@@ -20,18 +20,23 @@ export interface Operation {
 export class History {
   readonly operations: Operation[] = []
 
-  /** Makes a request and gives its reply; undefined where the connection was lost. Only `unknown` ones are worth a retry. */
+  /**
+   * Makes a request and gives its reply; undefined where the connection was lost. Only `unknown` ones are worth a retry. The value
+   * of a read is known afterwards, and may be put into its `operation` then.
+   */
   async record(
     op: string,
     key: string,
     value: unknown,
     request: () => Promise<Reply>,
-  ): Promise<{ outcome: Outcome; reply: Reply | undefined }> {
+  ): Promise<{ outcome: Outcome; reply: Reply | undefined; operation: Operation }> {
     const t_invoke = performance.now()
     const reply = await request().catch(() => undefined)
     const outcome = outcomeOf(reply)
-    this.operations.push({ t_invoke, t_return: performance.now(), op, key, value, outcome, status: reply?.status })
-    return { outcome, reply }
+    const t_return = performance.now()
+    const operation: Operation = { t_invoke, t_return, op, key, value, outcome, status: reply?.status }
+    this.operations.push(operation)
+    return { outcome, reply, operation }
   }
 
   /** The operations of a kind, in the order in which they returned. */

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { judgeSpan, runFault, type Fault } from './fault.ts'
+import { faults } from './faults.ts'
+import { watchStandstill } from './standstill.ts'
+import { makeChance } from '../../server/test/chance.ts'
+import { promisesTable } from './table.ts'
+
+const still = (ms: number) => ({ between: () => ms, stop: async () => {} })
+const judge = (took_ms: number, still_ms: number) =>
+  judgeSpan(still(still_ms), 'R12', 'an answer', 1000, { from: 0, to: took_ms })
+
+describe('a bound of time', () => {
+  it('holds, breaks, or is not judged where the machine stood still for what was missed', () => {
+    assert.equal(judge(1000, 0).verdict, 'held')
+    assert.equal(judge(1001, 0).verdict, 'broken')
+    assert.equal(judge(3000, 1999).verdict, 'broken')
+    const unjudged = judge(3000, 2000)
+    assert.deepEqual([unjudged.verdict, unjudged.why], ['not judged', 'the machine stood still for 2000 ms of it'])
+    assert.equal(judgeSpan(still(9999), 'R12', 'an answer', 1000, undefined).verdict, 'broken')
+  })
+})
+
+describe('the standstill', () => {
+  it('is not that of a busy process', async () => {
+    const standstill = await watchStandstill()
+    const from = performance.now()
+    while (performance.now() < from + 1000);
+    const busy_ms = performance.now() - from
+    await new Promise((done) => setTimeout(done, 100))
+    const still_ms = standstill.between(from, performance.now())
+    await standstill.stop()
+    assert.ok(still_ms < busy_ms, `${still_ms} of ${busy_ms}`)
+  })
+})
+
+describe('a run', () => {
+  const fault = (run: Fault['run']): Fault => ({ id: 'F0', title: 'none', hypothesis: 'none', run })
+  const options = { chance: makeChance(1), short: true, say: () => {}, standstill: still(0) }
+
+  it('ends what it began in the opposite order, also where it fails, and says what broke', async () => {
+    const ended: number[] = []
+    const failing = fault(async ({ atEnd }) => {
+      for (const number of [1, 2]) atEnd(async () => void ended.push(number))
+      throw new Error('it failed')
+    })
+    await assert.rejects(runFault(failing, options), /it failed/)
+    assert.deepEqual(ended, [2, 1])
+    const findings = await runFault(
+      fault(async ({ holds }) => holds('R1', 'writes', ['one is lost'])),
+      options,
+    )
+    const table = promisesTable(findings.map((finding) => ({ ...finding, fault: 'F0' })))
+    assert.match(table, /^R1 +BROKEN .*\n +F0 +broken +writes: 1: one is lost$/m)
+    assert.match(table, /^R2 +not touched/m)
+  })
+})
+
+describe('the plan', () => {
+  it('names each fault once, with what is expected of it', () => {
+    const ids = faults.map(({ id }) => id)
+    assert.equal(new Set(ids).size, ids.length)
+    for (const { id, hypothesis } of faults) assert.ok(hypothesis.length > 80, id)
+  })
+})

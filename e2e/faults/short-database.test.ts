@@ -1,0 +1,4 @@
+import { postgresKilled } from './f04-postgres-killed.ts'
+import { shortTest } from './short.ts'
+
+shortTest(postgresKilled)

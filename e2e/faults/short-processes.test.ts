@@ -1,0 +1,4 @@
+import { apiKilled } from './f01-api-killed.ts'
+import { shortTest } from './short.ts'
+
+shortTest(apiKilled)

@@ -1,0 +1,100 @@
+import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { pino } from 'pino'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../server/src/platform/embedded-postgres.ts'
+import { migrate } from '../../server/src/platform/migrate.ts'
+import { sender } from '../../server/test/harness.ts'
+import { makeAgents } from '../kills/agents.ts'
+import { assemble } from '../kills/cast.ts'
+import { recordMoves } from '../kills/evidence.ts'
+import type { Scene } from '../kills/judge.ts'
+import { startLoad } from '../kills/load.ts'
+import { startWorld } from '../kills/world.ts'
+import { startProcess, temporaryFolder } from '../process.ts'
+import { type Driver, startDriver, type Tenant } from './driver.ts'
+import type { Run } from './fault.ts'
+import { type FaultProxy, startFaultProxy } from './proxy.ts'
+import { makeTenants } from './tenants.ts'
+
+/** What a fault is injected into: processes of each role on one PostgreSQL, behind a network of ours, under load. */
+export interface Stage extends Scene {
+  postgres: EmbeddedPostgres
+  /** Between the processes and PostgreSQL. */
+  network: FaultProxy
+  driver: Driver
+  tenants: Tenant[]
+  /** What every process is started with. */
+  env: Record<string, string>
+}
+
+export interface StageOptions {
+  apis?: number
+  workers?: number
+  /** Requests of the control plane a second. */
+  rate?: number
+  /** Callers who give tasks, one after the other. */
+  taskCallers?: number
+  env?: Record<string, string>
+  /** Settings of PostgreSQL. */
+  settings?: Record<string, string>
+  /** Where PostgreSQL keeps its data; a new folder where nothing is said. */
+  folder?: string
+}
+
+const api_key = 'cadre_00112233445566778899aabbccddeeff'
+/** Processes keep what was compiled of them: a start costs a fraction. */
+const compiled = join(tmpdir(), 'cadre-test-compiled')
+
+/** Starts everything, and the load. All of it ends with the run. */
+export async function setStage(run: Run, options: StageOptions = {}): Promise<Stage> {
+  const { chance, atEnd } = run
+  const { apis = 2, workers = 2, rate = run.short ? 30 : 60, taskCallers = run.short ? 3 : 6 } = options
+  let path = options.folder
+  if (!path) {
+    const folder = await temporaryFolder()
+    atEnd(folder.remove)
+    ;({ path } = folder)
+  }
+  // A killed process loses nothing that it has written; only a machine that stops does, and none does here.
+  const settings = { fsync: 'off', max_connections: '200', ...options.settings }
+  const postgres = await startEmbeddedPostgres({ data_dir: path, log: pino({ level: 'silent' }), settings })
+  atEnd(() => postgres.stop())
+  const database = openDatabase({ connection: postgres.connection })
+  atEnd(() => database.close())
+  await migrate(database.sql)
+  await database.sql.script(recordMoves)
+  const { host, port, user } = postgres.connection
+  const network = await startFaultProxy({ path: `${host}/.s.PGSQL.${port}` })
+  atEnd(() => network.close())
+  const world = await startWorld(chance.fork())
+  atEnd(() => world.close())
+
+  const env = {
+    DATABASE_URL: `postgres://${user}@127.0.0.1:${network.port}/${postgres.connection.database}`,
+    CADRE_SECRET_KEY: 'a secret that all processes share, and nobody else',
+    CADRE_ADMIN_API_KEY: api_key,
+    CADRE_RATE_LIMITS_SCALE: '1000',
+    CADRE_TOKENS_PER_HOUR: '1000000000000',
+    CADRE_EGRESS_ALLOW: 'loopback',
+    CADRE_PROVIDER_FAKE_BASE_URL: world.model.base_url,
+    CADRE_WORKER_SLOTS: '8',
+    CADRE_LOG_LEVEL: 'fatal',
+    NODE_COMPILE_CACHE: compiled,
+    ...options.env,
+  }
+  const start = (role: string, name: string) => () =>
+    startProcess({ CADRE_DATA_DIR: join(path, name), ...env }, { words: ['--role', role] })
+  const cast = await assemble(chance.fork(), {
+    services: Array.from({ length: apis }, (_, i) => start('api', `api-${i}`)),
+    workers: Array.from({ length: workers }, (_, i) => start('worker', `worker-${i}`)),
+  })
+  atEnd(() => cast.close())
+
+  const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
+  const tenants = await makeTenants(database.sql, cast.url()!, chance)
+  const load = startLoad({ cast, chance: chance.fork(), api_key, project, agents, threads, callers: taskCallers })
+  const urls = (): string[] => cast.there('service').flatMap(({ url }) => url ?? [])
+  const driver = startDriver({ chance: chance.fork(), urls, tenants, rate })
+  return { cast, load, world, sql: database.sql, agents, postgres, network, driver, tenants, env }
+}

@@ -1,0 +1,111 @@
+import { agentMoves } from '#contract/agent-lifecycle.ts'
+import { taskMoves } from '#contract/task-lifecycle.ts'
+import type { Sql } from '../../server/src/platform/database.ts'
+import { eventually } from '../../server/test/harness.ts'
+import { checkEffects, type JournaledCall } from '../../server/test/history/check-effects.ts'
+import { checkMoves, type Move } from '../../server/test/history/check-moves.ts'
+import { checkSequences, type Watch } from '../../server/test/history/check-sequences.ts'
+import { checkCancels, checkSet, type FoundTask } from '../../server/test/history/check-set.ts'
+import { checkTurns } from '../../server/test/history/check-turns.ts'
+import type { Cast } from './cast.ts'
+import { internalErrors, journaledCalls, leftovers, listEvents, listTasks, readMoves, readTurns } from './evidence.ts'
+import type { Load } from './load.ts'
+import type { World } from './world.ts'
+
+/** What tasks were given and worked on with, while something was being hurt. */
+export interface Scene {
+  cast: Cast
+  load: Load
+  world: World
+  sql: Sql
+  agents: readonly string[]
+}
+
+/** What is there after all is quiet. */
+export interface Evidence {
+  tasks: FoundTask[]
+  watches: Watch[]
+  journaled: JournaledCall[]
+  moves: Move[]
+  agentMoves: Move[]
+  turns: Map<string, string[]>
+  events: Watch[]
+  /** Failures that nothing excuses, and what should be gone. */
+  wrong: string[]
+}
+
+/** Lets nothing go wrong any more and waits until every task has ended, `quiet_ms` at most. Gives how long it took, in seconds. */
+export async function settle({ world, load, cast, agents, sql }: Scene, quiet_ms: number): Promise<number> {
+  world.heal()
+  await load.stop()
+  await cast.whole()
+  const healed = performance.now()
+  for (const agent of agents) await load.ask('POST', `/agents/${agent}/restart`)
+  await eventually(async () => (await load.answerApprovals()) === 0 && (await isQuiet(sql)), quiet_ms)
+  return (performance.now() - healed) / 1000
+}
+
+/** Reads what callers, watchers, journals and the database say of the tasks. */
+export async function gather({ load, sql }: Scene): Promise<Evidence> {
+  const tasks = await listTasks(load)
+  return {
+    tasks,
+    watches: await load.watches(10_000),
+    journaled: await journaledCalls(sql),
+    moves: await readMoves(sql, 'task'),
+    agentMoves: await readMoves(sql, 'agent'),
+    turns: await readTurns(sql),
+    events: await listEvents(load, tasks),
+    wrong: [...(await internalErrors(sql)), ...(await leftovers(sql))],
+  }
+}
+
+/** What is wrong, by what was promised. */
+export interface Verdict {
+  /** A task that was acknowledged and is gone, or an event that a watcher was not told. */
+  lost: string[]
+  /** A step whose effect may have happened, and that was made again. */
+  twice: string[]
+  /** A status that moved as it may not, or a task that did not wait for its turn. */
+  moved: string[]
+  /** A failure that nothing excuses, or what should be gone. */
+  left: string[]
+}
+
+export function judge({ load, world }: Pick<Scene, 'load' | 'world'>, evidence: Evidence): Verdict {
+  const { tasks, watches, journaled, moves, turns, events } = evidence
+  return {
+    lost: [
+      ...checkSet(load.history.of('create'), tasks),
+      ...checkCancels(load.history.of('cancel'), tasks),
+      ...checkSequences([...watches, ...events]),
+    ],
+    twice: checkEffects(world.effects, journaled),
+    moved: [
+      ...checkMoves(moves, taskMoves, ['queued']),
+      ...checkTurns(moves, turns),
+      ...checkMoves(evidence.agentMoves, agentMoves, ['creating']),
+    ],
+    left: evidence.wrong,
+  }
+}
+
+async function isQuiet(sql: Sql): Promise<boolean> {
+  const [open] = await sql`select 1 from task where finished_at is null limit 1`
+  return !open
+}
+
+/** How often tasks were taken over from workers that were killed under them. */
+export async function takenOver(sql: Sql): Promise<number> {
+  const [row] = await sql<{ count: number }>`
+    select count(*)::int as count from task_event where type = 'task.retrying' and data->>'reason' = 'worker_lost'`
+  return row!.count
+}
+
+/** How often calls reached the witness again, by their safety. */
+export function repeated({ effects }: World): string {
+  const bySafety = Map.groupBy(effects, ({ safety }) => safety)
+  return [...bySafety]
+    .map(([safety, all]) => `${all.length - new Set(all.map(({ call }) => call)).size} of ${all.length} ${safety}`)
+    .join(', ')
+}

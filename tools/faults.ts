@@ -1,0 +1,53 @@
+import { parseArgs } from 'node:util'
+import type { Finding } from '../e2e/faults/fault.ts'
+import { runFault } from '../e2e/faults/fault.ts'
+import { faults } from '../e2e/faults/faults.ts'
+import { watchStandstill } from '../e2e/faults/standstill.ts'
+import { promisesTable } from '../e2e/faults/table.ts'
+import { makeChance, testSeed } from '../server/test/chance.ts'
+
+/**
+ * `npm run faults` injects every fault of the plan into real processes under load, and says which promises held.
+ * `-- F1 F4` runs some; `--short` for seconds each; `--seed N` makes the same choices again. Ends with 1 where one broke.
+ */
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { short: { type: 'boolean', default: false }, seed: { type: 'string' } },
+})
+const wanted = positionals.map((word) => word.toUpperCase())
+const unknown = wanted.filter((word) => !faults.some(({ id }) => id === word))
+if (unknown.length > 0) {
+  console.error(`There is no fault ${unknown.join(', ')}: they are ${faults.map(({ id }) => id).join(', ')}.`)
+  process.exit(2)
+}
+const seed = values.seed === undefined ? testSeed() : Number(values.seed)
+const selected = faults.filter(({ id }) => wanted.length === 0 || wanted.includes(id))
+console.log(`Seed ${seed}: ${selected.map(({ id }) => id).join(' ')}${values.short ? ', short' : ''}\n`)
+
+const findings: (Finding & { fault: string })[] = []
+const failures: string[] = []
+const standstill = await watchStandstill()
+for (const fault of selected) {
+  const began = performance.now()
+  console.log(`${fault.id}  ${fault.title}\n    Hypothesis: ${fault.hypothesis}`)
+  try {
+    // Each has choices of its own, so that it makes the same ones alone as among others.
+    const chance = makeChance(seed + Number(fault.id.slice(1)))
+    const say = (text: string): void => console.log(`    ${text}`)
+    const found = await runFault(fault, { chance, short: values.short, say, standstill })
+    findings.push(...found.map((finding) => ({ ...finding, fault: fault.id })))
+  } catch (error) {
+    failures.push(fault.id)
+    console.error(`    FAILED: ${error instanceof Error ? error.stack : String(error)}`)
+  }
+  const to = performance.now()
+  const still_ms = Math.round(standstill.between(began, to))
+  console.log(`    ${((to - began) / 1000).toFixed(0)} s, of which the machine stood still for ${still_ms} ms\n`)
+}
+await standstill.stop()
+console.log(promisesTable(findings))
+const broken = findings.filter(({ verdict }) => verdict === 'broken')
+console.log(
+  `\nSeed ${seed}: ${findings.length} findings, ${broken.length} broken; ${failures.length} faults failed to run ${failures.join()}`,
+)
+process.exitCode = broken.length + failures.length > 0 ? 1 : 0
