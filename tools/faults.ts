@@ -42,7 +42,7 @@ for (const fault of selected) {
   }
   const to = performance.now()
   const still_ms = Math.round(standstill.between(began, to))
-  console.log(`    ${((to - began) / 1000).toFixed(0)} s, of which the machine stood still for ${still_ms} ms\n`)
+  console.log(`    ${((to - began) / 1000).toFixed(0)} s, of which the machine was not ours for ${still_ms} ms\n`)
 }
 await standstill.stop()
 console.log(promisesTable(findings))

@@ -117,6 +117,11 @@ export function judgeSpan(
   if (took_ms <= limit_ms) return { promise, what: text, verdict: 'held' }
   const still_ms = Math.round(standstill.between(span.from, span.to))
   return took_ms - still_ms <= limit_ms
-    ? { promise, what: text, verdict: 'not judged', why: `the machine stood still for ${still_ms} ms of it` }
+    ? {
+        promise,
+        what: text,
+        verdict: 'not judged',
+        why: `the machine was busy with others, or stood still, for ${still_ms} ms of it`,
+      }
     : { promise, what: text, verdict: 'broken' }
 }

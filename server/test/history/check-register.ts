@@ -22,6 +22,9 @@ interface Step {
   to: number
 }
 
+/** States of one register that are looked at; more would be a search without an end. */
+const statesMax = 100_000
+
 function isLinearizable(operations: readonly Operation[], initial: unknown): boolean {
   const read = new Set(operations.filter(isKnownRead).map(({ value }) => value))
   const steps = operations
@@ -47,9 +50,21 @@ function isLinearizable(operations: readonly Operation[], initial: unknown): boo
         done |= seen.bit
         continue
       }
+      // What was written over is never read again, unless it is written again.
+      const isLeft = (isRead: boolean, of: unknown): boolean =>
+        left.some(({ step }) => step.isRead === isRead && step.value === of)
+      if (isLeft(true, value) && !isLeft(false, value)) return false
+      // What nobody read may as well have been written now.
+      const unread = isLeft(true, value) ? undefined : next.find(({ step }) => !step.isRead && !read.has(step.value))
+      if (unread) {
+        done |= unread.bit
+        value = unread.step.value
+        continue
+      }
       const state = `${done} ${String(value)}`
       if (tried.has(state)) return false
       tried.add(state)
+      if (tried.size > statesMax) throw new Error(`the order of ${steps.length} operations is not found in time`)
       return next.some(({ step, bit }) => !step.isRead && search(done | bit, step.value))
     }
   }

@@ -40,6 +40,12 @@ describe('the checker of registers', () => {
     refuses(check(did('write', 'x', 0, 1, 'fail'), did('read', 'x', 2, 3)), /not linearizable/)
     refuses(check(did('read', 'z', 0, 1)), /one read z/)
   })
+  it('finds an order where everything overlaps, and sees soon that there is none', () => {
+    const writes = Array.from({ length: 60 }, (_, i) => did('write', i, 0, 1000 + i))
+    const reads = Array.from({ length: 30 }, (_, i) => did('read', i * 2, 1, 900 + i))
+    assert.deepEqual(check(...writes, ...reads, did('read', 7, 2000, 2001)), [])
+    refuses(check(...writes, did('read', 7, 2000, 2001), did('read', 8, 2002, 2003)), /not linearizable/)
+  })
   it('judges each register for itself, and takes two hundred operations', () => {
     const other = { ...did('read', 'x', 2, 3), key: 'b' }
     refuses(check(did('write', 'x', 0, 1), other), /b is not linearizable/)
