@@ -111,7 +111,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     name: 'server-from-outside',
     comment: "Only the repository's own scripts and the tests of the whole read the server's insides.",
     severity: 'error',
-    from: { pathNot: '^(server|e2e|bench|tools)/|^cadre[.]mjs$|^(sdk|cli|console)/.+[.]test[.]tsx?$' },
+    from: { pathNot: '^(server|e2e|bench|tools)/|^cadre[.]mjs$|^(sdk|cli|console)/(.+[.]test[.]tsx?$|test/)' },
     to: { path: '^server/' },
   },
   {

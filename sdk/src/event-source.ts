@@ -5,7 +5,10 @@ import { FrameReader, type Frame } from './frames.ts'
 
 /** The service writes at least every 15 seconds: after this long without a byte the line is dead. */
 const silenceMax_ms = 45_000
-const reconnect_ms = { first: 1000, max: 15_000 }
+/** After a connection that has told something, and after the first that has not; then twice as long each time. */
+const reconnect_ms = { again: 100, first: 1000, max: 15_000 }
+/** A connection that held this long was good, even if there was nothing to tell. */
+const goodConnection_ms = 30_000
 /** Connections that fail one after another, until a stream is given up: some four minutes. */
 const failuresMax = 20
 
@@ -37,6 +40,9 @@ export async function* readEvents(http: Http, source: Source, options: StreamOpt
   onState('connecting')
   for (;;) {
     const line = new AbortController()
+    const began = Date.now()
+    let frames = 0
+    let broken: Error | undefined
     const request = { method: 'GET', path: source.path, accept: 'text/event-stream' }
     try {
       const response = await http.open(request, {
@@ -47,21 +53,25 @@ export async function* readEvents(http: Http, source: Source, options: StreamOpt
       })
       onState('open')
       for await (const frame of framesOf(response, line)) {
-        failures = 0
+        frames++
         if (frame.id !== undefined) last = frame.id
         if (frame.data !== '') yield frame
         if (source.isDone()) return
       }
     } catch (error) {
       signal?.throwIfAborted()
-      if (++failures > maxRetries || !isPassing(error)) throw error
+      if (!isPassing(error)) throw error
+      broken = error as Error
     } finally {
       line.abort()
     }
     if (source.isDone()) return
+    // The first frame tells how things stand, on every connection: only what follows is news.
+    failures = frames > 1 || Date.now() - began > goodConnection_ms ? 0 : failures + 1
+    if (failures > maxRetries) throw broken ?? new APIConnectionError('The stream ends again and again.')
     onState('reconnecting')
-    // One that was ended in order, or broke after it had told something, is taken up again soon.
-    await pause(backoff(Math.max(1, failures), reconnect_ms.first, reconnect_ms.max), signal)
+    const first_ms = failures === 0 ? reconnect_ms.again : reconnect_ms.first
+    await pause(backoff(Math.max(1, failures), first_ms, reconnect_ms.max), signal)
   }
 }
 

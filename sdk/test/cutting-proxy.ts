@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Chance } from '../../server/test/chance.ts'
+
+/** A proxy of TCP connections that breaks them. */
+export interface CuttingProxy {
+  url: string
+  /** Connections that were broken. */
+  cuts: number
+  /** Whether it breaks any more. */
+  isCutting: boolean
+  close(): Promise<void>
+}
+
+/**
+ * Stands before a service and breaks most connections after a number of bytes of its answers, somewhere in the middle; some
+ * before the request has arrived. What was sent by then has been passed on, so the end is where chance puts it.
+ */
+export async function startCuttingProxy(
+  target: string,
+  chance: Chance,
+  bytes: { least: number; most: number },
+): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    sockets.add(near.on('error', () => {}).on('close', () => sockets.delete(near)))
+    if (!proxy.isCutting || !chance.happens(0.9)) return void pass(near, Number.POSITIVE_INFINITY)
+    proxy.cuts++
+    if (chance.happens(0.15)) return void near.destroy()
+    pass(near, chance.between(bytes.least, bytes.most))
+  })
+  const pass = (near: Socket, bytesMax: number): void => {
+    const far = connect(Number(port), hostname)
+    sockets.add(far.on('error', () => near.destroy()).on('close', () => sockets.delete(far)))
+    let passed = 0
+    near.pipe(far)
+    near.on('close', () => far.destroy())
+    far.on('close', () => near.end())
+    far.on('data', (chunk) => {
+      const part = chunk.subarray(0, Math.max(0, bytesMax - passed))
+      passed += chunk.length
+      near.write(part, () => {
+        if (passed < bytesMax) return
+        if (chance.happens(0.5)) near.resetAndDestroy()
+        else near.destroy()
+      })
+    })
+  }
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const proxy: CuttingProxy = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cuts: 0,
+    isCutting: true,
+    async close() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+      await once(server, 'close')
+    },
+  }
+  return proxy
+}
