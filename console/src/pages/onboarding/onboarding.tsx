@@ -1,5 +1,155 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Circle, CircleCheck } from 'lucide-react'
+import type { ReactNode } from 'react'
+import type { Agent } from '../../../../sdk/src/types.ts'
+import { Snippets } from '../../agents/snippets.tsx'
+import { cadre } from '../../api/client.ts'
+import { projectQuery, useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { LiveBadge } from '../../ui/live-badge.tsx'
 import { PageHeader } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Status } from '../../ui/status.tsx'
+import { FirstTask } from './first-task.tsx'
 
-export default function FirststepsPage() {
-  return <PageHeader title="First steps" />
+/** From nothing to a task that is done: a list that ticks itself by what really happened. */
+export default function OnboardingPage() {
+  const project_id = useProjectId()
+  const project = useQuery(projectQuery(project_id))
+  const agents = useQuery({
+    queryKey: ['project', project_id, 'agents', 'first'],
+    queryFn: () => cadre.agents.list(project_id, { limit: 1, sort: 'created_at' }).page(),
+  })
+  const tasks = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'first'],
+    queryFn: () => cadre.tasks.list(project_id, { limit: 1, status: 'completed' }).page(),
+  })
+  const keys = useQuery({ queryKey: ['api-keys', 'count'], queryFn: () => cadre.apiKeys.list({ limit: 1 }).page() })
+  const agent = agents.data?.items[0]
+  const failed = project.error ?? agents.error ?? tasks.error
+  const path = `/api/v1/projects/${project_id}/agents/${agent?.id ?? '{agent_id}'}/tasks`
+
+  return (
+    <>
+      <PageHeader
+        title="First steps"
+        actions={
+          <>
+            <LiveBadge />
+            <CopyAsCurl path={`/api/v1/projects/${project_id}/agents`} />
+          </>
+        }
+      >
+        A first task within a minute. What is done is ticked by itself, whoever did it and however.
+      </PageHeader>
+      <ErrorBox error={failed} retry={() => void Promise.all([project.refetch(), agents.refetch(), tasks.refetch()])} />
+      {!agents.data && !failed && <Skeleton />}
+      {agents.data && (
+        <ol className="max-w-3xl space-y-3">
+          <Step isDone={project.data !== undefined} title="A project">
+            <p className="text-soft">
+              This is <strong className="text-text">{project.data?.name ?? '…'}</strong>. There is room for more on the
+              page of <Link {...paths.projects()}>projects</Link>.
+            </p>
+          </Step>
+          <Step isDone={agent !== undefined} title="An agent">
+            {agent ? <AgentMade project_id={project_id} agent={agent} /> : <MakeAgent project_id={project_id} />}
+          </Step>
+          <Step isDone={(tasks.data?.total ?? 0) > 0} title="A first task">
+            {agent ? (
+              <FirstTask project_id={project_id} agent={agent} />
+            ) : (
+              <p className="text-soft">An agent must be there to do it.</p>
+            )}
+          </Step>
+          <Step isDone={(keys.data?.total ?? 0) > 0} title="A key for your programs">
+            <p className="text-soft">
+              {(keys.data?.total ?? 0) > 0
+                ? 'You have one. It was shown once, when it was made; the first start of the service shows one too.'
+                : 'Programs sign in by a key. It is shown once, when it is made.'}{' '}
+              <Link {...paths.keys()}>API keys</Link>
+            </p>
+          </Step>
+          <Step isDone={false} isLast title="The same from a program">
+            <Snippets
+              shown={{
+                method: 'POST',
+                path: `${path}?wait=30`,
+                body: { input: 'Hello, agent' },
+                sdk: [
+                  `const task = await cadre.tasks.create('${project_id}', '${agent?.id ?? '{agent_id}'}', { input: 'Hello, agent' })`,
+                  `const done = await cadre.tasks.wait('${project_id}', task.id)`,
+                  'console.log(done.output?.content)',
+                ].join('\n'),
+              }}
+            />
+          </Step>
+        </ol>
+      )}
+    </>
+  )
+}
+
+function Step({
+  isDone,
+  title,
+  children,
+  isLast = false,
+}: {
+  isDone: boolean
+  title: string
+  children: ReactNode
+  isLast?: boolean
+}) {
+  const Icon = isDone ? CircleCheck : Circle
+  return (
+    <li className="flex gap-3 rounded-lg border border-line bg-panel p-4">
+      <Icon size={20} aria-hidden className={`shrink-0 ${isDone ? 'text-good' : 'text-edge'}`} />
+      <div className="min-w-0 flex-1 space-y-2">
+        <h2>
+          {title}
+          {!isLast && <span className="sr-only">{isDone ? ': done' : ': to do'}</span>}
+        </h2>
+        {children}
+      </div>
+    </li>
+  )
+}
+
+function AgentMade({ project_id, agent }: { project_id: string; agent: Agent }) {
+  return (
+    <p className="flex flex-wrap items-center gap-2 text-soft">
+      <Link {...paths.agent(project_id, agent.id)}>{agent.name}</Link>
+      <Status state={agent.status} />
+      <code>{agent.config.model}</code>
+    </p>
+  )
+}
+
+function MakeAgent({ project_id }: { project_id: string }) {
+  const queries = useQueryClient()
+  const make = useMutation({
+    mutationFn: () =>
+      Promise.resolve(cadre.agents.create(project_id, { name: 'echo', config: { model: 'builtin/echo' } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] }),
+  })
+  return (
+    <>
+      <p className="text-soft">
+        <code>builtin/echo</code> is a model that needs no provider and no key: it answers with what it was asked. It is
+        good for a first look, and every other agent is made in the same way.
+      </p>
+      <ErrorBox error={make.error} />
+      <p className="flex flex-wrap gap-2">
+        <Button kind="primary" disabled={make.isPending} onClick={() => make.mutate()}>
+          Make the agent echo
+        </Button>
+        <ButtonLink {...paths.newAgent(project_id)}>Make one with another model</ButtonLink>
+      </p>
+    </>
+  )
 }

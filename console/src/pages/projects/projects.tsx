@@ -1,5 +1,201 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { Ellipsis, Plus } from 'lucide-react'
+import { useState } from 'react'
+import { agentCountQuery } from '../../agents/agent-queries.ts'
+import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { useSearchState } from '../../search-state.ts'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { CodeBlock, CopyId } from '../../ui/copy.tsx'
+import { CopyAsCurl, curlOf } from '../../ui/copy-as-curl.tsx'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { SearchInput } from '../../ui/field.tsx'
+import { Menu, MenuItem } from '../../ui/menu.tsx'
+import { PageHeader, Panel } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { ProjectNameDialog } from './project-name-dialog.tsx'
 
+const pageSize = 20
+type Search = {
+  search?: string | number
+  sort?: string
+  order?: string
+  page?: number | string
+  panel?: string
+  project?: number
+}
+type Row = { id: number; name: string }
+
+/** The projects of the organization. */
 export default function ProjectsPage() {
-  return <PageHeader title="Projects" />
+  const [search, change] = useSearchState<Search>()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const [deleting, setDeleting] = useState<Row>()
+  const page = Number(search.page ?? 1)
+  const sort = search.sort === 'name' ? 'name' : 'created_at'
+  const order = search.order === 'asc' ? 'asc' : 'desc'
+  const words = String(search.search ?? '')
+  const query = { limit: pageSize, page, sort, order, ...(words ? { search: words } : {}) } as const
+  const { data, error, refetch } = useQuery({
+    queryKey: ['projects', 'list', query],
+    queryFn: () => cadre.projects.list(query).page({ page }),
+    placeholderData: keepPreviousData,
+  })
+  const renaming = data?.items.find(({ id }) => id === Number(search.project))
+  const refresh = () => queries.invalidateQueries({ queryKey: ['projects'] })
+  const columns: Column<Row>[] = [
+    {
+      id: 'name',
+      header: 'Name',
+      sort: 'name',
+      isWide: true,
+      cell: ({ id, name }) => (
+        <Link {...paths.home(String(id))} className="font-medium text-text no-underline hover:underline">
+          {name}
+        </Link>
+      ),
+    },
+    { id: 'agents', header: 'Agents', align: 'right', cell: ({ id }) => <AgentCount id={id} /> },
+    { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={`proj_${id}`} /> },
+    { id: 'number', header: 'Number', sort: 'created_at', cell: ({ id }) => <CopyId id={String(id)} /> },
+    {
+      id: 'menu',
+      header: 'Actions',
+      cell: (row) => (
+        <Menu
+          trigger={
+            <IconButton label={`Actions of ${row.name}`}>
+              <Ellipsis size={16} aria-hidden />
+            </IconButton>
+          }
+        >
+          <MenuItem onClick={() => change({ panel: 'rename', project: row.id })}>Rename</MenuItem>
+          <MenuItem isDangerous onClick={() => setDeleting(row)}>
+            Delete
+          </MenuItem>
+        </Menu>
+      ),
+    },
+  ]
+  return (
+    <>
+      <PageHeader
+        title="Projects"
+        actions={
+          <>
+            <CopyAsCurl path="/api/v1/projects" query={query} />
+            <Button kind="primary" onClick={() => change({ panel: 'new' })}>
+              <Plus size={14} aria-hidden /> New project
+            </Button>
+          </>
+        }
+      >
+        A project holds agents, what they may call, what they may spend, and all that they did.
+      </PageHeader>
+      <div className="mb-3">
+        <SearchInput
+          label="Find a project"
+          value={words}
+          onChange={(event) => change({ search: event.target.value || undefined, page: undefined }, { replace: true })}
+        />
+      </div>
+      <ErrorBox error={error} retry={() => void refetch()} />
+      <Panel>
+        {!data && !error && <Skeleton />}
+        {data?.total === 0 && words === '' && <NoProjects create={() => change({ panel: 'new' })} />}
+        {data?.total === 0 && words !== '' && <EmptyState title={`No project is called ${words}`} />}
+        {data && data.items.length > 0 && (
+          <>
+            <DataTable
+              label="Projects"
+              columns={columns}
+              rows={data.items}
+              keyOf={({ id }) => String(id)}
+              sort={{ by: sort, order, change: (sort, order) => change({ sort, order, page: undefined }) }}
+            />
+            <Pager
+              offset={(page - 1) * pageSize}
+              limit={pageSize}
+              total={data.total}
+              noun="projects"
+              go={(offset) => change({ page: offset / pageSize + 1 })}
+            />
+          </>
+        )}
+      </Panel>
+      {search.panel === 'new' && (
+        <ProjectNameDialog
+          title="New project"
+          action="Create"
+          close={() => change({ panel: undefined })}
+          save={async (name) => {
+            const { id } = await cadre.projects.create({ name })
+            await refresh()
+            await navigate(paths.start(String(id)))
+          }}
+        />
+      )}
+      {search.panel === 'rename' && renaming && (
+        <ProjectNameDialog
+          title={`Rename ${renaming.name}`}
+          action="Rename"
+          name={renaming.name}
+          close={() => change({ panel: undefined, project: undefined })}
+          save={async (name) => {
+            await cadre.projects.update(renaming.id, { name })
+            await Promise.all([refresh(), queries.invalidateQueries({ queryKey: ['project', String(renaming.id)] })])
+            change({ panel: undefined, project: undefined })
+            tell('Project renamed')
+          }}
+        />
+      )}
+      <ConfirmDialog
+        isOpen={deleting !== undefined}
+        close={() => setDeleting(undefined)}
+        title={`Delete ${deleting?.name}`}
+        action="Delete the project"
+        typed={deleting?.name}
+        run={async () => {
+          await cadre.projects.delete(deleting?.id ?? '')
+          await refresh()
+          tell('Project deleted')
+        }}
+      >
+        <p>Only a project without agents can be deleted. Its number is never used again.</p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function AgentCount({ id }: { id: number }) {
+  const { data } = useQuery({ ...agentCountQuery(String(id)), staleTime: 60_000 })
+  return <>{data === undefined ? '…' : new Intl.NumberFormat('en').format(data)}</>
+}
+
+function NoProjects({ create }: { create: () => void }) {
+  return (
+    <EmptyState
+      title="Everything begins with a project"
+      actions={
+        <Button kind="primary" onClick={create}>
+          Create the first project
+        </Button>
+      }
+    >
+      <p>It holds agents and keeps what they do apart from other projects. A team or a product is a good measure.</p>
+      <div className="text-left">
+        <CodeBlock
+          text={curlOf('POST', '/api/v1/projects', { body: { name: 'first-project' } })}
+          label="Copy the command that creates a project"
+        />
+      </div>
+    </EmptyState>
+  )
 }

@@ -1,0 +1,26 @@
+import { agentActions, type AgentAction, type AgentState } from '../../../contract/src/agent-lifecycle.ts'
+import { cadre } from '../api/client.ts'
+
+/** What can be done to an agent as it stands, in the order of the buttons. */
+export const actions = ['start', 'pause', 'stop', 'restart'] as const satisfies readonly AgentAction[]
+
+export const actionLabels: Record<AgentAction, string> = {
+  start: 'Start',
+  pause: 'Pause',
+  stop: 'Stop',
+  restart: 'Restart',
+}
+
+/** Why an agent in this state cannot do that; undefined where it can. The contract's table of transitions decides. */
+export function reasonAgainst(action: AgentAction, state: AgentState): string | undefined {
+  const { from, to } = agentActions[action]
+  if (from.includes(state)) return undefined
+  if (state === to) return `The agent is ${state} already`
+  if (state === 'creating' || state === 'updating') return `The agent is ${state}; wait a moment`
+  return `An agent that is ${state} cannot ${action}: only one that is ${from.join(' or ')}`
+}
+
+/** Does it. */
+export function act(project_id: string, agent_id: string, action: AgentAction | 'delete'): Promise<unknown> {
+  return Promise.resolve(cadre.agents[action](project_id, agent_id))
+}

@@ -1,0 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, type LinkProps } from '@tanstack/react-router'
+import { cadre } from '../../api/client.ts'
+import { usePendingApprovals } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Panel } from '../../ui/page.tsx'
+
+/** How far back failures are counted, in milliseconds. */
+const day_ms = 86_400_000
+
+/** What waits for a person, and what failed of late: each leads to the list of it. */
+export function Waiting({ project_id, errors }: { project_id: string; errors: number }) {
+  const approvals = usePendingApprovals(project_id)
+  const failures = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'failures of a day'],
+    queryFn: async () => {
+      const created_after = new Date(Date.now() - day_ms).toISOString()
+      return (await cadre.tasks.list(project_id, { status: 'failed', created_after, limit: 1 }).page()).total
+    },
+  })
+  const open = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'running'],
+    queryFn: async () => (await cadre.tasks.list(project_id, { status: 'running', limit: 1 }).page()).total,
+  })
+  const lines: { link: LinkProps; text: string; count: number; tone: string }[] = [
+    { link: paths.approvals(project_id), text: 'questions wait for an answer', count: approvals, tone: 'text-warn' },
+    {
+      link: paths.agents(project_id, { status: 'error' }),
+      text: 'agents are in error',
+      count: errors,
+      tone: 'text-bad',
+    },
+    {
+      link: paths.tasks(project_id, { status: 'failed' }),
+      text: 'tasks of the last 24 hours failed',
+      count: failures.data ?? 0,
+      tone: 'text-bad',
+    },
+    {
+      link: paths.tasks(project_id, { status: 'running' }),
+      text: 'tasks run now',
+      count: open.data ?? 0,
+      tone: 'text-info',
+    },
+  ]
+  return (
+    <Panel title="Waiting for you">
+      <ErrorBox error={failures.error ?? open.error} />
+      <ul>
+        {lines.map(({ link, text, count, tone }) => (
+          <li key={text} className="border-b border-line last:border-0">
+            <Link
+              {...link}
+              className="flex items-baseline gap-3 px-4 py-2.5 text-text no-underline hover:bg-quiet hover:text-text"
+            >
+              <span className={`w-12 text-right text-lg font-semibold tabular-nums ${count > 0 ? tone : 'text-soft'}`}>
+                {count.toLocaleString('en')}
+              </span>
+              {text}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
