@@ -141,8 +141,8 @@ const configMembers = {
 
 const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
 const environmentValue = { type: 'string', maxLength: bounds.config_environment_value, 'x-secret': true }
-const environment = (value: object) =>
-  Type.Unsafe<Record<string, string | null>>({
+const environment = <Value extends string | null>(value: object) =>
+  Type.Unsafe<Record<string, Value>>({
     type: 'object',
     additionalProperties: value,
     maxProperties: bounds.config_environment_variables,
@@ -156,7 +156,10 @@ const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_
 /** An agent's configuration as it is given; members that the service does not know are kept and returned (D14). */
 export const AgentConfigInput = Named(
   'AgentConfigInput',
-  Type.Object({ ...configMembers, environment_variables: Type.Optional(environment(environmentValue)) }, bounded),
+  Type.Object(
+    { ...configMembers, environment_variables: Type.Optional(environment<string>(environmentValue)) },
+    bounded,
+  ),
 )
 
 /** Members that a change may leave out or, by null, remove; so are the members of those that are merged by name. */
@@ -172,7 +175,9 @@ export const AgentConfigPatch = Named(
   Type.Object(
     {
       ...nullableMembers,
-      environment_variables: Type.Optional(Nullable(environment({ ...environmentValue, nullable: true }))),
+      environment_variables: Type.Optional(
+        Nullable(environment<string | null>({ ...environmentValue, nullable: true })),
+      ),
     },
     bounded,
   ),

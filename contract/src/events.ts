@@ -34,15 +34,21 @@ export const testEventName = 'webhook.test'
 export type OutboxEventName = EventName | TaskEventName | typeof testEventName
 
 /** Subscriptions to events of a task: by name, or all of one kind (`task.*`). */
-export const taskSubscriptions: readonly string[] = [...taskEventGroups.map((group) => `${group}.*`), ...taskEventNames]
+export const taskSubscriptions: readonly (TaskEventName | `${TaskEventGroup}.*`)[] = [
+  ...taskEventGroups.map((group) => `${group}.*` as const),
+  ...taskEventNames,
+]
 
 /** What a webhook may subscribe to. */
-export const subscriptions: readonly string[] = [...eventNames, ...taskSubscriptions]
+export const subscriptions: readonly (EventName | (typeof taskSubscriptions)[number])[] = [
+  ...eventNames,
+  ...taskSubscriptions,
+]
 
 /** The subscriptions that an event belongs to: its name, and `task.*` for `task.completed`. */
 export function subscriptionsOf(event: OutboxEventName): string[] {
   const group = `${event.split('.', 1)[0]}.*`
-  return subscriptions.includes(group) ? [event, group] : [event]
+  return subscriptions.some((name) => name === group) ? [event, group] : [event]
 }
 
 /** An agent as events carry it (decision D93). */

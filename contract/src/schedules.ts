@@ -249,7 +249,7 @@ const actionTexts = {
   resume: 'It is due again from the next due time on; those that passed meanwhile bring no task.',
 } as const
 
-function action(verb: 'pause' | 'resume') {
+function action<const Verb extends 'pause' | 'resume'>(verb: Verb) {
   const status = verb === 'pause' ? 'paused' : 'active'
   const next_run_at = verb === 'pause' ? null : example.next_run_at
   return defineOperation({

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { MetadataInput, TaskBudget } from './agents.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
@@ -44,6 +44,8 @@ const cost = Nullable(
   Type.Number({ minimum: 0, description: 'US dollars. Null where a price is not known; it is never guessed.' }),
 )
 
+const modelUsage = Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost })
+
 /** What a task has consumed. */
 export const TaskUsage = Named(
   'TaskUsage',
@@ -52,9 +54,9 @@ export const TaskUsage = Named(
     steps: Type.Integer({ minimum: 0 }),
     tool_calls: Type.Integer({ minimum: 0 }),
     cost_usd: cost,
-    by_model: Type.Unsafe<Record<string, unknown>>({
+    by_model: Type.Unsafe<Record<string, Static<typeof modelUsage>>>({
       type: 'object',
-      additionalProperties: Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost }),
+      additionalProperties: modelUsage,
     }),
   }),
 )

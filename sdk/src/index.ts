@@ -1,0 +1,20 @@
+// oxlint-disable oxc/no-barrel-file -- a package has one entrance; within the repository files are imported by themselves
+export { Cadre, type CadreOptions, type RawRequest } from './client.ts'
+export * from './errors.ts'
+export type { Call } from './call.ts'
+export type { StreamOptions, StreamState } from './event-source.ts'
+export type { Answered, Logger, RequestOptions } from './http.ts'
+export type { List, Page } from './pages.ts'
+export type { AgentStatus, ProjectSnapshot, ProjectStreamEvent, ProjectTaskEvent } from './project-stream.ts'
+export {
+  isFinished,
+  type MessageDelta,
+  type MessageSnapshot,
+  type TaskSnapshot,
+  type TaskStream,
+  type TaskStreamEvent,
+  type TaskStreamOptions,
+} from './task-stream.ts'
+export type * from './types.ts'
+export type { WaitOptions } from './waiting.ts'
+export { verifyWebhook, type VerifyOptions, type WebhookEvent } from './webhooks.ts'

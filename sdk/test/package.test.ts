@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { build } from 'vite'
+import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { sdkTypes } from '../../tools/sdk-types.ts'
+
+const run = promisify(execFile)
+const repository = join(import.meta.dirname, '..', '..')
+const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc')
+const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+/** Without what the npm that runs the tests says of this repository. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
+/** Of all of the SDK, minified and compressed: the console has it in its first load. */
+const bundleMax_bytes = 12_000
+const timeout = { timeout: 240_000 }
+
+let folder: string
+let service: TestService
+before(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'cadre-consumer-')))
+  service = await startTestService()
+})
+after(async () => {
+  await service.stop()
+  await rm(folder, { recursive: true })
+})
+
+/** Checks the types of files in the folder, as a strict project would. */
+async function typeCheck(files: Record<string, string>, options: object = {}): Promise<string> {
+  const compilerOptions = {
+    target: 'es2024',
+    module: 'nodenext',
+    strict: true,
+    noEmit: true,
+    types: ['node'],
+    typeRoots: [join(repository, 'node_modules', '@types')],
+    ...options,
+  }
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: Object.keys(files) }))
+  return run(process.execPath, [tsc, '-p', folder]).then(
+    () => '',
+    ({ stdout }: { stdout: string }) => stdout,
+  )
+}
+
+/** Code with the languages named of a document. */
+function snippets(text: string, language: string): string[] {
+  return [...text.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code)
+}
+
+test('the package installs into an empty project, type checks there and does what its page says', timeout, async () => {
+  const { stdout } = await run(npm, ['pack', '--json', '--pack-destination', folder], {
+    cwd: join(repository, 'sdk'),
+    env,
+    shell: process.platform === 'win32',
+  })
+  const { filename, files } = JSON.parse(stdout.slice(stdout.indexOf('[')))[0]
+  const names = (files as { path: string }[]).map(({ path }) => path)
+  assert.deepEqual(names.filter((name) => !/^dist\/.+[.](js|d[.]ts)$/.test(name)).toSorted(), [
+    'LICENSE',
+    'README.md',
+    'package.json',
+  ])
+  assert.ok(names.includes('dist/index.js') && names.includes('dist/index.d.ts'))
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  await run(npm, ['install', '--offline', '--no-audit', '--no-fund', join(folder, filename)], {
+    cwd: folder,
+    env,
+    shell: process.platform === 'win32',
+  })
+
+  // What the page shows is one program, piece by piece.
+  const page = await readFile(join(repository, 'sdk', 'README.md'), 'utf8')
+  const program = snippets(page, 'ts').join('\n')
+  const assertions = `
+import type { Agent, CadreOptions, Task } from '@cadre/sdk'
+import { Cadre } from '@cadre/sdk'
+const client = new Cadre({} satisfies CadreOptions)
+export const task: Promise<Task> = Promise.resolve(client.tasks.get('proj_1', 'task_1', { wait: 10 }))
+export const agents: Promise<Agent[]> = client.project(1).agents.list({ status: 'running' }).toArray({ max: 3 })
+// @ts-expect-error there is no such state
+export const state = client.agents.list(1, { status: 'asleep' })
+// @ts-expect-error a name is needed
+export const unnamed = client.agents.create(1, {})
+// @ts-expect-error there is no such operation
+export const none = client.agents.fly
+// @ts-expect-error an id is missing
+export const missing = client.agents.start(1)
+`
+  assert.equal(await typeCheck({ 'page.ts': program, 'assertions.ts': assertions }, { skipLibCheck: false }), '')
+
+  const { stdout: said } = await run(process.execPath, ['page.ts'], {
+    cwd: folder,
+    env: { ...env, CADRE_BASE_URL: service.url, CADRE_API_KEY: service.owner.api_key },
+    timeout: 120_000,
+  })
+  const expected = snippets(page, 'text').join('')
+  assert.equal(said, expected)
+})
+
+test('the types that the package has written out are those of the contract', timeout, async () => {
+  const declared = JSON.stringify(join(repository, 'sdk', 'src', 'contract.ts'))
+  const check = `
+import type * as declared from ${declared}
+import type * as printed from './printed.ts'
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
+type Wrong<A, B> = { [K in keyof A]: K extends keyof B ? (Same<A[K], B[K]> extends true ? never : K) : K }[keyof A]
+type Members = { [Id in keyof declared.Operations]: Wrong<declared.Operations[Id], printed.Operations[Id]> }
+type Faults = { [Id in keyof Members as [Members[Id]] extends [never] ? never : Id]: Members[Id] }
+type Events = {
+  [Name in declared.OutboxEventName]: Same<declared.EventData<Name>, printed.EventData<Name>> extends true ? never : Name
+}[declared.OutboxEventName]
+export const faults: keyof Faults extends never ? true : { in: keyof Faults } = true
+export const events: [Events] extends [never] ? true : Events = true
+export const same: [
+  Same<keyof declared.Operations, keyof printed.Operations>,
+  Same<declared.OutboxEventName, printed.OutboxEventName>,
+  Same<declared.AgentState, printed.AgentState>,
+  Same<declared.TaskState, printed.TaskState>,
+  Same<declared.TaskEventType, printed.TaskEventType>,
+  Same<declared.LiveEventType, printed.LiveEventType>,
+  Same<declared.Issue, printed.Issue>,
+] = [true, true, true, true, true, true, true]
+`
+  const options = { allowImportingTsExtensions: true, skipLibCheck: true, noErrorTruncation: true }
+  assert.equal(await typeCheck({ 'printed.ts': sdkTypes(), 'check.ts': check }, options), '')
+  // The check sees a difference: the same with another type of one member.
+  const another = sdkTypes().replace('total_tasks: number', 'total_tasks: string')
+  assert.match(await typeCheck({ 'printed.ts': another, 'check.ts': check }, options), /in: "getAgent"/)
+})
+
+test('all of it is small in a browser, and has no schema in it', timeout, async () => {
+  const result = await build({
+    configFile: false,
+    logLevel: 'silent',
+    build: {
+      write: false,
+      minify: true,
+      lib: { entry: join(repository, 'sdk', 'src', 'index.ts'), formats: ['es'], fileName: 'sdk' },
+    },
+  })
+  const [bundle] = Array.isArray(result) ? result : [result]
+  const code = 'output' in bundle ? bundle.output.map((part) => ('code' in part ? part.code : '')).join('') : ''
+  assert.match(code, /task\.snapshot/)
+  assert.doesNotMatch(code, /maxLength|additionalProperties/)
+  const bytes = gzipSync(code).length
+  assert.ok(bytes < bundleMax_bytes, `${bytes} bytes`)
+})
