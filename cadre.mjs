@@ -38,8 +38,28 @@ async function runHere() {
   } else stopWithNpm()
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
   module.enableCompileCache(join(root, 'node_modules/.cache/cadre'))
-  if (existsSync('.env')) process.loadEnvFile('.env')
-  await import('./server/src/main.ts')
+  const words = process.argv.slice(2)
+  const { isForClient } = await import('./cli/src/nouns.ts')
+  const about = words[0] === 'help' ? words.slice(1) : words
+  if (isForClient(about)) {
+    if (words[0] === 'help') process.argv.splice(2, words.length, ...about, '--help')
+    // No .env: whoever wrote that of this folder would choose the service that a key is sent to.
+    await import('./cli/src/main.ts')
+  } else if (about.length === 0 || ['--help', '-h'].includes(about[0] ?? '')) await sayAllCommands()
+  else {
+    if (existsSync('.env')) process.loadEnvFile('.env')
+    await import('./server/src/main.ts')
+  }
+}
+
+/** Commands of an operator and of a client, in one list. */
+async function sayAllCommands() {
+  const [{ listHelp }, { commands }, { clientHelp }] = await Promise.all([
+    import('./server/src/commands/help.ts'),
+    import('./server/src/commands/commands.ts'),
+    import('./cli/src/overview.ts'),
+  ])
+  console.log(`${await listHelp(commands)}\n\n${clientHelp()}`)
 }
 
 /** A launcher that was killed could not tell us, but the channel to it ends. */

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { auditPage } from './reference/audit.ts'
+import { cliPage } from './reference/cli.ts'
 import { commandsPage } from './reference/commands.ts'
 import { configurationPage } from './reference/configuration.ts'
 import { errorsPage } from './reference/errors.ts'
@@ -16,6 +17,7 @@ const folder = 'docs/reference'
 const pages: Record<string, Page> = {
   'configuration.md': configurationPage,
   'commands.md': commandsPage,
+  'cli.md': cliPage,
   'operations.md': operationsPage,
   'errors.md': errorsPage,
   'limits.md': limitsPage,

@@ -1,0 +1,38 @@
+import { UsageError } from './failure.ts'
+
+/** Whether somebody can be asked: both ends are a terminal, and `--no-input` was not said. */
+export interface Asking {
+  canAsk: boolean
+}
+
+/** Has a name typed, so that nothing is deleted by mistake. */
+export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
+  if (!canAsk) throw new UsageError(`${what} would be deleted. Say --yes to do it where nobody can be asked.`)
+  const prompts = await import('@clack/prompts')
+  const message = `${what} will be deleted. Type ${name} to confirm:`
+  const answer = await prompts.text({ message, output: process.stderr })
+  if (answer !== name) throw new UsageError('Nothing was deleted.')
+}
+
+/** A secret: typed unseen at a terminal, else all of standard input. */
+export async function secret(asking: Asking, what: string): Promise<string> {
+  if (process.stdin.isTTY) {
+    if (!asking.canAsk) throw new UsageError(`${what} is read from standard input, which is a terminal here.`)
+    const prompts = await import('@clack/prompts')
+    const answer = await prompts.password({ message: what, output: process.stderr })
+    if (prompts.isCancel(answer)) throw new UsageError('Canceled.')
+    return answer
+  }
+  return (await standardInput()).trim()
+}
+
+/** All of standard input, at most 16 MiB. */
+export async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    if ((bytes += chunk.length) > 16 * 1024 * 1024) throw new UsageError('Standard input is larger than 16 MiB.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { runCommand } from '../../e2e/process.ts'
+import { startTestService, type TestService } from '../../server/test/harness.ts'
+
+let service: TestService
+let home: string
+before(async () => {
+  service = await startTestService()
+  home = await mkdtemp(join(tmpdir(), 'cadre-cli-'))
+})
+after(async () => {
+  await service.stop()
+  await rm(home, { recursive: true })
+})
+
+/** Runs `cadre <line>` as a user of the service does. */
+function cadre(words: string[], input?: string, env: Record<string, string> = {}) {
+  return runCommand(
+    { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), CADRE_BASE_URL: service.url, ...env },
+    words,
+    input,
+  )
+}
+
+test('whoever is not logged in is told so with 4, and how to log in', async () => {
+  const { code, stdout, stderr } = await cadre(['agents', 'list', '-p', '1'])
+  assert.deepEqual([code, stdout], [4, ''])
+  assert.match(stderr, /not_logged_in[^]*next: cadre login/)
+  const refused = await cadre(['whoami'], '', { CADRE_API_KEY: 'key_of_nobody' })
+  assert.equal(refused.code, 4)
+  assert.match(refused.stderr, /request id: \S+/)
+})
+
+test('from login to the end of a task', async () => {
+  const login = await cadre(['login', '--with-key'], `${service.owner.api_key}\n`)
+  assert.equal(login.code, 0, login.stderr)
+  const file = join(home, 'config/cadre/credentials.json')
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  assert.match(await readFile(file, 'utf8'), new RegExp(service.owner.api_key))
+  assert.ok(!login.stderr.includes(service.owner.api_key))
+
+  const made = await cadre(['projects', 'create', '--name', 'by-command', '--json=id'])
+  const { id, ...others } = JSON.parse(made.stdout)
+  assert.deepEqual(others, {}, 'only the members that were asked for')
+  assert.equal((await cadre(['projects', 'use', String(id)])).code, 0)
+
+  const agent = await cadre(['agents', 'create', '--name', 'echo', '--config', '{"model":"builtin/echo"}', '--json'])
+  assert.equal(agent.code, 0, agent.stderr)
+  const { id: agent_id } = JSON.parse(agent.stdout)
+  const listed = await cadre(['agents', 'list'])
+  assert.match(listed.stdout, new RegExp(`^${agent_id}\techo\t`, 'm'), 'TSV where nobody looks')
+  const task = await cadre(['tasks', 'create', agent_id, '--input', 'Hello', '--wait', '60', '--json=id,status'])
+  assert.equal(JSON.parse(task.stdout).status, 'completed', task.stderr)
+
+  const raw = await cadre(['api', 'GET', '/status', '--debug'])
+  assert.equal(raw.code, 0)
+  assert.match(raw.stderr, /x-api-key: \[redacted\]/)
+  assert.ok(!raw.stderr.includes(service.owner.api_key))
+
+  const view = await cadre(['config', 'view', '--json'])
+  const project = JSON.parse(view.stdout).find(({ name }: any) => name === 'project')
+  assert.deepEqual([project.value, project.source.includes('config.json')], [String(id), true])
+
+  const dry = await cadre(['agents', 'delete', agent_id, '--dry-run'])
+  assert.equal(JSON.parse(dry.stdout).method, 'DELETE')
+  const unasked = await cadre(['agents', 'delete', agent_id])
+  assert.deepEqual([unasked.code, unasked.stdout], [2, ''])
+  assert.equal((await cadre(['agents', 'get', agent_id])).code, 0, 'it is still there')
+  assert.equal((await cadre(['agents', 'delete', agent_id, '--yes'])).code, 0)
+  const gone = await cadre(['agents', 'get', agent_id, '--json'])
+  assert.equal(gone.code, 1)
+  const { error } = JSON.parse(gone.stderr)
+  assert.deepEqual(
+    [error.code, error.next, typeof error.request_id],
+    ['agent_not_found', 'cadre agents list', 'string'],
+  )
+})
+
+test('a key is kept for its service alone', async () => {
+  const other = await cadre(['whoami'], '', { CADRE_BASE_URL: 'http://127.0.0.1:9' })
+  assert.equal(other.code, 4, 'it is not sent to another address')
+})
+
+test('a command line that means nothing ends with 2', async () => {
+  for (const words of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
+    assert.equal((await cadre(words)).code, 2, words.join(' '))
+  assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
+})

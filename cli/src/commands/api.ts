@@ -1,0 +1,33 @@
+import { define, type AddCommand } from '../define.ts'
+import { CommandFailure, UsageError } from '../failure.ts'
+import { json, text } from '../fields.ts'
+
+const methods = ['GET', 'POST', 'PUT', 'DELETE']
+
+/** Any request, with the credential of the profile. */
+export const addApi: AddCommand = (program) =>
+  define(program, 'api', {
+    summary: 'Send any request.',
+    description: 'Sends a request with the credential that other commands have, and writes the answer as it comes.',
+    args: ['<method>', '<path>'],
+    examples: ['cadre api GET /status', `cadre api POST /projects --data '{"name":"first-project"}'`],
+    async run(context, [method = '', path = ''], { data, dryRun, idempotencyKey }) {
+      const verb = method.toUpperCase()
+      if (!methods.includes(verb)) throw new UsageError(`${method} is none of ${methods.join(', ')}.`)
+      if (!path.startsWith('/') || path.startsWith('//'))
+        throw new UsageError('The path begins with one slash, as in /projects.')
+      const whole = /^\/(api\/|oauth2\/|\.well-known\/|livez|readyz)/.test(path) ? path : `/api/v1${path}`
+      const body = typeof data === 'string' ? json('--data', await text(data)) : undefined
+      if (body !== undefined && (typeof body !== 'object' || body === null))
+        throw new UsageError('--data must be an object.')
+      if (dryRun && verb !== 'GET')
+        return context.out.line(JSON.stringify({ method: verb, path: whole, body }, null, 2))
+      const key = typeof idempotencyKey === 'string' ? idempotencyKey : undefined
+      const answer = await context.client(true).request(verb, whole, { body: body as object, idempotencyKey: key })
+      if (answer === undefined) throw new CommandFailure('The service answered nothing.')
+      if (context.options.fields !== undefined) return context.out.entry(answer)
+      context.out.line(typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2))
+    },
+  })
+    .option('--data <json>', 'The body: JSON, @file, or - for standard input.')
+    .option('--idempotency-key <key>', 'Makes a POST that may be repeated.')

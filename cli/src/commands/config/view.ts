@@ -1,0 +1,22 @@
+import { define, type AddCommand } from '../../define.ts'
+import { settingNames } from '../../config.ts'
+
+/** Every setting with where it comes from. */
+export const addConfigView: AddCommand = (program) =>
+  define(program, 'config view', {
+    summary: 'Show every setting, and where it comes from.',
+    description:
+      'Flags come before the environment, that before .cadre.json of this folder or one above it, that before the profile in the file of the user, and that before defaults.',
+    examples: ['cadre config view'],
+    async run({ settings, out, login, env, base_url }) {
+      const credential = env.CADRE_API_KEY
+        ? { name: 'credential', value: 'an API key', source: 'CADRE_API_KEY' }
+        : {
+            name: 'credential',
+            value: login?.api_key ? 'an API key' : login ? 'a token' : undefined,
+            source: login ? `login to ${base_url}` : 'not set',
+          }
+      const entries = settingNames.map((name) => ({ name, ...settings[name] }))
+      out.list([...entries, credential], ['name', 'value', 'source'])
+    },
+  })

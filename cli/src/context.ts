@@ -1,0 +1,108 @@
+import { Cadre } from '#sdk/client.ts'
+import type { Asking } from './ask.ts'
+import { type Environment, readSettings, type Setting, type SettingName } from './config.ts'
+import { type Login, readLogin, writeLogin } from './credentials.ts'
+import { NotLoggedIn, UsageError } from './failure.ts'
+import { Output } from './output.ts'
+import { refreshed } from './refresh.ts'
+
+/** Options that every command has, by their names in commander. */
+export interface CommonOptions {
+  json?: boolean
+  fields?: string
+  input?: boolean
+  yes?: boolean
+  dryRun?: boolean
+  quiet?: boolean
+  debug?: boolean
+  color?: boolean
+  profile?: string
+  baseUrl?: string
+  project?: string
+}
+
+/** What a command works with. */
+export interface Context extends Asking {
+  env: Environment
+  options: CommonOptions
+  out: Output
+  settings: Record<SettingName, Setting>
+  profile: string
+  base_url: string
+  /** Of the profile, at the service that is asked. */
+  login: Login | undefined
+  /** The project that commands are about. Throws `UsageError` where none is said. */
+  project(): string
+  /** A client with the credential there is. `isPublic`: also without any. */
+  client(isPublic?: boolean): Cadre
+}
+
+/** Makes the context of a command out of its options, the environment and the files. */
+export function contextOf(options: CommonOptions, env: Environment): Context {
+  const flags = { profile: options.profile, base_url: options.baseUrl, project: options.project }
+  const settings = readSettings(env, flags, process.cwd())
+  const profile = settings.profile.value!
+  const base_url = settings.base_url.value!.replace(/\/+$/, '').replace(/\/api\/v1$/, '')
+  const login = readLogin(env, profile, base_url)
+  const isTerminal = process.stdout.isTTY
+  const out = new Output({
+    json: options.json ?? false,
+    fields: options.fields
+      ?.split(',')
+      .map((field) => field.trim())
+      .filter((field) => field !== ''),
+    isTerminal,
+    hasColor: isTerminal && options.color !== false && !env.NO_COLOR && env.TERM !== 'dumb',
+    quiet: options.quiet ?? false,
+  })
+  return {
+    env,
+    options,
+    out,
+    settings,
+    profile,
+    base_url,
+    login,
+    canAsk: options.input !== false && process.stdin.isTTY && process.stderr.isTTY,
+    project() {
+      const project = settings.project.value
+      if (project === undefined)
+        throw new UsageError('No project is said. Use --project, CADRE_PROJECT, or `cadre projects use <project>`.')
+      return project
+    },
+    client(isPublic = false) {
+      const key = env.CADRE_API_KEY || login?.api_key
+      const access = key || !login?.access_token ? undefined : login
+      if (!key && !access && !isPublic) throw new NotLoggedIn(`Nobody is logged in to ${base_url}.`)
+      let current = access
+      return new Cadre({
+        baseURL: base_url,
+        ...(current
+          ? {
+              token: async () => {
+                current = await refreshed(current!, (login) => writeLogin(env, profile, login))
+                return current.access_token!
+              },
+            }
+          : { apiKey: key ?? null }),
+        headers: { 'user-agent': 'cadre-cli/0.1.0' },
+        ...(options.debug ? { fetch: told } : {}),
+      })
+    },
+  }
+}
+
+const secretHeaders = ['authorization', 'x-api-key', 'cookie', 'set-cookie']
+
+/** Sends a request, and says on standard error what was sent and answered: no secrets, and no bodies, which may hold some. */
+async function told(...[address, init]: Parameters<typeof fetch>): Promise<Response> {
+  const say = (text: string) => process.stderr.write(`${text}\n`)
+  const headers = (given: Headers, mark: string) =>
+    given.forEach((value, name) => say(`${mark} ${name}: ${secretHeaders.includes(name) ? '[redacted]' : value}`))
+  say(`> ${init?.method ?? 'GET'} ${address instanceof Request ? address.url : String(address)}`)
+  headers(new Headers(init?.headers), '>')
+  const response = await fetch(address, init)
+  say(`< ${response.status}`)
+  headers(response.headers, '<')
+  return response
+}

@@ -1,0 +1,30 @@
+import { join } from 'node:path'
+import { type Environment, readJson, userFolder, writePrivately } from './config.ts'
+
+/** What a profile is logged in with; good only for the service that it was given for. */
+export interface Login {
+  base_url: string
+  api_key?: string
+  access_token?: string
+  refresh_token?: string
+  client_id?: string
+  /** Milliseconds of the epoch. */
+  expires_at?: number
+}
+
+/** Where credentials are kept: a file that only its owner may read. */
+export function credentialsPath(env: Environment): string {
+  return join(userFolder(env), 'credentials.json')
+}
+
+/** The login of a profile at a service; undefined where there is none, or it is for another service. */
+export function readLogin(env: Environment, profile: string, base_url: string): Login | undefined {
+  const login = readJson(credentialsPath(env))?.[profile] as Login | undefined
+  return login?.base_url === base_url ? login : undefined
+}
+
+/** Keeps or removes the login of a profile. */
+export function writeLogin(env: Environment, profile: string, login: Login | undefined): void {
+  const { [profile]: _, ...others } = readJson(credentialsPath(env)) ?? {}
+  writePrivately(credentialsPath(env), login === undefined ? others : { ...others, [profile]: login })
+}

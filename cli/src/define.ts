@@ -1,0 +1,82 @@
+import { Command } from 'commander'
+import { type CommonOptions, type Context, contextOf } from './context.ts'
+import type { Environment } from './config.ts'
+
+/** A command: what its help says, and what it does. */
+export interface Definition {
+  summary: string
+  description: string
+  /** As commander writes them: `<agent_id>`, `[project_id]`. */
+  args?: readonly string[]
+  examples: readonly string[]
+  run(context: Context, args: (string | undefined)[], options: CommonOptions & Record<string, unknown>): Promise<void>
+}
+
+/** A file of a command: adds it to the program. */
+export type AddCommand = (program: Command) => Command
+
+const environments = new WeakMap<Command, Environment>()
+
+const examples = new WeakMap<Command, readonly string[]>()
+
+/** The examples of a command's help. */
+export function examplesOf(command: Command): readonly string[] {
+  return examples.get(command) ?? []
+}
+
+/** Makes the program that commands are added to. */
+export function makeProgram(env: Environment): Command {
+  const program = new Command('cadre')
+  environments.set(program, env)
+  return program
+}
+
+/** Adds a command by its words, making its noun where that is not there yet. */
+export function define(program: Command, words: string, definition: Definition): Command {
+  const [noun = '', verb] = words.split(' ')
+  const parent =
+    verb === undefined ? program : (program.commands.find((one) => one.name() === noun) ?? group(program, noun))
+  const command = new Command(verb ?? noun)
+  examples.set(command, definition.examples)
+  parent.addCommand(command)
+  settle(program, command)
+  for (const argument of definition.args ?? []) command.argument(argument)
+  command.summary(definition.summary).description(definition.description)
+  addCommon(command)
+  command.addHelpText('after', `\nExamples:\n${definition.examples.map((example) => `  $ ${example}`).join('\n')}`)
+  command.action(async (...given: unknown[]) => {
+    const options: CommonOptions & Record<string, unknown> = command.opts()
+    const args = given.slice(0, command.registeredArguments.length).flat() as (string | undefined)[]
+    await definition.run(contextOf(options, environments.get(program) ?? {}), args, options)
+  })
+  return command
+}
+
+function group(program: Command, noun: string): Command {
+  const made = new Command(noun)
+  made.description(`Commands of ${noun.replaceAll('-', ' ')}.`)
+  program.addCommand(made)
+  settle(program, made)
+  return made
+}
+
+/** Commander copies these settings only to commands that it makes itself. */
+function settle(program: Command, command: Command): void {
+  command.copyInheritedSettings(program)
+  command.showHelpAfterError(false)
+}
+
+function addCommon(command: Command): void {
+  command
+    .option('-p, --project <id>', 'The project, in the place of the chosen one.')
+    .option('--json', 'Writes JSON; --json=id,name only those members.')
+    .option('--fields <names>', 'Members to write, with commas between.')
+    .option('--profile <name>', 'The profile, in the place of the chosen one.')
+    .option('--base-url <url>', 'Where the service is.')
+    .option('-y, --yes', 'Asks nothing before it deletes.')
+    .option('--no-input', 'Asks nothing at all.')
+    .option('--dry-run', 'Says what a change would send, and sends nothing.')
+    .option('-q, --quiet', 'Says nothing beside the result.')
+    .option('--debug', 'Says what is sent and answered, without secrets and bodies.')
+    .option('--no-color', 'Writes no colors; so does NO_COLOR.')
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { operations } from '#contract/operations.ts'
+import { leaves } from './help-tree.ts'
+import { clientNouns, isForClient } from './nouns.ts'
+import { operationWords, withoutCommand } from './operation-words.ts'
+import { clientProgram } from './program.ts'
+
+const all = leaves(clientProgram({}), '')
+const byWords = new Map(all.map((command) => [command.command.replace('cadre ', ''), command]))
+
+test('every operation of the contract has a command, or a reason to have none', () => {
+  for (const { id } of operations) {
+    const words = operationWords[id]
+    if (words === undefined) assert.ok(withoutCommand[id], `${id} has neither a command nor a reason`)
+    else {
+      assert.equal(withoutCommand[id], undefined, `${id} has both`)
+      assert.ok(byWords.has(words), `there is no command "${words}" for ${id}`)
+    }
+  }
+  const ids = new Set(operations.map(({ id }) => id))
+  const named = [...Object.keys(operationWords), ...Object.keys(withoutCommand)]
+  assert.deepEqual(
+    named.filter((id) => !ids.has(id)),
+    [],
+    'operations that the contract does not have',
+  )
+})
+
+test('every command is found by its first word, and every first word has a command', () => {
+  for (const words of byWords.keys()) assert.ok(isForClient(words.split(' ')), words)
+  const first = new Set([...byWords.keys()].map((words) => words.split(' ')[0]))
+  assert.deepEqual(
+    clientNouns.filter((noun) => !first.has(noun)),
+    [],
+  )
+})
+
+test('no secret of the contract is an option', () => {
+  for (const { id, body } of operations) {
+    const command = byWords.get(operationWords[id] ?? '')
+    for (const [name, schema] of Object.entries(body?.properties ?? {})) {
+      if (!('x-secret' in schema) || !command) continue
+      const flags = command.options.map((option) => option.flags.split(' ')[0])
+      assert.ok(!flags.includes(`--${name.replaceAll('_', '-')}`), `${id}: ${name}`)
+    }
+  }
+})

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto'
+import type { Command } from 'commander'
+import { isIdempotent, type Operation } from '#contract/operation.ts'
+import { fillPath } from '#sdk/operation.ts'
+import { List } from '#sdk/pages.ts'
+import { confirmByName } from './ask.ts'
+import type { CommonOptions, Context } from './context.ts'
+import { UsageError } from './failure.ts'
+import { addFields, json, readFields, readSecrets, type Schema, text } from './fields.ts'
+import { define } from './define.ts'
+
+/** Entries that a list shows where nothing is said. */
+const limitDefault = 30
+
+/** Makes the command of an operation out of the contract: ids are arguments, query and body are options. */
+export function operationCommand(program: Command, operation: Operation, words: string): void {
+  const ids = idsOf(operation.path, words)
+  const command = define(program, words, {
+    summary: `${operation.summary}.`,
+    description: `${operation.description}\n\n${operation.method} ${operation.path}`,
+    args: ids.map((id) => (id === 'project_id' && operation.method === 'GET' ? `[${id}]` : `<${id}>`)),
+    examples: [exampleOf(operation, words, ids)],
+    run: (context, args, options) => run(operation, words, context, args, options),
+  })
+  if (operation.query) addFields(command, members(queryOf(operation)))
+  if (isList(operation)) {
+    command.option('--limit <number>', `Entries at most; ${limitDefault} where nothing is said.`)
+    command.option('--all', 'All entries.')
+  }
+  if (operation.body) {
+    addFields(command, members(operation.body))
+    command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
+  }
+}
+
+/** Ids that are arguments: the project is a setting, but for commands of projects. */
+function idsOf(path: string, words: string): string[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  return words.startsWith('projects ') ? names : names.filter((name) => name !== 'project_id')
+}
+
+async function run(
+  operation: Operation,
+  words: string,
+  context: Context,
+  args: readonly (string | undefined)[],
+  options: CommonOptions & Record<string, unknown>,
+): Promise<void> {
+  const path = pathOf(operation.path, words, context, args)
+  const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
+  const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
+  const { out } = context
+  if (operation.method !== 'GET' && options.dryRun) {
+    const secrets = Object.entries(members(operation.body)).filter(([, schema]) => schema['x-secret'])
+    const shown = body && {
+      ...body,
+      ...Object.fromEntries(secrets.filter(([name]) => name in body).map(([name]) => [name, '[secret]'])),
+    }
+    return out.line(JSON.stringify({ method: operation.method, path, query, body: shown }, null, 2))
+  }
+  if (operation.method === 'DELETE' && !options.yes) {
+    const name = args.findLast((arg) => arg !== undefined) ?? words
+    await confirmByName(context, `${words.split(' ')[0]} ${name}`, name)
+  }
+  const client = context.client(operation.credentials.length === 0)
+  const request = (at: object = {}) =>
+    client.request(operation.method, path, {
+      query: { ...query, ...at },
+      body,
+      idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
+    })
+  if (operation.responses[0]?.media_type !== undefined && !operation.responses[0].schema) {
+    const answer = await request()
+    return void process.stdout.write(String(answer))
+  }
+  const member = listMember(operation)
+  if (member === undefined) return out.entry(await request())
+  const max = limitOf(options)
+  const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
+  const list = new List<unknown, unknown>(
+    (at) => request({ limit: Math.min(max + 1, pageMax), ...at }).withResponse(),
+    member,
+  )
+  const entries = await list.toArray({ max: max + 1 })
+  out.list(entries.slice(0, max), Object.keys(members(itemOf(operation, member))))
+  if (entries.length > max) out.note(`There are more than ${max}: --limit or --all shows them.`)
+}
+
+function limitOf({ all, limit }: Record<string, unknown>): number {
+  if (all) return Number.MAX_SAFE_INTEGER - 1
+  if (limit === undefined) return limitDefault
+  const max = Number(limit)
+  if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+  return max
+}
+
+function pathOf(path: string, words: string, context: Context, args: readonly (string | undefined)[]): string {
+  const given = [...args]
+  if (path.includes('{project_id}')) {
+    if (!words.startsWith('projects ')) given.unshift(undefined)
+    given[0] ??= context.project()
+  }
+  return fillPath(path, given)
+}
+
+async function bodyOf(schema: Schema, context: Context, options: Record<string, unknown>): Promise<object> {
+  const data = typeof options.data === 'string' ? json('--data', await text(options.data)) : {}
+  if (typeof data !== 'object' || data === null) throw new UsageError('--data must be a JSON object.')
+  const fields = await readFields(members(schema), options)
+  return { ...data, ...fields, ...(await readSecrets(context, schema, options, { ...data, ...fields })) }
+}
+
+/** The query without what pages are counted by. */
+function queryOf(operation: Operation): Schema {
+  const { limit, offset, page, ...own } = members(operation.query)
+  return { properties: isList(operation) ? own : members(operation.query) }
+}
+
+function isList(operation: Operation): boolean {
+  return listMember(operation) !== undefined
+}
+
+/** The member of an answer that has the entries of a list in pages. */
+function listMember({ responses }: Operation): string | undefined {
+  const answer = members(responses[0]?.schema)
+  if (!answer.pagination) return undefined
+  return Object.keys(answer).find((name) => answer[name]!.items !== undefined)
+}
+
+function itemOf({ responses }: Operation, member: string): Schema {
+  return members(responses[0]?.schema)[member]?.items ?? {}
+}
+
+function members(schema: Schema | undefined): Record<string, Schema> {
+  return schema?.properties ?? {}
+}
+
+function exampleOf({ params = {}, body, body_example }: Operation, words: string, ids: readonly string[]): string {
+  const required = ((body as Schema | undefined)?.required ?? []).filter((name) => !members(body)[name]?.['x-secret'])
+  const example = (body_example ?? {}) as Record<string, unknown>
+  const options = required.map((name) => {
+    const value = example[name]
+    const isPlain = typeof value === 'string' && /^[\w./:-]+$/.test(value)
+    const listed = Array.isArray(value) && value.every((one) => typeof one === 'string') ? value.join(',') : undefined
+    const shown = isPlain ? value : typeof value === 'string' ? `'${value}'` : (listed ?? `'${JSON.stringify(value)}'`)
+    return `--${name.replaceAll('_', '-')} ${shown}`
+  })
+  return ['cadre', words, ...ids.map((id) => params[id]?.example ?? `<${id}>`), ...options].join(' ')
+}
