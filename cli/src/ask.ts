@@ -5,6 +5,15 @@ export interface Asking {
   canAsk: boolean
 }
 
+/** Asks for yes or no. Throws `UsageError` where nobody can be asked, or the answer is Ctrl-C. */
+export async function confirm({ canAsk }: Asking, message: string): Promise<boolean> {
+  if (!canAsk) throw new UsageError(`${message} Say --yes, because nobody can be asked here.`)
+  const prompts = await import('@clack/prompts')
+  const answer = await prompts.confirm({ message, initialValue: false, output: process.stderr })
+  if (prompts.isCancel(answer)) throw new UsageError('Canceled.')
+  return answer
+}
+
 /** Has a name typed, so that nothing is deleted by mistake. */
 export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
   if (!canAsk) throw new UsageError(`${what} would be deleted. Say --yes to do it where nobody can be asked.`)

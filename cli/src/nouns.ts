@@ -5,6 +5,7 @@ export const clientNouns: readonly string[] = [
   'approvals',
   'audit',
   'budgets',
+  'completion',
   'credentials',
   'deliveries',
   'hello',
@@ -15,7 +16,9 @@ export const clientNouns: readonly string[] = [
   'logout',
   'members',
   'oauth-clients',
+  'open',
   'organization',
+  'profiles',
   'projects',
   'schedules',
   'sessions',
@@ -32,7 +35,7 @@ export const clientNouns: readonly string[] = [
 ]
 
 /** `config` has commands on both sides: these are the client's. */
-export const clientConfigVerbs: readonly string[] = ['view', 'set']
+export const clientConfigVerbs: readonly string[] = ['view', 'set', 'unset']
 
 /** Whether a command line is for a service's client, not for its operator. */
 export function isForClient([first, second]: readonly string[]): boolean {

@@ -6,7 +6,7 @@ import { List } from '#sdk/pages.ts'
 import { confirmByName } from './ask.ts'
 import type { CommonOptions, Context } from './context.ts'
 import { UsageError } from './failure.ts'
-import { addFields, json, readFields, readSecrets, type Schema, text } from './fields.ts'
+import { addFields, json, kindOf, readFields, readSecrets, type Schema, text } from './fields.ts'
 import { define } from './define.ts'
 
 /** Entries that a list shows where nothing is said. */
@@ -82,7 +82,7 @@ async function run(
     member,
   )
   const entries = await list.toArray({ max: max + 1 })
-  out.list(entries.slice(0, max), Object.keys(members(itemOf(operation, member))))
+  out.list(entries.slice(0, max), scalars(itemOf(operation, member)))
   if (entries.length > max) out.note(`There are more than ${max}: --limit or --all shows them.`)
 }
 
@@ -133,6 +133,11 @@ function itemOf({ responses }: Operation, member: string): Schema {
 
 function members(schema: Schema | undefined): Record<string, Schema> {
   return schema?.properties ?? {}
+}
+
+/** Members that fit in a cell of a table. */
+function scalars(item: Schema): string[] {
+  return Object.keys(members(item)).filter((name) => !['json', 'list'].includes(kindOf(members(item)[name]!)))
 }
 
 function exampleOf({ params = {}, body, body_example }: Operation, words: string, ids: readonly string[]): string {

@@ -7,6 +7,17 @@ import { addLogin } from './commands/login.ts'
 import { addLogout } from './commands/logout.ts'
 import { addProjectsUse } from './commands/projects/use.ts'
 import { addWhoami } from './commands/whoami.ts'
+import { addAgentsLogs } from './commands/agents/logs.ts'
+import { addAgentsResume } from './commands/agents/resume.ts'
+import { addApprovalsApprove } from './commands/approvals/approve.ts'
+import { addApprovalsDeny } from './commands/approvals/deny.ts'
+import { addCompletion } from './commands/completion.ts'
+import { addConfigUnset } from './commands/config/unset.ts'
+import { addOpen } from './commands/open.ts'
+import { addProfilesList } from './commands/profiles/list.ts'
+import { addProfilesUse } from './commands/profiles/use.ts'
+import { addTasksRun } from './commands/tasks/run.ts'
+import { addTasksWatch } from './commands/tasks/watch.ts'
 import { type AddCommand, makeProgram } from './define.ts'
 import type { Environment } from './config.ts'
 import { operationCommand } from './operation-command.ts'
@@ -21,6 +32,17 @@ const own: Readonly<Record<string, AddCommand>> = {
   logout: addLogout,
   'projects use': addProjectsUse,
   whoami: addWhoami,
+  'agents logs': addAgentsLogs,
+  'agents resume': addAgentsResume,
+  'approvals approve': addApprovalsApprove,
+  'approvals deny': addApprovalsDeny,
+  completion: addCompletion,
+  'config unset': addConfigUnset,
+  open: addOpen,
+  'profiles list': addProfilesList,
+  'profiles use': addProfilesUse,
+  'tasks run': addTasksRun,
+  'tasks watch': addTasksWatch,
 }
 
 /** All commands that speak to a service. */

@@ -1,23 +1,62 @@
 import { Cadre } from '#sdk/client.ts'
 import { secret } from '../ask.ts'
-import { credentialsPath, writeLogin } from '../credentials.ts'
+import { changeProfile } from '../config.ts'
+import type { Context } from '../context.ts'
+import { credentialsPath, type Login, writeLogin } from '../credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
+import { loginByBrowser } from '../loopback.ts'
+
+/** What the console of an operator needs; fewer are asked for with `--scope`. */
+const scopeDefault = 'read write'
 
 /** Logs in. */
 export const addLogin: AddCommand = (program) =>
   define(program, 'login', {
     summary: 'Log in to a service.',
     description:
-      'Keeps a credential in a file that only you may read. --with-key reads an API key: typed unseen, or standard input.',
-    examples: ['cadre login --with-key < key.txt'],
-    async run(context, _, { withKey }) {
+      'Opens a browser, where the service asks whether the command line may act for you (OAuth 2.0, authorization code with PKCE). The app must be registered once, by `cadre oauth-clients create`. --with-key reads an API key instead: typed unseen, or standard input. The credential is kept in a file that only you may read.',
+    examples: [
+      'cadre login --with-key < key.txt',
+      'cadre login --base-url https://cadre.example --client-id client_01jcm3x5v8f9a2b4c6d8e0g2h4',
+    ],
+    async run(context, _, { withKey, clientId, scope, browser }) {
       const { env, profile, base_url, out } = context
-      if (!withKey) throw new UsageError('Say --with-key.')
-      const api_key = await secret(context, 'API key')
-      if (api_key === '') throw new UsageError('No key came.')
-      const user = await new Cadre({ baseURL: base_url, apiKey: api_key }).user.get()
-      writeLogin(env, profile, { base_url, api_key })
-      out.note(`Logged in to ${base_url} as ${user.name}. The key is in ${credentialsPath(env)}.`)
+      const login = withKey ? await byKey(context) : await byBrowser(context, clientId, scope, browser !== false)
+      const client = new Cadre({
+        baseURL: base_url,
+        ...(login.api_key === undefined ? { token: login.access_token } : { apiKey: login.api_key }),
+      })
+      const user = await client.user.get()
+      writeLogin(env, profile, login)
+      changeProfile(env, profile, { base_url, ...(login.client_id ? { oauth_client_id: login.client_id } : {}) })
+      out.note(`Logged in to ${base_url} as ${user.name}. The credential is in ${credentialsPath(env)}.`)
     },
-  }).option('--with-key', 'Reads an API key.')
+  })
+    .option('--with-key', 'Reads an API key.')
+    .option('--client-id <id>', 'The registered app; kept in the profile.')
+    .option('--scope <scopes>', `What to ask for, with spaces between; "${scopeDefault}" where nothing is said.`)
+    .option('--no-browser', 'Shows the address only.')
+
+async function byKey(context: Context): Promise<Login> {
+  const api_key = await secret(context, 'API key')
+  if (api_key === '') throw new UsageError('No key came.')
+  return { base_url: context.base_url, api_key }
+}
+
+function byBrowser(context: Context, given: unknown, scope: unknown, isOpened: boolean): Promise<Login> {
+  const { base_url, settings, out } = context
+  const client_id = typeof given === 'string' ? given : settings.oauth_client_id.value
+  if (client_id === undefined)
+    throw new UsageError(
+      'No app is known to log in with: say --client-id, or --with-key. An administrator registers one: `cadre oauth-clients create --name cadre-cli --redirect-uris http://127.0.0.1/callback --scopes read,write --native true --confidential false`.',
+    )
+  return loginByBrowser({
+    base_url,
+    client_id,
+    scope: typeof scope === 'string' ? scope : scopeDefault,
+    // Not a note: nobody could log in without it.
+    show: (url) => void process.stderr.write(`Go to this address to log in:\n\n  ${url}\n\n`),
+    isOpened: isOpened && out.options.isTerminal,
+  })
+}

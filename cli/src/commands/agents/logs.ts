@@ -1,0 +1,65 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { LogEntry } from '#sdk/types.ts'
+import { define, type AddCommand } from '../../define.ts'
+import { UsageError } from '../../failure.ts'
+import { plain } from '../../output.ts'
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+type Level = (typeof levels)[number]
+const poll_ms = 1000
+/** Entries that were made later may be read earlier: so far back each look begins. */
+const overlap_ms = 5000
+const limitDefault = 100
+
+/** An agent's log. */
+export const addAgentsLogs: AddCommand = (program) =>
+  define(program, 'agents logs', {
+    summary: "Read an agent's log.",
+    description:
+      'The newest entries, the oldest of them first. -f goes on with what is written; --json writes each entry on its line.',
+    args: ['<agent_id>'],
+    examples: ['cadre agents logs agent_01jcm3x5v8f9a2b4c6d8e0g2h4 -f --level error'],
+    async run(context, [agent_id = ''], { follow, level: given, limit = String(limitDefault) }) {
+      const level = levels.find((one) => one === given)
+      if (given !== undefined && level === undefined) throw new UsageError(`--level is one of ${levels.join(', ')}.`)
+      const max = Number(limit)
+      if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+      const { out } = context
+      const list = (query: { level?: Level | undefined; start_time?: string }, most: number) =>
+        context.client().agents.logs(context.project(), agent_id, query).toArray({ max: most })
+      const show = (entry: LogEntry) => {
+        if (out.options.json) return out.event(entry)
+        const { timestamp, level, message } = entry
+        out.line(`${out.dim(timestamp)} ${level.padEnd(5)} ${plain(message).replaceAll('\n', ' ')}`)
+      }
+      const first = (await list({ level }, max)).reverse()
+      for (const entry of first) show(entry)
+      if (!follow) return
+      let seen = countsOf(first)
+      let last = first.at(-1)?.timestamp ?? new Date().toISOString()
+      for (;;) {
+        await pause(poll_ms)
+        const start_time = new Date(Date.parse(last) - overlap_ms).toISOString()
+        const entries = (await list({ level, start_time }, Number.POSITIVE_INFINITY)).reverse()
+        const now = new Map<string, number>()
+        for (const entry of entries) {
+          const key = JSON.stringify(entry)
+          const count = (now.get(key) ?? 0) + 1
+          now.set(key, count)
+          if (count > (seen.get(key) ?? 0)) show(entry)
+        }
+        seen = now
+        if (entries.length > 0) last = entries.at(-1)!.timestamp
+      }
+    },
+  })
+    .option('-f, --follow', 'Goes on with what is written, until Ctrl-C.')
+    .option('--level <level>', `Only entries of this level: ${levels.join(', ')}.`)
+    .option('--limit <number>', `Entries to begin with; ${limitDefault} where nothing is said.`)
+
+/** Entries have no ids, and two may be alike: how often each is there. */
+function countsOf(entries: readonly LogEntry[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const entry of entries) counts.set(JSON.stringify(entry), (counts.get(JSON.stringify(entry)) ?? 0) + 1)
+  return counts
+}

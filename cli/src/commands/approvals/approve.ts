@@ -1,0 +1,28 @@
+import { define, type AddCommand } from '../../define.ts'
+import { json, text } from '../../fields.ts'
+import { UsageError } from '../../failure.ts'
+
+/** Approves a call. */
+export const addApprovalsApprove: AddCommand = (program) =>
+  define(program, 'approvals approve', {
+    summary: 'Approve a call of a tool.',
+    description: '--arguments makes the call with others than the model wanted; the schema of the tool checks them.',
+    args: ['<approval_id>'],
+    examples: [`cadre approvals approve appr_01jcm3x5v8f9a2b4c6d8e0g2h4 --arguments '{"order":4712}'`],
+    async run(context, [approval_id = ''], { arguments: edited, reason, result }) {
+      const members = typeof edited === 'string' ? json('--arguments', await text(edited)) : undefined
+      if (members !== undefined && (typeof members !== 'object' || members === null || Array.isArray(members)))
+        throw new UsageError('--arguments must be a JSON object.')
+      const body = {
+        decision: 'approve' as const,
+        ...(members === undefined ? {} : { arguments: members as Record<string, unknown> }),
+        ...(typeof reason === 'string' ? { reason } : {}),
+        ...(typeof result === 'string' ? { result: await text(result) } : {}),
+      }
+      if (context.options.dryRun) return context.out.line(JSON.stringify({ approval_id, body }, null, 2))
+      context.out.entry(await context.client().approvals.resolve(context.project(), approval_id, body))
+    },
+  })
+    .option('--arguments <json>', 'Other arguments: JSON, @file, or - for standard input.')
+    .option('--reason <text>', 'Why.')
+    .option('--result <text>', 'Of a recovery: the call is done, and this was its result.')

@@ -1,0 +1,24 @@
+import { readJson, readUserFile } from '../../config.ts'
+import { credentialsPath } from '../../credentials.ts'
+import { define, type AddCommand } from '../../define.ts'
+
+/** The profiles of a user. */
+export const addProfilesList: AddCommand = (program) =>
+  define(program, 'profiles list', {
+    summary: 'List profiles.',
+    description: 'A profile is a service with a login, and a project to begin with.',
+    examples: ['cadre profiles list'],
+    async run({ env, profile, out }) {
+      const { profiles = {} } = readUserFile(env)
+      const logins = readJson(credentialsPath(env)) ?? {}
+      const names = [...new Set([...Object.keys(profiles), ...Object.keys(logins), profile])].sort()
+      const entries = names.map((name) => ({
+        name,
+        base_url: profiles[name]?.base_url,
+        project: profiles[name]?.project,
+        is_logged_in: name in logins,
+        is_chosen: name === profile,
+      }))
+      out.list(entries, ['name', 'base_url', 'project', 'is_logged_in', 'is_chosen'])
+    },
+  })

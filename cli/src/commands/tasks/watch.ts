@@ -1,0 +1,15 @@
+import { define, type AddCommand } from '../../define.ts'
+import { mustHaveCompleted, watch } from '../../watching.ts'
+
+/** Shows a task while it is worked on. */
+export const addTasksWatch: AddCommand = (program) =>
+  define(program, 'tasks watch', {
+    summary: 'Show a task while it is worked on.',
+    description:
+      'Text as it is written, steps, tokens and cost; --json writes each event on its line. Ctrl-C leaves the task alone.',
+    args: ['<task_id>'],
+    examples: ['cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4'],
+    async run(context, [task_id = '']) {
+      mustHaveCompleted(await watch(context, context.client(), task_id, false))
+    },
+  })

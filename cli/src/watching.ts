@@ -1,0 +1,64 @@
+import type { Cadre } from '#sdk/client.ts'
+import type { Task } from '#sdk/types.ts'
+import { confirm } from './ask.ts'
+import type { Context } from './context.ts'
+import { CommandFailure, UsageError } from './failure.ts'
+import { LiveView } from './live-view.ts'
+
+/** Shows a task to its end; Ctrl-C leaves it, and `mayCancel` asks before whether it is to be canceled. */
+export async function watch(context: Context, client: Cadre, task_id: string, mayCancel: boolean): Promise<Task> {
+  const project = context.project()
+  const view = new LiveView(context.out)
+  const stop = new AbortController()
+  let left: Promise<never> | undefined
+  const interrupted = Promise.withResolvers<never>()
+  const onInterrupt = (): void => {
+    if (left) process.exit(2)
+    left = leave(context, client, task_id, mayCancel, view, stop)
+    left.catch((error: unknown) => interrupted.reject(error))
+  }
+  process.on('SIGINT', onInterrupt)
+  try {
+    const stream = async (): Promise<Task> => {
+      for await (const event of client.tasks.stream(project, task_id, { signal: stop.signal }))
+        if (!left) view.show(event)
+      return client.tasks.get(project, task_id)
+    }
+    // Once somebody said stop, their answer counts, not the end of the stream.
+    const task = await Promise.race([
+      stream().catch((error: unknown) => left ?? Promise.reject(asError(error))),
+      interrupted.promise,
+    ])
+    if (left) await left
+    view.end(task)
+    return task
+  } finally {
+    process.off('SIGINT', onInterrupt)
+    view.pause()
+  }
+}
+
+/** Always throws: the task was left, or canceled. */
+async function leave(
+  context: Context,
+  client: Cadre,
+  task_id: string,
+  mayCancel: boolean,
+  view: LiveView,
+  stop: AbortController,
+): Promise<never> {
+  view.pause()
+  const isCanceled = mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It goes on otherwise.`))
+  if (isCanceled) await client.tasks.cancel(context.project(), task_id, { reason: 'Canceled at a terminal' })
+  stop.abort()
+  throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)
+}
+
+/** Fails unless a task ended well. */
+export function mustHaveCompleted({ id, status }: Task): void {
+  if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
