@@ -1,5 +1,5 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { SessionList } from './session-list.tsx'
 
-export default function OAuthappsPage() {
-  return <PageHeader title="OAuth apps" />
+export default function Apps() {
+  return <SessionList kind="apps" />
 }

@@ -1,5 +1,5 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { SessionList } from './session-list.tsx'
 
-export default function SessionsPage() {
-  return <PageHeader title="Sessions" />
+export default function Sessions() {
+  return <SessionList kind="browsers" />
 }

@@ -1,5 +1,81 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { useQuery } from '@tanstack/react-query'
+import { cadre } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { TabLinks } from '../../ui/tabs.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { DataTable } from '../../ui/data-table.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { Budgets } from './budgets.tsx'
+import { Limits } from './limits.tsx'
+import { UsageTable } from './usage-table.tsx'
 
-export default function UsageandlimitsPage() {
-  return <PageHeader title="Usage and limits" />
+const tabs = { usage: 'Usage', limits: 'Limits', budgets: 'Budgets', retention: 'Retention' } as const
+type Tab = keyof typeof tabs
+
+const kinds: Record<string, string> = {
+  tasks: 'Tasks that have ended, with their steps and events',
+  agent_logs: 'Agents’ logs',
+  events: 'Events for webhooks',
+  webhook_deliveries: 'Deliveries of webhooks',
+  usage: 'Usage by the hour',
+  audit_log: 'Audit log',
+}
+
+/** What was used, what may be, and how long it is kept. */
+export default function UsagePage() {
+  const [url] = useAddressWords()
+  const project = useProjectId()
+  const tab: Tab = url.tab !== undefined && Object.hasOwn(tabs, url.tab) ? (url.tab as Tab) : 'usage'
+  const limits = useQuery({ queryKey: ['limits'], queryFn: () => cadre.user.limits(), refetchInterval: 10_000 })
+  const group = url.group ?? 'agent'
+  const shown = {
+    usage: { path: `/api/v1/projects/${project}/usage`, query: { group_by: group } },
+    limits: { path: '/api/v1/auth/limits' },
+    budgets: { path: `/api/v1/projects/${project}/budgets` },
+    retention: { path: '/api/v1/auth/limits' },
+  }[tab]
+  return (
+    <PageFrame title="Usage and limits" lead="What was used and what it cost, and how near the limits are." {...shown}>
+      <TabLinks
+        label="Usage and limits"
+        current={tab}
+        tabs={(Object.keys(tabs) as Tab[]).map((id) => ({
+          id,
+          label: tabs[id],
+          link: paths.usage(project, id === 'usage' ? {} : { tab: id }),
+        }))}
+      />
+      {tab === 'usage' && <UsageTable project={project} />}
+      {tab === 'budgets' && <Budgets project={project} />}
+      {(tab === 'limits' || tab === 'retention') && limits.isPending && <Skeleton label="Loading limits" />}
+      {(tab === 'limits' || tab === 'retention') && limits.isError && (
+        <ErrorBox error={limits.error} retry={() => void limits.refetch()} />
+      )}
+      {tab === 'limits' && limits.data && <Limits {...limits.data} />}
+      {tab === 'retention' && limits.data && (
+        <>
+          <DataTable
+            label="Retention"
+            columns={[
+              { id: 'what', header: 'What', cell: ({ kind }) => kinds[kind] ?? kind },
+              {
+                id: 'kept_at_least',
+                header: 'Kept at least',
+                cell: ({ days }) => (days === null ? 'for ever' : `${days} days`),
+              },
+            ]}
+            rows={limits.data.retention}
+            keyOf={({ kind }) => kind}
+          />
+          <p className="mt-3 max-w-prose text-sm text-soft">
+            The operator sets the first two by <code className="font-mono">CADRE_TASK_RETENTION_DAYS</code> and{' '}
+            <code className="font-mono">CADRE_LOG_RETENTION_DAYS</code>.
+          </p>
+        </>
+      )}
+    </PageFrame>
+  )
 }

@@ -1,5 +1,183 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Facts, Panel } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { Reveal } from '../settings/reveal.tsx'
+import { Deliveries } from './deliveries.tsx'
+import { Recover } from './recover.tsx'
+import { VerifyHelper } from './verify-helper.tsx'
+import { WebhookForm } from './webhook-form.tsx'
+import { WebhookState } from './webhook-state.tsx'
 
+/** One webhook: its state, its secret, and what it was sent. */
 export default function WebhookPage() {
-  return <PageHeader title="Webhook" />
+  const { webhook_id: id = '' } = useParams({ strict: false })
+  const [words, setWords] = useAddressWords()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const webhook = useQuery({ queryKey: ['webhooks', id], queryFn: () => cadre.webhooks.get(id) })
+  const again = () => queries.invalidateQueries({ queryKey: ['webhooks'] })
+  const [secret, setSecret] = useState<{ secret: string; until: string | null }>()
+  const close = () => setWords({ panel: undefined })
+  const test = useMutation({
+    mutationFn: () => cadre.webhooks.test(id, {}),
+    onSuccess: (delivery) => {
+      void navigate(paths.delivery(id, delivery.id))
+      return again()
+    },
+  })
+  const save = useMutation({
+    mutationFn: (body: Parameters<typeof cadre.webhooks.update>[1]) => cadre.webhooks.update(id, body),
+    onSuccess: () => {
+      tell('Saved')
+      close()
+      return again()
+    },
+  })
+  const rotate = async () => {
+    const answer = await cadre.webhooks.rotateSecret(id, {})
+    if (answer.secret !== undefined) setSecret({ secret: answer.secret, until: answer.previous_secret_expires_at })
+    await again()
+  }
+  const remove = async () => {
+    await cadre.webhooks.delete(id)
+    tell('The webhook is deleted')
+    await navigate(paths.webhooks())
+    await queries.invalidateQueries({ queryKey: ['webhooks'], predicate: ({ queryKey }) => queryKey[1] !== id })
+  }
+  const { data } = webhook
+  const off = data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined
+  return (
+    <PageFrame
+      title={data ? hostOf(data.url) : 'Webhook'}
+      lead={<Link {...paths.webhooks()}>All webhooks</Link>}
+      path={`/api/v1/webhooks/${id}`}
+      actions={
+        <>
+          <Button kind="primary" onClick={() => test.mutate()} disabled={test.isPending} reason={off}>
+            Send test event
+          </Button>
+          <Button onClick={() => setWords({ panel: 'recover' })} reason={off}>
+            Redeliver failed
+          </Button>
+          <Button onClick={() => setWords({ panel: 'edit' })}>Edit</Button>
+          <Button onClick={() => setWords({ panel: 'secret' })}>Rotate secret</Button>
+          <Button kind="danger" onClick={() => setWords({ panel: 'delete' })}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      {webhook.isPending && <Skeleton label="Loading the webhook" />}
+      <ErrorBox error={webhook.error} retry={() => void webhook.refetch()} />
+      <ErrorBox error={test.error} />
+      {data && (
+        <>
+          <Panel className="mb-5 p-4">
+            <Facts>
+              <dt>Address</dt>
+              <dd className="break-all">{data.url}</dd>
+              <dt>State</dt>
+              <dd>
+                <WebhookState {...data} />
+              </dd>
+              <dt>Events</dt>
+              <dd>{data.events.join(', ')}</dd>
+              {Object.keys(data.filters).length > 0 && (
+                <>
+                  <dt>Only where</dt>
+                  <dd>
+                    <code className="break-all">{JSON.stringify(data.filters)}</code>
+                  </dd>
+                </>
+              )}
+              <dt>Secret</dt>
+              <dd>
+                ••••••••, never shown again
+                {data.previous_secret_expires_at !== null && (
+                  <>
+                    ; the one before it signs too, until <Time at={data.previous_secret_expires_at} />
+                  </>
+                )}
+              </dd>
+              <dt>Created</dt>
+              <dd>
+                <Time at={data.created_at} />
+              </dd>
+              <dt>Identifier</dt>
+              <dd>
+                <CopyId id={id} />
+              </dd>
+            </Facts>
+          </Panel>
+          <Deliveries webhook_id={id} />
+          <VerifyHelper />
+          <Dialog title="Change the webhook" isOpen={words.panel === 'edit'} close={close} width="max-w-2xl">
+            <ErrorBox error={save.error} />
+            <WebhookForm
+              key={data.updated_at}
+              values={data}
+              isBusy={save.isPending}
+              submit={({ url, events, status }) => save.mutate({ url, events, status })}
+            />
+          </Dialog>
+        </>
+      )}
+      <ConfirmDialog
+        title="Rotate the signing secret"
+        action="Rotate secret"
+        kind="primary"
+        isOpen={words.panel === 'secret'}
+        close={close}
+        run={rotate}
+      >
+        <p>
+          A new secret is made. For 24 hours each request is signed by both, so a receiver that knows either one accepts
+          it: change yours within that time.
+        </p>
+      </ConfirmDialog>
+      <ConfirmDialog
+        title="Delete the webhook"
+        action="Delete webhook"
+        isOpen={words.panel === 'delete'}
+        close={close}
+        run={remove}
+        typed={data && hostOf(data.url)}
+      >
+        <p>
+          Nothing more is sent to it, and its deliveries can no longer be read. This cannot be undone; disabling it can.
+        </p>
+      </ConfirmDialog>
+      <Recover webhook_id={id} isOpen={words.panel === 'recover'} close={close} />
+      {secret && (
+        <Reveal
+          title="Save the new signing secret"
+          secret={secret.secret}
+          file={`${id}.secret`}
+          done={() => setSecret(undefined)}
+        >
+          {secret.until !== null && (
+            <p className="text-soft">
+              The secret until now signs too, until <Time at={secret.until} exact />.
+            </p>
+          )}
+        </Reveal>
+      )}
+    </PageFrame>
+  )
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url
 }

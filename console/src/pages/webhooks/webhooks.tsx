@@ -1,5 +1,184 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect, SearchInput } from '../../ui/field.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { Options } from '../parts/options.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import type { Operations } from '../../../../sdk/src/types.ts'
+import { Reveal } from '../settings/reveal.tsx'
+import { newSecret, WebhookForm, type WebhookValues } from './webhook-form.tsx'
+import { WebhookState } from './webhook-state.tsx'
 
-export default function WebhooksPage() {
-  return <PageHeader title="Webhooks" />
+type Webhook = Operations['listWebhooks']['result']['webhooks'][number]
+const pageSize = 20
+
+/** Addresses that are told of events, and how they fared lately. */
+export default function Webhooks() {
+  const [words, setWords] = useAddressWords()
+  const page = Number(words.page ?? 1)
+  const status = (['active', 'disabled'] as const).find((one) => one === words.status)
+  const search = words.search ?? ''
+  const query = { page, limit: pageSize, ...(status ? { status } : {}), ...(search ? { search } : {}) }
+  const webhooks = useQuery({
+    queryKey: ['webhooks', query],
+    queryFn: () => cadre.webhooks.list(query).page({ page }),
+    refetchInterval: 15_000,
+  })
+  const queries = useQueryClient()
+  const [made, setMade] = useState<{ id: string; secret: string }>()
+  const create = useMutation({
+    mutationFn: async (values: WebhookValues) => {
+      const secret = newSecret()
+      const { id } = await cadre.webhooks.create({ ...values, secret })
+      return { id, secret }
+    },
+    // The answer holds the secret: nothing keeps it but what shows it.
+    gcTime: 0,
+    onSuccess: (answer) => {
+      setMade(answer)
+      close()
+      return queries.invalidateQueries({ queryKey: ['webhooks'] })
+    },
+  })
+  const close = () => {
+    setWords({ panel: undefined })
+    create.reset()
+  }
+  const isFiltered = status !== undefined || search !== ''
+  const isEmpty = webhooks.data?.total === 0 && !isFiltered
+  const add = (label: string) => (
+    <Button kind="primary" onClick={() => setWords({ panel: 'new' })}>
+      {label}
+    </Button>
+  )
+  return (
+    <PageFrame
+      title="Webhooks"
+      lead="Addresses that are told of events of all projects of this organization: signed, and again until they answer."
+      path="/api/v1/webhooks"
+      query={query}
+      actions={isEmpty ? undefined : add('Create webhook')}
+    >
+      {!isEmpty && (
+        <div className="mb-3 flex flex-wrap gap-2">
+          <SearchInput
+            label="Search addresses"
+            value={search}
+            onChange={(event) =>
+              setWords({ search: event.target.value || undefined, page: undefined }, { replace: true })
+            }
+          />
+          <FilterSelect
+            label="State"
+            value={status ?? ''}
+            onChange={(event) => setWords({ status: event.target.value || undefined, page: undefined })}
+          >
+            <Options of={{ '': 'Any state', active: 'Active', disabled: 'Disabled' }} />
+          </FilterSelect>
+        </div>
+      )}
+      {webhooks.isPending && <Skeleton label="Loading webhooks" />}
+      <ErrorBox error={webhooks.error} retry={() => void webhooks.refetch()} />
+      {isEmpty && (
+        <EmptyState title="No webhooks yet" actions={add('Create the first webhook')}>
+          <p>
+            A webhook tells a service of yours when a task ends, an agent fails or somebody must approve. Each request
+            is signed, so that yours can tell it from a forged one, and repeated for days where yours is down.
+          </p>
+        </EmptyState>
+      )}
+      {webhooks.data?.total === 0 && isFiltered && <p className="py-6 text-soft">No webhook matches.</p>}
+      {webhooks.data && webhooks.data.total > 0 && (
+        <>
+          <DataTable label="Webhooks" columns={columns} rows={webhooks.data.items} keyOf={({ id }) => id} />
+          <Pager
+            noun="webhooks"
+            offset={(page - 1) * pageSize}
+            limit={pageSize}
+            total={webhooks.data.total}
+            go={(offset) => setWords({ page: offset ? String(offset / pageSize + 1) : undefined })}
+          />
+        </>
+      )}
+      <Dialog title="Create a webhook" isOpen={words.panel === 'new'} close={close} width="max-w-2xl">
+        <ErrorBox error={create.error} />
+        <WebhookForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+      </Dialog>
+      {made && (
+        <Reveal
+          title="Save the signing secret"
+          secret={made.secret}
+          file={`${made.id}.secret`}
+          done={() => {
+            setMade(undefined)
+            tell('The webhook is ready. Send it a test event from its page.')
+          }}
+        >
+          <p className="text-soft">
+            Your receiver checks the header <code>webhook-signature</code> with it.
+          </p>
+        </Reveal>
+      )}
+    </PageFrame>
+  )
+}
+
+const columns: Column<Webhook>[] = [
+  {
+    id: 'address',
+    header: 'Address',
+    cell: ({ id, url }) => (
+      <Link {...paths.webhook(id)} className="break-all">
+        {url}
+      </Link>
+    ),
+  },
+  { id: 'state', header: 'State', cell: WebhookState },
+  {
+    id: 'latest_50_deliveries',
+    header: 'Latest 50 deliveries',
+    cell: ({ recent_deliveries }) => <Rate {...recent_deliveries} />,
+  },
+  {
+    id: 'last_delivery',
+    header: 'Last delivery',
+    cell: ({ recent_deliveries: { last_at } }) => (last_at === null ? 'none yet' : <Time at={last_at} />),
+  },
+  {
+    id: 'events',
+    header: 'Events',
+    cell: ({ events }) => (
+      <span className="text-sm" title={events.join(', ')}>
+        {events.slice(0, 3).join(', ')}
+        {events.length > 3 && ` and ${events.length - 3} more`}
+      </span>
+    ),
+  },
+  { id: 'identifier', header: 'Identifier', cell: ({ id }) => <CopyId id={id} short /> },
+]
+
+function Rate({ delivered, failed, pending }: Webhook['recent_deliveries']) {
+  const ended = delivered + failed
+  if (ended + pending === 0) return <span className="text-soft">none yet</span>
+  return (
+    <span className="tabular-nums">
+      {ended === 0 ? '–' : `${Math.round((100 * delivered) / ended)} %`}{' '}
+      <span className="text-sm text-soft">
+        {failed} failed{pending > 0 && `, ${pending} waiting`}
+      </span>
+    </span>
+  )
 }

@@ -1,0 +1,62 @@
+import type { AgentMetrics } from '../../../../sdk/src/types.ts'
+import { change } from './periods.ts'
+
+type Metrics = AgentMetrics['metrics']
+
+const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
+const bytes = new Intl.NumberFormat('en', { notation: 'compact', style: 'unit', unit: 'byte', unitDisplay: 'narrow' })
+export const seconds = (value: number): string =>
+  value < 1 ? `${Math.round(value * 1000)} ms` : `${number.format(value)} s`
+
+const figures: { label: string; of: (metrics: Metrics) => number; format: (value: number) => string; hint?: string }[] =
+  [
+    { label: 'Tasks', of: ({ tasks }) => tasks.total, format: number.format },
+    {
+      label: 'In progress',
+      of: ({ tasks }) => tasks.in_progress,
+      format: number.format,
+      hint: 'Not ended at the end of the period',
+    },
+    { label: 'Failed', of: ({ tasks }) => tasks.failed, format: number.format },
+    {
+      label: 'Success',
+      of: ({ tasks }) => tasks.success_rate,
+      format: percent.format,
+      hint: 'Of the tasks that ended',
+    },
+    { label: 'Average time', of: ({ performance }) => performance.avg_response_time, format: seconds },
+    { label: 'p95', of: ({ performance }) => performance.p95_response_time, format: seconds },
+    { label: 'p99', of: ({ performance }) => performance.p99_response_time, format: seconds },
+    { label: 'Tokens a minute', of: ({ performance }) => performance.tokens_per_minute, format: number.format },
+    { label: 'Model calls a minute', of: ({ performance }) => performance.requests_per_minute, format: number.format },
+    { label: 'Processors', of: ({ resource_usage }) => resource_usage.cpu_usage, format: percent.format },
+    { label: 'From models', of: ({ resource_usage }) => resource_usage.network_in, format: bytes.format },
+    { label: 'To models', of: ({ resource_usage }) => resource_usage.network_out, format: bytes.format },
+  ]
+
+/** Figures of a period, and how they stand to those of the one before. */
+export function Figures({ now, before }: { now: Metrics; before: Metrics | undefined }) {
+  return (
+    <dl className="mb-4 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-6">
+      {figures.map(({ label, of, format, hint }) => (
+        <div key={label} className="bg-panel p-3" title={hint}>
+          <dt className="text-sm text-soft">{label}</dt>
+          <dd className="text-lg font-semibold tabular-nums">{tasksEnded(now) || of(now) ? format(of(now)) : '–'}</dd>
+          {before && <dd className="text-sm text-soft">{against(of(now), of(before), format)}</dd>}
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function tasksEnded({ tasks }: Metrics): number {
+  return tasks.total
+}
+
+function against(now: number, before: number, format: (value: number) => string): string {
+  const by = change(now, before)
+  if (by === undefined) return now === 0 ? 'as before' : 'nothing before'
+  if (Math.abs(by) < 0.0005) return 'as before'
+  return `${by > 0 ? '↑' : '↓'} ${percent.format(Math.abs(by))}, was ${format(before)}`
+}

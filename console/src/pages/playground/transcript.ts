@@ -1,0 +1,103 @@
+import type { TaskStreamEvent } from '../../../../sdk/src/task-stream.ts'
+
+/** Something that a task said or did. */
+export type Item =
+  | { kind: 'message'; id: string; text: string; isDone: boolean }
+  | { kind: 'tool'; id: string; name: string; state: 'running' | 'completed' | 'failed'; error?: string }
+  | { kind: 'approval'; id: string; name: string; isOpen: boolean }
+
+/** What is known of a task from its stream. */
+export interface Transcript {
+  items: readonly Item[]
+  status: string
+  usage?: { input_tokens: number; output_tokens: number; tool_calls: number; cost_usd: number | null }
+  error?: { code: string; message: string }
+}
+
+export const nothingYet: Transcript = { items: [], status: 'queued' }
+
+interface Data {
+  message_id?: string
+  text?: string
+  content?: string
+  step_id?: string
+  tool?: string
+  approval_id?: string
+  usage?: Transcript['usage']
+  error?: { code: string; message: string }
+  task?: { status: string; usage?: Transcript['usage'] }
+}
+
+/** What is known after another event. A text that was discarded, as its call is made again, is taken back. */
+export function after(known: Transcript, { type, data }: TaskStreamEvent): Transcript {
+  const {
+    message_id = '',
+    step_id = '',
+    tool = '',
+    approval_id = '',
+    text = '',
+    content = '',
+    usage,
+    error,
+    task,
+  } = data as Data
+  const put = (item: Item): Transcript => ({ ...known, items: replaced(known.items, item) })
+  switch (type) {
+    case 'task.snapshot':
+      return { ...known, status: task?.status ?? known.status, ...(task?.usage ? { usage: task.usage } : {}) }
+    case 'message.snapshot':
+      return put({ kind: 'message', id: message_id, text, isDone: false })
+    case 'message.delta': {
+      const before = known.items.find(({ id }) => id === message_id)
+      return put({
+        kind: 'message',
+        id: message_id,
+        text: (before?.kind === 'message' ? before.text : '') + text,
+        isDone: false,
+      })
+    }
+    case 'message.completed':
+      // A call of the model that only asks for tools says nothing.
+      return content === ''
+        ? without(known, message_id)
+        : put({ kind: 'message', id: message_id, text: content, isDone: true })
+    case 'message.discarded':
+      return without(known, message_id)
+    case 'tool.called':
+      return put({ kind: 'tool', id: step_id, name: tool, state: 'running' })
+    case 'tool.completed':
+      return put({ kind: 'tool', id: step_id, name: tool, state: 'completed' })
+    case 'tool.failed':
+      return put({ kind: 'tool', id: step_id, name: tool, state: 'failed', ...(error ? { error: error.message } : {}) })
+    case 'approval.requested':
+      return put({ kind: 'approval', id: approval_id, name: tool, isOpen: true })
+    case 'approval.resolved':
+    case 'approval.expired':
+      return put({ kind: 'approval', id: approval_id, name: tool, isOpen: false })
+    case 'usage.updated':
+      return usage ? { ...known, usage } : known
+    case 'task.started':
+    case 'task.resumed':
+      return { ...known, status: 'running' }
+    case 'task.waiting':
+      return { ...known, status: 'waiting' }
+    case 'cancel.requested':
+      return { ...known, status: 'canceling' }
+    case 'task.completed':
+    case 'task.failed':
+    case 'task.canceled':
+    case 'task.expired':
+      return { ...known, status: type.slice('task.'.length), ...(usage ? { usage } : {}), ...(error ? { error } : {}) }
+    default:
+      return known
+  }
+}
+
+function replaced(items: readonly Item[], item: Item): Item[] {
+  const at = items.findIndex(({ id }) => id === item.id)
+  return at < 0 ? [...items, item] : items.with(at, item)
+}
+
+function without(known: Transcript, id: string): Transcript {
+  return { ...known, items: known.items.filter((item) => item.id !== id) }
+}

@@ -1,0 +1,131 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { cadre } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, SelectInput } from '../../ui/field.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { Options } from '../parts/options.tsx'
+import { KeyForm } from './key-form.tsx'
+
+const overlaps = {
+  '0': 'End the old secret at once',
+  '3600': '1 hour',
+  '86400': '1 day',
+  '604800': '7 days',
+  '2592000': '30 days',
+}
+
+/** One key: what it did, and what can be done to it. */
+export function KeyPanel({
+  id,
+  close,
+  reveal,
+}: {
+  id: string
+  close: () => void
+  reveal: (made: { name: string; key: string }) => void
+}) {
+  const queries = useQueryClient()
+  const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => cadre.apiKeys.get(id) })
+  const [overlap, setOverlap] = useState('86400')
+  const done = () => queries.invalidateQueries({ queryKey: ['api-keys'] })
+  const save = useMutation({
+    mutationFn: (body: Parameters<typeof cadre.apiKeys.update>[1]) => cadre.apiKeys.update(id, body),
+    onSuccess: () => {
+      tell('Saved')
+      return done()
+    },
+  })
+  const rotate = useMutation({
+    mutationFn: () => cadre.apiKeys.rotate(id, { overlap_seconds: Number(overlap) }),
+    gcTime: 0,
+    onSuccess: (made) => {
+      reveal(made)
+      close()
+      return done()
+    },
+  })
+  const revoke = useMutation({
+    mutationFn: () => cadre.apiKeys.delete(id),
+    onSuccess: () => {
+      tell('The key is revoked')
+      close()
+      // All but the key itself, which is no more.
+      return queries.invalidateQueries({ queryKey: ['api-keys'], predicate: ({ queryKey }) => queryKey[1] !== id })
+    },
+  })
+  const stats = key.data?.usage_stats
+  return (
+    <Dialog width="max-w-2xl" title={key.data?.name ?? 'API key'} isOpen close={close}>
+      {key.isPending && <Skeleton label="Loading the key" />}
+      {key.isError && <ErrorBox error={key.error} retry={() => void key.refetch()} />}
+      {key.data && stats && (
+        <>
+          <dl className="mb-4 grid grid-cols-2 gap-3 text-sm sm:grid-cols-4">
+            {(
+              [
+                ['Requests in 24 h', stats.requests_last_24h],
+                ['in 7 days', stats.requests_last_7d],
+                ['in 30 days', stats.requests_last_30d],
+                ['in all', stats.total_requests],
+              ] as const
+            ).map(([label, value]) => (
+              <div key={label}>
+                <dt className="text-xs text-soft">{label}</dt>
+                <dd className="text-lg tabular-nums">{value.toLocaleString()}</dd>
+              </div>
+            ))}
+          </dl>
+          {save.isError && <ErrorBox error={save.error} />}
+          <KeyForm
+            key={key.data.updated_at ?? ''}
+            values={{ ...key.data, expires_at: undefined }}
+            isBusy={save.isPending}
+            submit={({ name, description, scopes }) => save.mutate({ name, description, scopes })}
+          />
+          <hr className="my-4 border-line" />
+          <h3 className="mb-1 text-sm font-semibold">Rotate</h3>
+          <p className="mb-2 text-sm text-soft">
+            The key keeps its name, scopes and usage, and gets a new secret. The old one works on for a while, so that
+            programs can be changed one by one.
+          </p>
+          {rotate.isError && <ErrorBox error={rotate.error} />}
+          <Field label="The old secret works for another">
+            <SelectInput value={overlap} onChange={(event) => setOverlap(event.target.value)}>
+              <Options of={overlaps} />
+            </SelectInput>
+          </Field>
+          <Button onClick={() => rotate.mutate()} disabled={rotate.isPending}>
+            Rotate key
+          </Button>
+          <hr className="my-4 border-line" />
+          <h3 className="mb-1 text-sm font-semibold">Revoke</h3>
+          <p className="mb-2 text-sm">
+            {stats.requests_last_24h > 0 ? (
+              <strong>
+                Something uses it: {stats.requests_last_24h.toLocaleString()} requests in the last 24 hours, the latest{' '}
+                <Time at={key.data.last_used} />. Those will be refused with 401 from the next one on.
+              </strong>
+            ) : stats.requests_last_30d > 0 ? (
+              <>
+                Not used in the last 24 hours, but {stats.requests_last_30d.toLocaleString()} times in 30 days: a job
+                that runs now and then may need it. Last used <Time at={key.data.last_used} />.
+              </>
+            ) : (
+              'Nothing used it in the last 30 days: nothing should break.'
+            )}{' '}
+            It cannot be undone.
+          </p>
+          {revoke.isError && <ErrorBox error={revoke.error} />}
+          <Button kind="danger" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
+            Revoke key
+          </Button>
+        </>
+      )}
+    </Dialog>
+  )
+}

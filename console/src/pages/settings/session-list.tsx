@@ -1,0 +1,158 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { cadre } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Badge } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { PageFrame } from '../parts/page-frame.tsx'
+import type { Operations } from '../../../../sdk/src/types.ts'
+
+type Session = Operations['listSessions']['result']['sessions'][number]
+
+const words = {
+  browsers: {
+    title: 'Sessions',
+    lead: 'Every browser in which you are signed in.',
+    none: 'You are signed in by other means than a browser.',
+  },
+  apps: {
+    title: 'Apps',
+    lead: 'Every app that you let act for you by OAuth.',
+    none: 'No app acts for you. When you allow one, such as the command line by “cadre login” or an editor, it appears here with its last activity, and can be sent away.',
+  },
+} as const
+
+/** Where a user is signed in, or which apps they let in. Whatever is ended is refused with its next request. */
+export function SessionList({ kind, children }: { kind: keyof typeof words; children?: ReactNode }) {
+  const [url, setUrl] = useAddressWords()
+  const queries = useQueryClient()
+  const sessions = useQuery({ queryKey: ['sessions'], queryFn: () => cadre.sessions.list() })
+  const again = () => queries.invalidateQueries({ queryKey: ['sessions'] })
+  const end = useMutation({
+    mutationFn: (id: string) => cadre.sessions.delete(id),
+    onSuccess: () => {
+      tell('It has ended')
+      setUrl({ panel: undefined })
+      return again()
+    },
+  })
+  const endOthers = useMutation({
+    mutationFn: () => cadre.sessions.deleteOthers(),
+    onSuccess: ({ revoked_count }) => {
+      tell(`${revoked_count} ended`)
+      setUrl({ panel: undefined })
+      return again()
+    },
+  })
+  const all = sessions.data?.sessions ?? []
+  const shown = all.filter(({ id }) => id.startsWith('sess_') === (kind === 'browsers'))
+  const others = all.filter(({ is_current }) => !is_current).length
+  const asked = all.find(({ id }) => id === url.panel)
+  const failure = end.error ?? endOthers.error
+  return (
+    <PageFrame
+      title={words[kind].title}
+      lead={words[kind].lead}
+      path="/api/v1/auth/sessions"
+      actions={
+        <Button
+          kind="danger"
+          onClick={() => setUrl({ panel: 'others' })}
+          reason={others === 0 ? 'There is no other session, and no app' : undefined}
+        >
+          End all others
+        </Button>
+      }
+    >
+      <ErrorBox error={failure} />
+      {sessions.isPending && <Skeleton label="Loading sessions" />}
+      <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />
+      {sessions.data && shown.length === 0 && (
+        <EmptyState title={kind === 'apps' ? 'No apps' : 'No sessions'}>
+          <p>{words[kind].none}</p>
+        </EmptyState>
+      )}
+      <ul className="grid gap-2">
+        {shown.map((session) => (
+          <Item key={session.id} {...session} onEnd={() => setUrl({ panel: session.id })} />
+        ))}
+      </ul>
+      <Dialog title="End all other sessions" isOpen={url.panel === 'others'} close={() => setUrl({ panel: undefined })}>
+        <p className="mb-4 text-sm">
+          {others} {others === 1 ? 'session or app ends' : 'sessions and apps end'} with the next request. This one
+          stays. API keys are not touched.
+        </p>
+        <div className="flex justify-end">
+          <Button kind="danger" onClick={() => endOthers.mutate()} disabled={endOthers.isPending}>
+            End them
+          </Button>
+        </div>
+      </Dialog>
+      <Dialog
+        title={asked?.is_current ? 'End this session' : 'End a session'}
+        isOpen={asked !== undefined}
+        close={() => setUrl({ panel: undefined })}
+      >
+        <p className="mb-4 text-sm">
+          {asked?.is_current
+            ? 'You are signed out here.'
+            : asked?.id.startsWith('sess_')
+              ? `Whoever uses “${deviceOf(asked.user_agent)}” must sign in again.`
+              : 'The app is refused with its next request, and must ask you again.'}
+        </p>
+        <div className="flex justify-end">
+          <Button kind="danger" onClick={() => asked && end.mutate(asked.id)} disabled={end.isPending}>
+            End session
+          </Button>
+        </div>
+      </Dialog>
+      {children}
+    </PageFrame>
+  )
+}
+
+function Item({
+  id,
+  user_agent,
+  ip_address,
+  created_at,
+  last_activity,
+  expires_at,
+  is_current,
+  onEnd,
+}: Session & { onEnd: () => void }) {
+  return (
+    <li className="flex flex-wrap items-center justify-between gap-3 rounded-lg border border-line bg-panel p-3">
+      <div className="min-w-0">
+        <div className="flex flex-wrap items-center gap-2 text-sm font-medium">
+          <span title={user_agent}>{deviceOf(user_agent)}</span>
+          {is_current && <Badge tone="good">this one</Badge>}
+        </div>
+        <div className="mt-0.5 text-xs text-soft">
+          {ip_address} · active <Time at={last_activity} /> · since <Time at={created_at} /> · ends{' '}
+          <Time at={expires_at} />
+        </div>
+        <CopyId id={id} />
+      </div>
+      <Button onClick={onEnd} aria-label={`End the session of ${deviceOf(user_agent)} at ${ip_address}`}>
+        End
+      </Button>
+    </li>
+  )
+}
+
+/** What a person would call it; the whole text is its title. */
+export function deviceOf(user_agent: string): string {
+  const browser = /(Firefox|Edg|OPR|HeadlessChrome|Chrome|Safari|cadre-cli|curl)\/?/.exec(user_agent)?.[1]
+  const system = /(Windows|Macintosh|Android|iPhone|iPad|Linux)/.exec(user_agent)?.[1]
+  const names: Record<string, string> = { Edg: 'Edge', OPR: 'Opera', HeadlessChrome: 'Chrome', Macintosh: 'macOS' }
+  const known = [browser, system].filter((part) => part !== undefined).map((part) => names[part] ?? part)
+  return known.length > 0 ? known.join(' on ') : user_agent.slice(0, 60) || 'Unknown device'
+}

@@ -1,0 +1,113 @@
+import { Checkbox } from '../../ui/field.tsx'
+import { Badge } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { Meter } from './meter.tsx'
+import type { Operations } from '../../../../sdk/src/types.ts'
+
+type Standing = Operations['getRateLimits']['result']
+
+const words: Record<string, string> = {
+  general: 'Requests to endpoints without a limit of their own',
+  'api_keys.create': 'Creating API keys',
+  'api_keys.read': 'Reading API keys',
+  'api_keys.write': 'Changing API keys',
+  user: 'Reading the user and limits',
+  sessions: 'Sessions',
+  'agents.list': 'Listing agents',
+  'agents.create': 'Creating agents',
+  'agents.get': 'Reading an agent',
+  'agents.update': 'Changing agents',
+  'agents.delete': 'Deleting agents',
+  'agents.action': 'Starting, pausing and stopping agents',
+  'agents.logs': 'Reading logs',
+  'agents.metrics': 'Reading metrics',
+  'tasks.create': 'Creating tasks',
+  'tasks.read': 'Reading tasks, approvals, budgets and usage',
+  'tasks.action': 'Cancelling and answering tasks',
+  'tasks.stream': 'Opening streams',
+  'audit.export': 'Exports of the audit log',
+  tokens: 'Tokens of models',
+}
+
+/** Every limit of this sign-in with what is left of it, those that were used first, and what was refused lately. */
+export function Limits({ is_enforced, limits, refusals }: Standing) {
+  const [url, setUrl] = useAddressWords()
+  const showsAll = url.all === 'yes'
+  const used = limits.filter((limit) => limit.used > 0)
+  const shown = (showsAll ? limits : used).toSorted((a, b) => b.used / b.limit - a.used / a.limit)
+  return (
+    <>
+      {!is_enforced && (
+        <p className="mb-4 rounded-md border border-line bg-quiet p-3 text-sm">
+          The operator has switched rate limits off, so nothing is counted.
+        </p>
+      )}
+      <p className="mb-3 max-w-prose text-sm text-soft">
+        These are the limits of your sign-in. Every API key and app has limits of its own: ask with its key to see
+        those.
+      </p>
+      {refusals.length > 0 ? (
+        <section aria-label="Refused requests" className="mb-4 rounded-md border border-warn bg-warn-soft p-3 text-sm">
+          <strong>Requests were refused with 429 lately.</strong>
+          <ul className="mt-1">
+            {refusals.map(({ name, this_hour, previous_hour, last_at }) => (
+              <li key={name}>
+                <code className="font-mono text-xs">{name}</code>: {this_hour} this hour, {previous_hour} the hour
+                before, the latest <Time at={last_at} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ) : (
+        <p className="mb-4 text-sm">
+          <Badge tone="good">none refused</Badge> No request was refused in this hour or the one before.
+        </p>
+      )}
+      <Checkbox
+        className="mb-3"
+        label={`Show limits that were not touched (${limits.length - used.length})`}
+        checked={showsAll}
+        onChange={(event) => setUrl({ all: event.target.checked ? 'yes' : undefined })}
+      />
+      {shown.length > 0 && (
+        <DataTable label="Limits" columns={columns} rows={shown} keyOf={({ name, window }) => `${name} ${window}`} />
+      )}
+    </>
+  )
+}
+
+type Limit = Standing['limits'][number]
+const number = new Intl.NumberFormat('en')
+
+const columns: Column<Limit>[] = [
+  {
+    id: 'what',
+    header: 'What',
+    cell: ({ name }) => (
+      <>
+        {words[name] ?? name} <code className="text-soft">{name}</code>
+      </>
+    ),
+  },
+  { id: 'used', header: 'Used', cell: Used },
+  { id: 'left', header: 'Left', align: 'right', cell: ({ remaining }) => number.format(remaining) },
+  {
+    id: 'limit',
+    header: 'Limit',
+    align: 'right',
+    cell: ({ limit, window }) => `${number.format(limit)} a${window === 'hour' ? 'n' : ''} ${window}`,
+  },
+  { id: 'begins_anew', header: 'Begins anew', cell: ({ resets_at }) => <Time at={resets_at} /> },
+]
+
+function Used({ limit, used }: Limit) {
+  const share = Math.min(1, used / limit)
+  return (
+    <span className="inline-flex items-center gap-2 tabular-nums">
+      <Meter share={share} />
+      {number.format(used)} {share >= 1 && <Badge tone="bad">spent</Badge>}
+    </span>
+  )
+}

@@ -1,0 +1,164 @@
+import { useQuery } from '@tanstack/react-query'
+import { cadre } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { download } from '../parts/download.ts'
+import { Options } from '../parts/options.tsx'
+import { asCsv } from './csv.ts'
+import type { Usage } from '../../../../sdk/src/types.ts'
+
+const groups = { agent: 'by agent', model: 'by model', tool: 'by tool', api_key: 'by key' } as const
+type Group = keyof typeof groups
+const spans = { '1': 'Last 24 hours', '7': 'Last 7 days', '30': 'Last 30 days', '90': 'Last 90 days' }
+const pageSize = 50
+/** An export asks page after page, up to so many groups. */
+const exportedMax = 10_000
+
+const titles = { agent: 'Agent', model: 'Model', tool: 'Tool', api_key: 'Key' } as const
+const number = new Intl.NumberFormat('en')
+const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
+
+/** Calls, tokens and cost of a project, by what they were for. */
+export function UsageTable({ project }: { project: string }) {
+  const [url, setUrl] = useAddressWords()
+  const group: Group = url.group !== undefined && Object.hasOwn(groups, url.group) ? (url.group as Group) : 'agent'
+  const days = url.days !== undefined && Object.hasOwn(spans, url.days) ? url.days : '30'
+  const offset = Number(url.offset ?? 0)
+  const query = () => ({
+    group_by: group,
+    start_time: new Date(Date.now() - Number(days) * 86_400_000).toISOString(),
+  })
+  const usage = useQuery({
+    queryKey: ['usage', project, group, days, offset],
+    queryFn: () => cadre.usage.get(project, { ...query(), limit: pageSize, offset }).page({ offset }),
+  })
+  const agents = useQuery({
+    queryKey: ['agents', project, 'names'],
+    enabled: group === 'agent',
+    queryFn: async () => {
+      const found = await cadre.agents.list(project, { limit: 100 }).toArray({ max: 500 })
+      return new Map(found.map(({ id, name }) => [id, name]))
+    },
+  })
+  const keys = useQuery({
+    queryKey: ['api-keys', 'names'],
+    enabled: group === 'api_key',
+    queryFn: async () => {
+      const found = await cadre.apiKeys.list({ limit: 100, active_only: false }).toArray({ max: 500 })
+      return new Map(found.map(({ id, name }) => [id, name]))
+    },
+  })
+  const nameOf = (row: Usage['usage'][number]): string => {
+    if (group === 'model') return row.model ?? 'Tools'
+    if (group === 'tool') return row.tool ?? 'Models'
+    const id = (group === 'agent' ? row.agent_id : row.api_key_id) ?? 'none'
+    return (group === 'agent' ? agents : keys).data?.get(id) ?? id
+  }
+  const save = async () => {
+    const rows = await cadre.usage.get(project, { ...query(), limit: 100 }).toArray({ max: exportedMax })
+    const header = [
+      group,
+      'id',
+      'calls',
+      'input_tokens',
+      'output_tokens',
+      'cached_tokens',
+      'cost_usd',
+      'unpriced_calls',
+    ]
+    const lines = rows.map((row) => [
+      nameOf(row),
+      row.agent_id ?? row.api_key_id ?? row.model ?? row.tool,
+      row.calls,
+      row.input_tokens,
+      row.output_tokens,
+      row.cached_tokens,
+      row.cost_usd,
+      row.unpriced_calls,
+    ])
+    download(`usage-${project}-${group}.csv`, asCsv(header, lines), 'text/csv')
+  }
+  const total = usage.data?.body.total
+  const columns: Column<Usage['usage'][number]>[] = [
+    { id: 'group', header: titles[group], cell: (row) => <span className="break-all">{nameOf(row)}</span> },
+    { id: 'calls', header: 'Calls', align: 'right', cell: (row) => number.format(row.calls) },
+    { id: 'input_tokens', header: 'Input tokens', align: 'right', cell: (row) => number.format(row.input_tokens) },
+    { id: 'output_tokens', header: 'Output tokens', align: 'right', cell: (row) => number.format(row.output_tokens) },
+    { id: 'cached_tokens', header: 'Cached tokens', align: 'right', cell: (row) => number.format(row.cached_tokens) },
+    { id: 'cost', header: 'Cost', align: 'right', cell: (row) => dollars.format(row.cost_usd) },
+  ]
+  return (
+    <>
+      <div className="mb-4 flex flex-wrap items-center gap-2">
+        <FilterSelect
+          label="Group"
+          value={group}
+          onChange={(event) => setUrl({ group: event.target.value, offset: undefined })}
+        >
+          <Options of={groups} />
+        </FilterSelect>
+        <FilterSelect
+          label="Time"
+          value={days}
+          onChange={(event) => setUrl({ days: event.target.value, offset: undefined })}
+        >
+          <Options of={spans} />
+        </FilterSelect>
+        <Button onClick={() => void save()} reason={usage.data?.total ? undefined : 'There is nothing to export'}>
+          Export CSV
+        </Button>
+      </div>
+      {usage.isPending && <Skeleton label="Loading usage" />}
+      <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
+      {total && (
+        <dl className="mb-4 grid grid-cols-2 gap-3 sm:grid-cols-4">
+          {(
+            [
+              ['Cost', dollars.format(total.cost_usd)],
+              ['Input tokens', number.format(total.input_tokens)],
+              ['Output tokens', number.format(total.output_tokens)],
+              ['Calls', number.format(total.calls)],
+            ] as const
+          ).map(([label, value]) => (
+            <div key={label} className="rounded-md border border-line p-3">
+              <dt className="text-xs text-soft">{label}</dt>
+              <dd className="text-xl tabular-nums">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {total && total.unpriced_calls > 0 && (
+        <p className="mb-3 text-sm text-soft">
+          {number.format(total.unpriced_calls)} calls of models have no known price, so their cost is missing above.
+        </p>
+      )}
+      {usage.data?.total === 0 && (
+        <EmptyState title="Nothing was used in this time">
+          Calls of models and tools are added up here by the hour as agents work, with their tokens and what they cost.
+        </EmptyState>
+      )}
+      {usage.data && usage.data.total > 0 && (
+        <>
+          <DataTable label="Usage" columns={columns} rows={usage.data.items} keyOf={nameOf} />
+          <p className="mt-2 text-xs text-soft">
+            From <Time at={usage.data.body.period.start_time} />, in whole hours of UTC.
+          </p>
+          <Pager
+            offset={offset}
+            limit={pageSize}
+            total={usage.data.total}
+            noun="rows"
+            go={(to) => setUrl({ offset: to ? String(to) : undefined })}
+          />
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,116 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Badge, Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { Options } from '../parts/options.tsx'
+import { subscriptions } from '../../../../contract/src/events.ts'
+import type { Delivery } from '../../../../sdk/src/types.ts'
+
+const pageSize = 20
+const states = { '': 'Any state', delivered: 'Delivered', failed: 'Failed', pending: 'Pending' }
+const days = { '': 'Any time', '1': 'Last 24 hours', '7': 'Last 7 days' }
+
+/** What a webhook was sent, the newest first. */
+export function Deliveries({ webhook_id }: { webhook_id: string }) {
+  const [words, setWords] = useAddressWords()
+  const page = Number(words.page ?? 1)
+  const status = words.status && Object.hasOwn(states, words.status) ? (words.status as Delivery['status']) : undefined
+  const event = words.event as Delivery['event'] | undefined
+  const filter = { page, limit: pageSize, ...(status ? { status } : {}), ...(event ? { event } : {}) }
+  const deliveries = useQuery({
+    queryKey: ['webhooks', webhook_id, 'deliveries', filter, words.days],
+    queryFn: () => {
+      const created_after = words.days && new Date(Date.now() - Number(words.days) * 86_400_000).toISOString()
+      return cadre.webhooks
+        .listDeliveries(webhook_id, { ...filter, ...(created_after ? { created_after } : {}) })
+        .page({ page })
+    },
+    // While something is on its way its state changes by itself.
+    refetchInterval: ({ state }) => (state.data?.items.some((one) => one.status === 'pending') ? 2000 : 15_000),
+  })
+  const items = deliveries.data?.items ?? []
+  const isFiltered = status !== undefined || event !== undefined || words.days !== undefined
+  const columns: Column<Delivery>[] = [
+    {
+      id: 'event',
+      header: 'Event',
+      cell: (one) => (
+        <span className="inline-flex flex-wrap items-center gap-1.5">
+          <Link {...paths.delivery(webhook_id, one.id)}>{one.event}</Link>
+          {one.is_test && <Badge>test</Badge>}
+          {one.is_redelivery && <Badge>again</Badge>}
+        </span>
+      ),
+    },
+    { id: 'state', header: 'State', cell: (one) => <Status state={one.status} /> },
+    { id: 'answer', header: 'Answer', cell: (one) => one.last_response_status ?? 'none' },
+    { id: 'attempts', header: 'Attempts', cell: (one) => one.attempts },
+    { id: 'made', header: 'Made', cell: (one) => <Time at={one.created_at} /> },
+    { id: 'next_attempt', header: 'Next attempt', cell: (one) => <Time at={one.next_attempt_at} /> },
+  ]
+  return (
+    <section aria-labelledby="deliveries">
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-2">
+        <h2 id="deliveries">Deliveries</h2>
+        <div className="flex flex-wrap gap-2">
+          <FilterSelect
+            label="State of deliveries"
+            value={status ?? ''}
+            onChange={(change) => setWords({ status: change.target.value || undefined, page: undefined })}
+          >
+            <Options of={states} />
+          </FilterSelect>
+          <FilterSelect
+            label="Event"
+            value={event ?? ''}
+            onChange={(change) => setWords({ event: change.target.value || undefined, page: undefined })}
+          >
+            <Options of={eventOptions} />
+          </FilterSelect>
+          <FilterSelect
+            label="Time"
+            value={words.days ?? ''}
+            onChange={(change) => setWords({ days: change.target.value || undefined, page: undefined })}
+          >
+            <Options of={days} />
+          </FilterSelect>
+        </div>
+      </div>
+      {deliveries.isPending && <Skeleton label="Loading deliveries" />}
+      <ErrorBox error={deliveries.error} retry={() => void deliveries.refetch()} />
+      {deliveries.data && items.length === 0 && !isFiltered && (
+        <EmptyState title="Nothing was sent yet">
+          <p>
+            Deliveries appear here with every attempt: what was sent, what was answered, and when it is tried again.
+            “Send test event” makes the first one.
+          </p>
+        </EmptyState>
+      )}
+      {deliveries.data && items.length === 0 && isFiltered && <p className="py-4 text-soft">No delivery matches.</p>}
+      {items.length > 0 && <DataTable label="Deliveries" columns={columns} rows={items} keyOf={({ id }) => id} />}
+      {deliveries.data && deliveries.data.total > pageSize && (
+        <Pager
+          noun="deliveries"
+          offset={(page - 1) * pageSize}
+          limit={pageSize}
+          total={deliveries.data.total}
+          go={(offset) => setWords({ page: offset ? String(offset / pageSize + 1) : undefined })}
+        />
+      )}
+    </section>
+  )
+}
+
+const eventOptions: Record<string, string> = {
+  '': 'Any event',
+  ...Object.fromEntries(subscriptions.filter((name) => !name.endsWith('.*')).map((name) => [name, name])),
+}

@@ -1,0 +1,97 @@
+import { useState } from 'react'
+import { Button } from '../../ui/button.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Options } from '../parts/options.tsx'
+import { subscriptions } from '../../../../contract/src/events.ts'
+
+export interface WebhookValues {
+  url: string
+  events: string[]
+  secret?: string
+  status?: 'active' | 'disabled'
+}
+
+/** A secret of 256 bits in the form of Standard Webhooks, made in this browser. */
+export function newSecret(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32))
+  return `whsec_${btoa(String.fromCharCode(...bytes))}`
+}
+
+/** Where events go, and which. With `values` it changes a webhook; its secret is rotated elsewhere. */
+export function WebhookForm({
+  values,
+  isBusy,
+  submit,
+}: {
+  values?: WebhookValues
+  isBusy: boolean
+  submit: (values: WebhookValues) => void
+}) {
+  const [url, setUrl] = useState(values?.url ?? '')
+  const [events, setEvents] = useState<string[]>(values?.events ?? ['task.completed', 'task.failed'])
+  const [status, setStatus] = useState(values?.status ?? 'active')
+  const reason = !/^https?:\/\/\S+/.test(url)
+    ? 'Enter an address that begins with https://'
+    : events.length === 0
+      ? 'Choose at least one event'
+      : undefined
+  const groups = Object.entries(Object.groupBy(subscriptions, (name) => name.split('.', 1)[0] ?? ''))
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!reason) submit({ url: url.trim(), events, ...(values ? { status } : {}) })
+      }}
+    >
+      <Field label="Address" hint="Receives a POST for each event. It must be reachable by the service.">
+        <TextInput
+          type="url"
+          value={url}
+          onChange={(event) => setUrl(event.target.value)}
+          placeholder="https://hooks.example.com/cadre"
+        />
+      </Field>
+      <fieldset>
+        <legend className="mb-1 text-sm font-medium">Events</legend>
+        <div className="grid max-h-72 gap-3 overflow-y-auto rounded-md border border-line p-3 sm:grid-cols-2">
+          {groups.map(([group, names = []]) => (
+            <div key={group}>
+              <div className="mb-1 text-xs font-semibold text-soft">{group}</div>
+              {names.map((name) => {
+                const covered = !name.endsWith('.*') && events.includes(`${group}.*`)
+                return (
+                  <label key={name} className="flex min-h-6 items-center gap-2 text-sm">
+                    <input
+                      type="checkbox"
+                      className="size-4"
+                      checked={covered || events.includes(name)}
+                      disabled={covered}
+                      onChange={(event) =>
+                        setEvents(event.target.checked ? [...events, name] : events.filter((one) => one !== name))
+                      }
+                    />
+                    <code className="font-mono text-xs">{name}</code>
+                    {name.endsWith('.*') && <span className="text-xs text-soft">all of them</span>}
+                  </label>
+                )
+              })}
+            </div>
+          ))}
+        </div>
+      </fieldset>
+      {values && (
+        <Field label="State" hint={status === 'disabled' ? 'What waits to be delivered is given up.' : undefined}>
+          <SelectInput value={status} onChange={(event) => setStatus(event.target.value as 'active' | 'disabled')}>
+            <Options of={{ active: 'Active', disabled: 'Disabled' }} />
+          </SelectInput>
+        </Field>
+      )}
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
+          {values ? 'Save' : 'Create webhook'}
+        </Button>
+      </div>
+    </form>
+  )
+}
