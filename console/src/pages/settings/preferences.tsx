@@ -1,5 +1,145 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState, type FormEvent } from 'react'
+import { cadre } from '../../api/client.ts'
+import { permissionsQuery, userQuery } from '../../api/queries.ts'
+import { shortcutList } from '../../shell/shortcuts.ts'
+import { useTheme, type Theme } from '../../shell/theme.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useTimeZone } from '../../ui/time.tsx'
 
+/** Who is signed in, what they may do, and how the console looks to them. */
 export default function PreferencesPage() {
-  return <PageHeader title="Preferences" />
+  const user = useQuery(userQuery)
+  const permissions = useQuery(permissionsQuery)
+  const [theme, setTheme] = useTheme()
+  const [zone, setZone] = useTimeZone()
+  return (
+    <>
+      <PageHeader title="Preferences" actions={<CopyAsCurl path="/api/v1/auth/user" />} />
+      <ErrorBox error={user.error ?? permissions.error} />
+      <div className="grid gap-4 lg:grid-cols-2">
+        <Panel title="You">
+          {user.data ? (
+            <div className="space-y-4 p-4">
+              <NameForm key={user.data.name} name={user.data.name} />
+              <Facts>
+                <dt>Identifier</dt>
+                <dd>
+                  <CopyId id={user.data.id} />
+                </dd>
+                <dt>Organizations</dt>
+                <dd>{user.data.organizations.map(({ name, role }) => `${name} (${role})`).join(', ')}</dd>
+              </Facts>
+            </div>
+          ) : (
+            <Skeleton rows={3} />
+          )}
+        </Panel>
+        <Panel title="This browser">
+          <div className="grid gap-4 p-4 sm:grid-cols-2">
+            <Field label="Theme">
+              <SelectInput value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
+                <option value="system">As the system</option>
+                <option value="light">Light</option>
+                <option value="dark">Dark</option>
+              </SelectInput>
+            </Field>
+            <Field label="Times are shown in">
+              <SelectInput value={zone} onChange={(event) => setZone(event.target.value === 'UTC' ? 'UTC' : 'local')}>
+                <option value="local">{Intl.DateTimeFormat().resolvedOptions().timeZone} (here)</option>
+                <option value="UTC">UTC</option>
+              </SelectInput>
+            </Field>
+          </div>
+        </Panel>
+        <Panel title="What you may do">
+          {permissions.data ? <Permissions permissions={permissions.data.permissions} /> : <Skeleton rows={4} />}
+        </Panel>
+        <Panel title="Keys">
+          <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5 p-4">
+            {shortcutList.map(([keys, meaning]) => (
+              <div key={keys} className="contents">
+                <dt>
+                  <kbd className="rounded border border-line bg-quiet px-1.5 py-0.5">{keys}</kbd>
+                </dt>
+                <dd>{meaning}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
+      </div>
+    </>
+  )
+}
+
+function NameForm({ name: before }: { name: string }) {
+  const queries = useQueryClient()
+  const [name, setName] = useState(before)
+  const [error, setError] = useState<unknown>()
+  const save = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    setError(undefined)
+    try {
+      await cadre.user.update({ name })
+      await queries.invalidateQueries({ queryKey: userQuery.queryKey })
+      tell('Your name was changed')
+    } catch (failure) {
+      setError(failure)
+    }
+  }
+  return (
+    <form onSubmit={(event) => void save(event)} className="space-y-3">
+      <Field label="Name" hint="What others see beside what you do.">
+        <TextInput value={name} onChange={(event) => setName(event.target.value)} autoComplete="name" />
+      </Field>
+      <ErrorBox error={error} />
+      <Button type="submit" disabled={name === before || name.trim() === ''}>
+        Save
+      </Button>
+    </form>
+  )
+}
+
+/** Rights by what they are of; in words, for a mark alone tells nothing to who cannot see it. */
+function Permissions({ permissions }: { permissions: object }) {
+  const kinds = ['read', 'write', 'delete'] as const
+  return (
+    <div className="overflow-x-auto">
+      <table className="w-full">
+        <thead>
+          <tr className="border-b border-line text-left text-sm text-soft">
+            <th scope="col" className="px-4 py-2 font-medium">
+              Of
+            </th>
+            {kinds.map((kind) => (
+              <th key={kind} scope="col" className="px-4 py-2 font-medium capitalize">
+                {kind}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(permissions as Record<string, Record<string, boolean>>).map(([of, rights]) => (
+            <tr key={of} className="border-b border-line last:border-0">
+              <th scope="row" className="px-4 py-2 text-left font-normal capitalize">
+                {of.replaceAll('_', ' ')}
+              </th>
+              {kinds.map((kind) => (
+                <td key={kind} className={`px-4 py-2 ${rights[kind] ? '' : 'text-soft'}`}>
+                  {rights[kind] === undefined ? '–' : rights[kind] ? 'yes' : 'no'}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
 }

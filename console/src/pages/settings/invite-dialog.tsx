@@ -1,0 +1,80 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useState, type FormEvent } from 'react'
+import { roles, type Role } from '#contract/scopes.ts'
+import { cadre } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+
+/** Makes a link that lets one person in, and shows it once: the service sends no mail. */
+export function InviteDialog({ isOpen, close }: { isOpen: boolean; close: () => void }) {
+  const queries = useQueryClient()
+  const [role, setRole] = useState<Role>('member')
+  const [email, setEmail] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [url, setUrl] = useState<string>()
+  const end = (): void => {
+    setUrl(undefined)
+    setEmail('')
+    setError(undefined)
+    close()
+  }
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    setError(undefined)
+    try {
+      const made = await cadre.invitations.create({ role, ...(email === '' ? {} : { email }) })
+      setUrl(made.url)
+      await queries.invalidateQueries({ queryKey: ['members', 'invitations'] })
+    } catch (failure) {
+      setError(failure)
+    }
+  }
+  return (
+    <Dialog isOpen={isOpen} close={end} title={url ? 'Send this link' : 'Invite somebody'}>
+      {url ? (
+        <div className="space-y-4">
+          <p>
+            It works once, and is not shown again. Whoever opens it{email !== '' && <> as {email}</>} becomes {role}.
+          </p>
+          <CodeBlock text={url} label="Copy the link" />
+          <div className="flex justify-end">
+            <Button kind="primary" onClick={end}>
+              I have sent it
+            </Button>
+          </div>
+        </div>
+      ) : (
+        <form onSubmit={(event) => void submit(event)} className="space-y-4">
+          <Field
+            label="E-mail address"
+            hint="Only an account with this address can use the link. Leave it empty for whoever has the link."
+          >
+            <TextInput
+              type="email"
+              value={email}
+              onChange={(event) => setEmail(event.target.value)}
+              autoComplete="off"
+            />
+          </Field>
+          <Field label="Role">
+            <SelectInput value={role} onChange={(event) => setRole(event.target.value as Role)}>
+              {roles.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </SelectInput>
+          </Field>
+          <ErrorBox error={error} />
+          <div className="flex justify-end gap-2">
+            <Button onClick={end}>Cancel</Button>
+            <Button kind="primary" type="submit">
+              Make the link
+            </Button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  )
+}
