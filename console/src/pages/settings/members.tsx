@@ -30,8 +30,8 @@ export default function MembersPage() {
   const { data: user } = useQuery(userQuery)
   const query = {
     limit,
-    offset: Number(search.offset ?? 0),
-    ...(search.search ? { search: String(search.search) } : {}),
+    offset: search.offset ?? 0,
+    ...(search.search ? { search: search.search } : {}),
   }
   const { data, error, refetch } = useQuery({
     queryKey: ['members', query],
