@@ -15,6 +15,9 @@ import {
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
+/** Code points of a text that messages are searched for. */
+const logSearchMax = 200
+
 /** An entry of an agent's log (spec 2.7). */
 export const LogEntry = Named(
   'LogEntry',
@@ -41,6 +44,14 @@ export const getAgentLogs = defineOperation({
   query: offsetQuery(
     {
       level: Type.Optional(Choice(logLevels, { description: 'Only entries of this level.' })),
+      search: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: logSearchMax,
+          description: 'Only entries whose message contains this, in any case.',
+        }),
+      ),
+      task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only entries of this task.' })),
       start_time: Type.Optional(TimestampInput),
       end_time: Type.Optional(TimestampInput),
     },

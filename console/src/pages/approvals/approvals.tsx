@@ -1,5 +1,3 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { ApprovalsPage } from '../../tasks/approvals-page.tsx'
 
-export default function ApprovalsPage() {
-  return <PageHeader title="Approvals" />
-}
+export default ApprovalsPage

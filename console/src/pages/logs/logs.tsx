@@ -1,5 +1,3 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { LogsPage } from '../../tasks/logs-page.tsx'
 
-export default function LogsPage() {
-  return <PageHeader title="Logs" />
-}
+export default LogsPage

@@ -1,5 +1,3 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { TaskPage } from '../../tasks/task-page.tsx'
 
-export default function TaskPage() {
-  return <PageHeader title="Task" />
-}
+export default TaskPage

@@ -1,5 +1,3 @@
-import { PageHeader } from '../../ui/page.tsx'
+import { TasksPage } from '../../tasks/tasks-page.tsx'
 
-export default function TasksPage() {
-  return <PageHeader title="Tasks" />
-}
+export default TasksPage

@@ -10,6 +10,9 @@ export interface LogRow extends Pick<AgentLogEntry, 'level' | 'message'> {
 export interface LogFilter {
   agent_id: string
   level?: LogLevel | undefined
+  /** What the message contains, in any case. */
+  search?: string | undefined
+  task_id?: string | undefined
   /** Inclusive. */
   start_time?: string | undefined
   /** Exclusive. */
@@ -23,6 +26,9 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
   const { fragment } = sql
   const conditions = [fragment`agent_id = ${filter.agent_id}`]
   if (filter.level) conditions.push(fragment`level = ${filter.level}`)
+  if (filter.search !== undefined)
+    conditions.push(fragment`position(lower(${filter.search}::text) in lower(message)) > 0`)
+  if (filter.task_id !== undefined) conditions.push(fragment`task_id = ${filter.task_id}`)
   if (filter.start_time) conditions.push(fragment`timestamp >= ${filter.start_time}::timestamptz`)
   if (filter.end_time) conditions.push(fragment`timestamp < ${filter.end_time}::timestamptz`)
   const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)

@@ -16,12 +16,13 @@ export function logRoutes(app: FastifyInstance, http: HttpContext): void {
       return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
     },
     run: async ({ sql, loaded, query }) => {
-      const { level, limit = 100, offset = 0 } = query
+      const { level, search, task_id, limit = 100, offset = 0 } = query
       const start_time = moment(query.start_time)
       const end_time = moment(query.end_time)
       if (start_time !== undefined && end_time !== undefined && start_time >= end_time)
         throw emptyPeriod(query.end_time)
-      const { logs, total } = await listLogs(sql, { agent_id: loaded.id, level, start_time, end_time, limit, offset })
+      const filter = { agent_id: loaded.id, level, search, task_id, start_time, end_time, limit, offset }
+      const { logs, total } = await listLogs(sql, filter)
       return { logs, pagination: offsetPagination(total, limit, offset, logs.length) }
     },
   })

@@ -60,6 +60,16 @@ describe("an agent's log", () => {
     assert.equal((await get(`?end_time=${at(1)}`)).body.pagination.total, 0)
   })
 
+  it('is searched by a part of the message, in any case and as it stands, and by its task', async () => {
+    assert.deepEqual(await messages('?search=ENTRY%202'), ['entry 2'])
+    assert.deepEqual(await messages('?search=entry&level=info'), ['entry 3', 'entry 1'])
+    assert.deepEqual(await messages('?search=e%25y'), [])
+    await service.sql`update agent_log set task_id = 'task_1' where id in ('log_2', 'log_4')`
+    assert.deepEqual(await messages('?task_id=task_1'), ['entry 4', 'entry 2'])
+    assert.deepEqual(await messages('?task_id=task_1&search=4'), ['entry 4'])
+    assert.deepEqual(await messages('?task_id=task_2'), [])
+  })
+
   it('refuses what makes no sense, field by field', async () => {
     const faults = async (query: string) =>
       (await get(query)).body.error.details.map(({ field, code }: any) => [field, code])

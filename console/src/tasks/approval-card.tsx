@@ -1,0 +1,210 @@
+import { Check, Pencil, X } from 'lucide-react'
+import { useId, useState } from 'react'
+import { cadre as api } from '../api/client.ts'
+import { formatAgo, formatDateTime } from './format.ts'
+import { Button, ErrorNotice, Id, inputClass } from './kit.tsx'
+import type { Approval } from './types.ts'
+import { ValueView } from './value-view.tsx'
+
+type Mode = 'ask' | 'edit' | 'deny' | 'result'
+
+/** A question to a person, and every answer that it can be given: in a task and in the inbox, on a phone as well. */
+export function ApprovalCard({
+  project,
+  approval,
+  agent,
+  onResolved,
+}: {
+  project: string
+  approval: Approval
+  /** What its agent is called, where that is known. */
+  agent?: string | undefined
+  onResolved: (approval: Approval) => void
+}) {
+  const [mode, setMode] = useState<Mode>('ask')
+  const [text, setText] = useState('')
+  const [fault, setFault] = useState<string>()
+  const [isSending, setSending] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const field = useId()
+  const isRecovery = approval.kind === 'recovery'
+  const isPending = approval.status === 'pending'
+
+  async function answer(body: Parameters<typeof api.approvals.resolve>[2]): Promise<void> {
+    setSending(true)
+    setError(undefined)
+    try {
+      onResolved(await api.approvals.resolve(project, approval.id, body))
+    } catch (thrown) {
+      setError(thrown)
+    } finally {
+      setSending(false)
+    }
+  }
+
+  function open(next: Mode): void {
+    setMode(next)
+    setFault(undefined)
+    setText(next === 'edit' ? JSON.stringify(approval.arguments, null, 2) : '')
+  }
+
+  function send(): void {
+    if (mode === 'deny')
+      return void answer({ decision: 'reject', ...(text.trim() === '' ? {} : { reason: text.trim() }) })
+    if (mode === 'result') return void answer({ decision: 'approve', result: text })
+    const edited = readObject(text)
+    if (typeof edited === 'string') setFault(edited)
+    else void answer({ decision: 'approve', arguments: edited })
+  }
+
+  return (
+    <article
+      aria-label={`Approval of ${approval.tool}`}
+      className="rounded-lg border border-warn bg-panel p-3 md:p-4"
+      data-approval={approval.id}
+    >
+      <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
+        <h3 className="font-semibold">
+          {isRecovery ? 'What became of ' : 'May the agent call '}
+          <code className="font-mono">{approval.tool}</code>?
+        </h3>
+        <p className="text-xs text-soft">
+          {agent !== undefined && `${agent} · `}
+          <time dateTime={approval.created_at} title={formatDateTime(approval.created_at)}>
+            {formatAgo(approval.created_at)}
+          </time>
+          {approval.expires_at !== null && isPending && (
+            <>
+              {' · '}
+              {approval.on_timeout === 'cancel' ? 'cancels the task ' : 'denied '}
+              {formatAgo(approval.expires_at)}
+            </>
+          )}
+        </p>
+      </header>
+      {isRecovery && (
+        <p className="mt-1 text-sm">
+          The call was begun and cut off, and nobody knows whether it took effect. Look there before you answer.
+        </p>
+      )}
+      {mode === 'edit' ? (
+        <div className="mt-3">
+          <label htmlFor={field} className="text-xs font-medium text-soft">
+            Arguments, as JSON
+          </label>
+          <textarea
+            id={field}
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+            rows={Math.min(16, text.split('\n').length + 1)}
+            spellCheck={false}
+            aria-invalid={fault !== undefined}
+            aria-describedby={fault === undefined ? undefined : `${field}-fault`}
+            className={`${inputClass} mt-1 block w-full py-2 font-mono text-base md:text-xs`}
+          />
+          {fault !== undefined && (
+            <p id={`${field}-fault`} role="alert" className="mt-1 text-sm text-bad">
+              {fault}
+            </p>
+          )}
+        </div>
+      ) : (
+        <div className="mt-3">
+          <ValueView label="Arguments" value={approval.arguments} />
+        </div>
+      )}
+      {(mode === 'deny' || mode === 'result') && (
+        <div className="mt-3">
+          <label htmlFor={field} className="text-xs font-medium text-soft">
+            {mode === 'deny' ? 'Reason, which the model reads' : 'The result that the call had'}
+          </label>
+          <textarea
+            id={field}
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+            rows={3}
+            maxLength={mode === 'deny' ? 2000 : 100_000}
+            className={`${inputClass} mt-1 block w-full py-2 text-base md:text-sm`}
+          />
+        </div>
+      )}
+      {error !== undefined && (
+        <div className="mt-3">
+          <ErrorNotice error={error} />
+        </div>
+      )}
+      {isPending && (
+        <div className="mt-3 grid grid-cols-2 gap-2 md:flex md:flex-wrap">
+          {mode === 'ask' ? (
+            <>
+              <Button
+                tone="primary"
+                className="min-h-11 md:min-h-8"
+                disabled={isSending}
+                onClick={() => void answer({ decision: 'approve' })}
+              >
+                <Check size={15} aria-hidden="true" /> {isRecovery ? 'Call it again' : 'Approve'}
+              </Button>
+              <Button
+                className="min-h-11 md:min-h-8"
+                disabled={isSending}
+                onClick={() => open(isRecovery ? 'result' : 'edit')}
+              >
+                <Pencil size={15} aria-hidden="true" /> {isRecovery ? 'It was done' : 'Edit and approve'}
+              </Button>
+              <Button
+                tone="danger"
+                className="col-span-2 min-h-11 md:min-h-8"
+                disabled={isSending}
+                onClick={() => open('deny')}
+              >
+                <X size={15} aria-hidden="true" /> {isRecovery ? 'It failed' : 'Deny'}
+              </Button>
+            </>
+          ) : (
+            <>
+              <Button
+                tone={mode === 'deny' ? 'danger' : 'primary'}
+                className="min-h-11 md:min-h-8"
+                disabled={isSending}
+                onClick={send}
+              >
+                {
+                  {
+                    edit: 'Approve as edited',
+                    deny: isRecovery ? 'Count it as failed' : 'Deny the call',
+                    result: 'Count it as done',
+                  }[mode]
+                }
+              </Button>
+              <Button tone="quiet" className="min-h-11 md:min-h-8" disabled={isSending} onClick={() => setMode('ask')}>
+                Back
+              </Button>
+            </>
+          )}
+        </div>
+      )}
+      <footer className="mt-3 text-xs text-soft">
+        {!isPending && (
+          <p className="mb-1">
+            {approval.status}
+            {approval.resolved_at !== null && ` ${formatAgo(approval.resolved_at)}`}
+            {approval.reason !== null && `: ${approval.reason}`}
+          </p>
+        )}
+        <Id id={approval.id} />
+      </footer>
+    </article>
+  )
+}
+
+/** The object that a text is, or what is wrong with it. */
+function readObject(text: string): Record<string, unknown> | string {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+    return 'Arguments are a JSON object.'
+  } catch (error) {
+    return `This is no JSON: ${error instanceof Error ? error.message : String(error)}`
+  }
+}

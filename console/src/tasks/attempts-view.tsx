@@ -1,0 +1,77 @@
+import { useEffect } from 'react'
+import { formatDateTime } from './format.ts'
+import { A } from './links.tsx'
+import { Empty } from './kit.tsx'
+import type { TaskLive } from './task-live.ts'
+
+/** Newest events that are searched for what workers did. */
+const searched_events = 500
+const telling = ['task.started', 'task.resumed', 'task.retrying', 'task.waiting', 'model.fallback', 'step.failed']
+
+/** Which workers had the task, and what was tried again: the newest end of its events, without its work. */
+export function AttemptsView({ live }: { live: TaskLive }) {
+  const from = Math.max(1, live.lastSequence - searched_events + 1)
+  useEffect(() => live.needEvents(from, live.lastSequence), [live, from, live.lastSequence])
+  const events = [...live.events.values()]
+    .filter(({ type, sequence }) => sequence >= from && telling.includes(type))
+    .toSorted((a, b) => b.sequence - a.sequence)
+  if (events.length === 0)
+    return (
+      <Empty title="Nobody has begun it yet">
+        <p>A worker takes the task when its agent has room.</p>
+      </Empty>
+    )
+  return (
+    <div className="min-h-0 flex-1 overflow-y-auto px-3 py-3 md:px-5" tabIndex={0} role="region" aria-label="Attempts">
+      {live.task?.retried_from && (
+        <p className="mb-3 text-sm">
+          This task is a retry of{' '}
+          <A to={`/p/${live.project}/tasks/${live.task.retried_from}`}>{live.task.retried_from}</A>.
+        </p>
+      )}
+      <table className="w-full text-sm">
+        <thead className="text-left text-xs text-soft">
+          <tr>
+            <th className="py-1 pr-3 font-medium">When</th>
+            <th className="py-1 pr-3 font-medium">What</th>
+            <th className="py-1 font-medium">More</th>
+          </tr>
+        </thead>
+        <tbody>
+          {events.map(({ sequence, type, created_at, data }) => (
+            <tr key={sequence} className="border-t border-line align-top">
+              <td className="py-1.5 pr-3 whitespace-nowrap text-soft">{formatDateTime(created_at)}</td>
+              <td className="py-1.5 pr-3 whitespace-nowrap">{type}</td>
+              <td className="py-1.5 break-words">{tellData(data)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {from > 1 && (
+        <p className="mt-3 text-xs text-soft">Of the newest {searched_events} events; all are under Events.</p>
+      )}
+    </div>
+  )
+}
+
+function tellData(data: Record<string, unknown>): string {
+  const { attempt, reason, wait, error, name, index, will_retry } = data as {
+    attempt?: number
+    reason?: string | null
+    wait?: { reason: string }
+    error?: { message: string }
+    name?: string
+    index?: number
+    will_retry?: boolean
+  }
+  return [
+    attempt !== undefined && `attempt ${attempt}`,
+    reason && `because of ${reason.replaceAll('_', ' ')}`,
+    wait && `for ${wait.reason.replaceAll('_', ' ')}`,
+    index !== undefined && `step ${index}, ${name ?? ''}`,
+    error?.message,
+    will_retry === true && 'it is tried again',
+  ]
+    .filter(Boolean)
+    .join(' · ')
+}

@@ -1,0 +1,36 @@
+import Markdown from 'react-markdown'
+
+/**
+ * What a model wrote. Agents' output may be hostile: HTML in it is shown as text, images are not fetched, and links say where
+ * they lead and tell nobody where one came from.
+ */
+export default function MarkdownView({ text }: { text: string }) {
+  return (
+    <div className="prose-cadre">
+      <Markdown
+        components={{
+          a: ({ href, children }) => (
+            <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
+              {children}
+            </a>
+          ),
+          img: ({ src, alt }) => <span className="text-soft">[image: {alt || String(src)}]</span>,
+          pre: ({ children }) => (
+            <pre tabIndex={0} role="region" aria-label="Code">
+              {children}
+            </pre>
+          ),
+          // The headings of an answer are none of the page's.
+          h1: ({ children }) => <p className="font-semibold text-base">{children}</p>,
+          h2: ({ children }) => <p className="font-semibold">{children}</p>,
+          h3: ({ children }) => <p className="font-semibold">{children}</p>,
+          h4: ({ children }) => <p className="font-semibold">{children}</p>,
+          h5: ({ children }) => <p className="font-semibold">{children}</p>,
+          h6: ({ children }) => <p className="font-semibold">{children}</p>,
+        }}
+      >
+        {text}
+      </Markdown>
+    </div>
+  )
+}

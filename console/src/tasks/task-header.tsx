@@ -1,0 +1,146 @@
+import { Ban, Download, RotateCcw } from 'lucide-react'
+import { useState } from 'react'
+import { cadre as api } from '../api/client.ts'
+import { curlOf } from '../ui/copy-as-curl.tsx'
+import { saveFile } from './download.ts'
+import { formatCost, formatCount, formatDateTime, formatDuration } from './format.ts'
+import { Button, CopyButton, ErrorNotice, Id } from './kit.tsx'
+import type { TaskLive } from './task-live.ts'
+import { TaskBadge } from './task-parts.tsx'
+import { A } from './links.tsx'
+import type { Step, Task } from './types.ts'
+
+const isOver = (task: Task): boolean => task.finished_at !== null
+
+/** Why a task cannot be retried; undefined where it can. */
+export function retryReason(task: Task): string | undefined {
+  return isOver(task) ? undefined : `A ${task.status} task can't be retried: it has not ended.`
+}
+
+function cancelReason(task: Task): string | undefined {
+  if (isOver(task)) return `A ${task.status} task can't be canceled: it has ended.`
+  return task.cancel_requested_at === null ? undefined : 'It is being canceled.'
+}
+
+/** What a task is, how it stands, what it cost, and what may be done with it. */
+export function TaskHeader({
+  live,
+  agentName,
+  onRetried,
+}: {
+  live: TaskLive
+  agentName: string | undefined
+  onRetried: (task_id: string) => void
+}) {
+  const { task } = live
+  const [error, setError] = useState<unknown>()
+  const [busy, setBusy] = useState<string>()
+  if (!task) return null
+  const { project } = live
+
+  async function act(name: string, work: () => Promise<void>): Promise<void> {
+    setBusy(name)
+    setError(undefined)
+    try {
+      await work()
+    } catch (thrown) {
+      setError(thrown)
+    } finally {
+      setBusy(undefined)
+    }
+  }
+  const cancel = () =>
+    act('Canceling…', async () => {
+      await api.tasks.cancel(project, task.id, {})
+      live.refresh()
+    })
+  const retry = () => act('Retrying…', async () => onRetried((await api.tasks.retry(project, task.id, {})).id))
+  const download = () =>
+    act('Reading…', async () => {
+      const steps: Step[] = []
+      for await (const step of api.tasks.steps(project, task.id, { limit: 100 })) steps.push(step)
+      saveFile(`${task.id}.json`, 'application/json', [JSON.stringify({ task, steps }, null, 2)])
+    })
+  const spent = task.started_at
+    ? formatDuration((task.finished_at ? Date.parse(task.finished_at) : Date.now()) - Date.parse(task.started_at))
+    : '—'
+
+  return (
+    <header className="shrink-0 border-b border-line px-3 py-3 md:px-5">
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <h1 className="min-w-0 truncate text-lg font-semibold">{titleOf(task)}</h1>
+        <TaskBadge task={task} />
+        <Connection live={live} />
+        <div className="flex flex-wrap gap-2 md:ml-auto">
+          <Button onClick={() => void cancel()} reason={cancelReason(task)} disabled={busy !== undefined} tone="danger">
+            <Ban size={14} aria-hidden="true" /> Cancel
+          </Button>
+          <Button onClick={() => void retry()} reason={retryReason(task)} disabled={busy !== undefined}>
+            <RotateCcw size={14} aria-hidden="true" /> Retry
+          </Button>
+          <Button onClick={() => void download()} disabled={busy !== undefined}>
+            <Download size={14} aria-hidden="true" /> JSON
+          </Button>
+          <span className="inline-flex items-center text-xs text-soft">
+            curl
+            <CopyButton
+              text={() => curlOf('GET', `/api/v1/projects/${project}/tasks/${task.id}`)}
+              label="Copy as curl"
+            />
+          </span>
+        </div>
+      </div>
+      <div className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-soft">
+        <Id id={task.id} />
+        <span>
+          Agent <A to={`/p/${project}/agents/${task.agent_id}`}>{agentName ?? task.agent_id}</A>, version{' '}
+          {task.agent_version}
+        </span>
+        {task.retried_from !== null && (
+          <span>
+            Retry of <A to={`/p/${project}/tasks/${task.retried_from}`}>{task.retried_from}</A>
+          </span>
+        )}
+        <time dateTime={task.created_at}>{formatDateTime(task.created_at)}</time>
+      </div>
+      <dl className="mt-2 flex flex-wrap gap-x-6 gap-y-1 text-sm">
+        {(
+          [
+            ['Time', spent],
+            ['Steps', formatCount(live.stepCount)],
+            ['Tokens', `${formatCount(task.usage.input_tokens)} in, ${formatCount(task.usage.output_tokens)} out`],
+            ['Cost', formatCost(task.usage.cost_usd)],
+          ] as const
+        ).map(([name, value]) => (
+          <div key={name} className="flex gap-1.5">
+            <dt className="text-soft">{name}</dt>
+            <dd className="tabular-nums">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {error !== undefined && (
+        <div className="mt-2">
+          <ErrorNotice error={error} />
+        </div>
+      )}
+    </header>
+  )
+}
+
+/** The first line of what was asked. */
+export function titleOf({ input }: Pick<Task, 'input'>): string {
+  const text = typeof input === 'string' ? input : (input.findLast(({ role }) => role === 'user')?.content ?? '')
+  return text.trim().split('\n', 1)[0]?.slice(0, 120) || 'Task'
+}
+
+function Connection({ live }: { live: TaskLive }) {
+  const { connection, task } = live
+  if (!task || task.finished_at !== null) return null
+  const isOpen = connection === 'open'
+  return (
+    <span className="inline-flex items-center gap-1.5 text-xs text-soft" data-connection={connection}>
+      <span aria-hidden="true" className={`size-2 rounded-full ${isOpen ? 'bg-good' : 'bg-warn'}`} />
+      {isOpen ? 'Live' : connection === 'ended' ? 'Ended' : connection === 'connecting' ? 'Connecting' : 'Reconnecting'}
+    </span>
+  )
+}

@@ -1,0 +1,215 @@
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { useNavigate } from '@tanstack/react-router'
+import { useQuery } from '@tanstack/react-query'
+import { APIError } from '../../../sdk/src/errors.ts'
+import { cadre as api } from '../api/client.ts'
+import { ApprovalCard } from './approval-card.tsx'
+import { AttemptsView } from './attempts-view.tsx'
+import { EventsView } from './events-view.tsx'
+import { Button, Choices, Empty, ErrorNotice, fullHeight } from './kit.tsx'
+import type { Search } from '../router.tsx'
+import { usePathIds, useWords } from './links.tsx'
+import { MessageBox } from './message-box.tsx'
+import { StepInspector } from './step-inspector.tsx'
+import { retryReason, TaskHeader, titleOf } from './task-header.tsx'
+import { TaskLive } from './task-live.ts'
+import { scales, type Scale } from './time-axis.ts'
+import { Transcript } from './transcript.tsx'
+import { useFailures } from './use-failures.ts'
+import { Waterfall } from './waterfall.tsx'
+
+const views = [
+  ['transcript', 'Transcript'],
+  ['waterfall', 'Waterfall'],
+  ['events', 'Events'],
+  ['attempts', 'Attempts'],
+] as const
+type View = (typeof views)[number][0]
+
+interface Words extends Search {
+  view: View
+  step: number
+  failures: boolean
+  scale: Scale
+}
+
+/** One task, live while it goes on. */
+export function TaskPage() {
+  const { project, task: id } = usePathIds()
+  const live = useTaskLive(project, id)
+  const navigate = useNavigate()
+  const [words, setWords] = useWords<Words>()
+  const view = views.find(([name]) => name === words.view)?.[0] ?? 'transcript'
+  const step = typeof words.step === 'number' ? words.step : undefined
+  const failures = useFailures(live, words.failures === true)
+  const [retryError, setRetryError] = useState<unknown>()
+  const agent = useQuery({
+    queryKey: ['agent', project, live.task?.agent_id],
+    queryFn: () => api.agents.get(project, live.task!.agent_id),
+    enabled: live.task !== undefined,
+    retry: false,
+  })
+  useEffect(() => {
+    if (live.task) document.title = `${titleOf(live.task)} · Cadre`
+  }, [live.task])
+
+  const openTask = (task_id: string) => void navigate({ to: `/p/${project}/tasks/${task_id}` as '/' })
+  const select = (index: number) => setWords({ step: index === step ? undefined : index }, true)
+  const retryFrom = async (from_step: number) => {
+    setRetryError(undefined)
+    try {
+      openTask((await api.tasks.retry(project, id, { from_step })).id)
+    } catch (error) {
+      setRetryError(error)
+    }
+  }
+
+  if (!live.task) {
+    const isGone = live.error instanceof APIError && live.error.status === 404
+    return (
+      <div className="p-5">
+        {isGone ? (
+          <Empty title="There is no such task">
+            <p>It may have been removed with its agent, or belong to another project.</p>
+          </Empty>
+        ) : live.error !== undefined ? (
+          <ErrorNotice error={live.error} onRetry={() => window.location.reload()} />
+        ) : (
+          <p className="text-sm text-soft" role="status">
+            The task is being read…
+          </p>
+        )}
+      </div>
+    )
+  }
+  const isOpen = live.task.finished_at === null
+  return (
+    <div className={fullHeight}>
+      <Announcer live={live} />
+      <TaskHeader live={live} agentName={agent.data?.name} onRetried={openTask} />
+      {live.approvals.length > 0 && (
+        <div
+          className="max-h-[45%] shrink-0 space-y-3 overflow-y-auto border-b border-line p-3 md:px-5"
+          tabIndex={0}
+          role="region"
+          aria-label="Waiting for you"
+        >
+          {live.approvals.map((approval) => (
+            <ApprovalCard key={approval.id} project={project} approval={approval} onResolved={() => live.refresh()} />
+          ))}
+        </div>
+      )}
+      {isOpen && live.task.wait?.reason === 'input' && <MessageBox live={live} />}
+      <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-2 md:px-5">
+        <Choices label="View" value={view} options={views} onChange={(next) => setWords({ view: next }, true)} />
+        {view === 'waterfall' && (
+          <Choices
+            label="Scale"
+            value={scales.find((name) => name === words.scale) ?? 'task'}
+            options={[
+              ['task', 'Whole task'],
+              ['sight', 'In sight'],
+              ['gaps', 'Without gaps'],
+            ]}
+            onChange={(scale) => setWords({ scale }, true)}
+          />
+        )}
+        {(view === 'waterfall' || view === 'transcript') && (
+          <label className="inline-flex min-h-7 cursor-pointer items-center gap-1.5 text-xs">
+            <input
+              type="checkbox"
+              checked={words.failures === true}
+              onChange={({ target }) => setWords({ failures: target.checked || undefined }, true)}
+            />
+            Failures only
+          </label>
+        )}
+        {words.failures === true && failures.isPart && (
+          <span className="inline-flex items-center gap-2 text-xs text-soft">
+            {failures.found.length} among the newest {failures.searched.toLocaleString()} steps
+            <Button size="small" onClick={failures.searchOlder} disabled={failures.isSearching}>
+              {failures.isSearching ? 'Searching…' : 'Search older'}
+            </Button>
+          </span>
+        )}
+      </div>
+      {(live.error ?? retryError) !== undefined && (
+        <div className="shrink-0 p-3">
+          <ErrorNotice error={retryError ?? live.error} />
+        </div>
+      )}
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+          {words.failures === true &&
+          failures.found.length === 0 &&
+          !failures.isSearching &&
+          view !== 'events' &&
+          view !== 'attempts' ? (
+            <Empty title="No step has failed">
+              <p>{failures.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
+            </Empty>
+          ) : (
+            <>
+              {view === 'transcript' && (
+                <Transcript live={live} only={failures.only} selected={step} onSelect={select} />
+              )}
+              {view === 'waterfall' && (
+                <Waterfall
+                  live={live}
+                  only={failures.only}
+                  scale={scales.find((name) => name === words.scale) ?? 'task'}
+                  selected={step}
+                  onSelect={select}
+                />
+              )}
+            </>
+          )}
+          {view === 'events' && <EventsView live={live} />}
+          {view === 'attempts' && <AttemptsView live={live} />}
+        </div>
+        {step !== undefined && (
+          <StepInspector
+            live={live}
+            index={step}
+            retryReason={retryReason(live.task)}
+            onRetry={() => void retryFrom(step)}
+            onClose={() => setWords({ step: undefined }, true)}
+          />
+        )}
+      </div>
+    </div>
+  )
+}
+
+function useTaskLive(project: string, id: string): TaskLive {
+  const live = useMemo(() => new TaskLive(api, project, id), [project, id])
+  useEffect(() => {
+    void live.start()
+    return () => live.stop()
+  }, [live])
+  useSyncExternalStore(live.subscribe, live.snapshot)
+  return live
+}
+
+/** Tells in words, once each, how the task goes on, to who does not see it; what it writes is not read out. */
+function Announcer({ live }: { live: TaskLive }) {
+  const status = live.task?.status
+  const before = useRef(status)
+  const [text, setText] = useState('')
+  useEffect(() => {
+    if (status === undefined || status === before.current) return
+    before.current = status
+    setText(
+      status === 'running'
+        ? 'The task is running.'
+        : status === 'waiting'
+          ? 'The task waits.'
+          : `The task is ${status}.`,
+    )
+  }, [status])
+  return (
+    <p role="status" aria-live="polite" className="sr-only">
+      {text}
+    </p>
+  )
+}

@@ -1,0 +1,22 @@
+import type { Operations } from '../../../sdk/src/contract.ts'
+
+export type Task = Operations['getTask']['result']
+export type TaskStatus = Task['status']
+export type Step = Operations['listTaskSteps']['result']['steps'][number]
+export type TaskEvent = Operations['listTaskEvents']['result']['events'][number]
+export type Approval = Operations['listApprovals']['result']['approvals'][number]
+export type LogLine = Operations['getAgentLogs']['result']['logs'][number]
+
+/** What a call of a tool is stored with. */
+export interface ToolInput {
+  arguments?: unknown
+  tool_call_id?: string
+  approval_id?: string
+  safety?: string
+}
+export interface ModelOutput {
+  text?: string
+  message_id?: string
+  tool_calls?: { id: string; name: string; arguments: unknown }[]
+  finish_reason?: string
+}

@@ -1,0 +1,153 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef } from 'react'
+import { formatDuration, stepDuration_ms, words } from './format.ts'
+import { FollowBar, StepIcon } from './task-parts.tsx'
+import type { TaskLive } from './task-live.ts'
+import { makeAxis, type Scale } from './time-axis.ts'
+import type { Step } from './types.ts'
+import { useFollow } from './use-follow.ts'
+
+const row_px = 34
+
+/** The steps of a task over time. Only the rows in sight are there, and only what is read of them is asked for. */
+export function Waterfall({
+  live,
+  scale,
+  only,
+  selected,
+  onSelect,
+}: {
+  live: TaskLive
+  scale: Scale
+  /** Indexes to be shown; all where there are none. */
+  only: number[] | undefined
+  selected: number | undefined
+  onSelect: (index: number) => void
+}) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const count = only ? only.length : live.stepCount
+  const rows = useVirtualizer({
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => row_px,
+    overscan: 12,
+  })
+  const isOpen = live.task !== undefined && live.task.finished_at === null
+  const follow = useFollow(scroller, count, () => rows.scrollToIndex(count - 1, { align: 'end' }), isOpen && !only)
+  const items = rows.getVirtualItems()
+  const first = items[0]?.index ?? 0
+  const last = items.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (!only && count > 0) live.needSteps(first, last)
+  }, [live, only, first, last, count])
+  useEffect(() => {
+    if (selected === undefined || count === 0) return
+    const at = only ? only.indexOf(selected) : selected
+    if (at >= 0) rows.scrollToIndex(at, { align: 'auto' })
+    // only a newly chosen step is scrolled to
+  }, [selected])
+
+  const now = Date.now()
+  const inSight = items.flatMap(({ index }) => live.steps.get(only ? (only[index] ?? -1) : index) ?? [])
+  const axis = useMemo(
+    () => makeAxis(scale, live.task, inSight, now),
+    // a new version of the task is what changes the others
+    [scale, live.version, first, last],
+  )
+
+  return (
+    <div className="relative flex min-h-0 flex-1 flex-col">
+      <div className="flex h-7 shrink-0 items-center border-b border-line text-xs text-soft" aria-hidden="true">
+        <span className="w-[45%] shrink-0 px-3 md:w-72">Step</span>
+        <span className="flex min-w-0 flex-1 justify-between px-2 font-mono tabular-nums">
+          {axis.ticks.map(({ at, label }) => (
+            <span key={at}>{label}</span>
+          ))}
+        </span>
+        <span className="w-20 shrink-0 px-3 text-right">Time</span>
+      </div>
+      <div
+        ref={scroller}
+        onScroll={follow.onScroll}
+        tabIndex={0}
+        role="region"
+        aria-label="Steps over time"
+        className="min-h-0 flex-1 overflow-y-auto"
+      >
+        <ol className="relative" style={{ height: rows.getTotalSize() }} aria-busy={isOpen}>
+          {items.map(({ index: row, start }) => {
+            const index = only ? (only[row] ?? 0) : row
+            const step = live.steps.get(index)
+            return (
+              <li
+                key={index}
+                aria-setsize={count}
+                aria-posinset={row + 1}
+                className="absolute inset-x-0 top-0"
+                style={{ height: row_px, transform: `translateY(${start}px)` }}
+              >
+                {step ? (
+                  <Row step={step} axis={axis} now={now} isSelected={index === selected} onSelect={onSelect} />
+                ) : (
+                  <span className="flex h-full items-center px-3 text-xs text-soft">Step {index} is being read…</span>
+                )}
+              </li>
+            )
+          })}
+        </ol>
+      </div>
+      {isOpen && !only && <FollowBar follow={follow} unit="step" />}
+    </div>
+  )
+}
+
+const bars: Record<string, string> = {
+  model_call: 'bg-accent',
+  tool_call: 'bg-good',
+  approval: 'bg-warn',
+  wait: 'bg-warn',
+}
+
+function Row({
+  step,
+  axis,
+  now,
+  isSelected,
+  onSelect,
+}: {
+  step: Step
+  axis: ReturnType<typeof makeAxis>
+  now: number
+  isSelected: boolean
+  onSelect: (index: number) => void
+}) {
+  const begin = axis.place(Date.parse(step.started_at))
+  const end = axis.place(step.finished_at === null ? now : Date.parse(step.finished_at))
+  const isBad = step.status === 'failed' || step.status === 'unknown'
+  return (
+    <button
+      type="button"
+      onClick={() => onSelect(step.index)}
+      aria-pressed={isSelected}
+      className={`flex h-full w-full cursor-pointer items-center text-left text-sm hover:bg-quiet ${isSelected ? 'bg-accent-soft' : ''}`}
+    >
+      <span className="flex w-[45%] shrink-0 items-center gap-2 px-3 md:w-72">
+        <StepIcon step={step} />
+        <span className="truncate">{step.name}</span>
+        <span className="hidden shrink-0 text-xs text-soft md:inline">
+          {words(step.type)}
+          {step.attempt > 1 && ` · try ${step.attempt}`}
+        </span>
+      </span>
+      <span className="relative h-full min-w-0 flex-1">
+        <span
+          className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''}`}
+          style={{ left: `${begin}%`, width: `${Math.max(0, end - begin)}%` }}
+        />
+      </span>
+      <span className="w-20 shrink-0 px-3 text-right font-mono text-xs tabular-nums text-soft">
+        {formatDuration(stepDuration_ms(step, now))}
+      </span>
+    </button>
+  )
+}

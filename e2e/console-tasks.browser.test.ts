@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { eventually } from '../server/test/harness.ts'
+import { inBrowser } from './chromium.ts'
+import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+
+/** What the browser says when the service is away; nothing else is allowed then. */
+const away = /Failed to load resource: (net::ERR_|the server responded with a status of 503)/
+
+let cadre: TestConsole
+let project: string
+
+before(async () => {
+  if (inBrowser.skip) return
+  cadre = await startConsole()
+  project = String((await post('/api/v1/projects', { name: 'shop' })).id)
+})
+
+after(() => cadre?.stop())
+
+async function post(path: string, body: object): Promise<any> {
+  const answer = await cadre.send('POST', path, { body })
+  assert.ok(answer.status < 300, JSON.stringify(answer.body))
+  return answer.body
+}
+
+function agent(name: string, script: object[], config: object = {}): Promise<any> {
+  const model = {
+    model: 'builtin/script',
+    tools: ['current_time', 'run_javascript'],
+    system_prompt: JSON.stringify(script),
+  }
+  return post(`/api/v1/projects/${project}/agents`, { name, config: { ...model, ...config } })
+}
+
+async function task(agent_id: string, input: string): Promise<string> {
+  return (await post(`/api/v1/projects/${project}/agents/${agent_id}/tasks`, { input })).id
+}
+
+async function taskIs(id: string, status: string): Promise<any> {
+  return eventually(async () => {
+    const { body } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${id}`)
+    return body.status === status && body
+  }, 120_000)
+}
+
+const asking = [
+  { text: 'Let me **compute** it.\n\n- first\n- second\n\n<b onclick="alert(1)">bold</b>' },
+  { tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] },
+  { text: 'It is {{tool_result}}.' },
+]
+const withPolicy = { tool_policies: { run_javascript: 'ask' } }
+
+test(
+  'a task is watched while its service is killed and started again: no event is lost, none is shown twice',
+  inBrowser,
+  async () => {
+    const worker = await agent('worker', [
+      {
+        repeat: 20,
+        steps: [{ delay_ms: 200 }, { text: 'On it.' }, { tool_calls: [{ name: 'current_time', arguments: {} }] }],
+      },
+      { text: 'All done.' },
+    ])
+    const id = await task(worker.id, 'Count to twenty.')
+    const page = await cadre.open(`/p/${project}/tasks/${id}?view=events`, { allowed: away })
+    const newest = async (): Promise<number> =>
+      Math.max(
+        0,
+        ...(await page
+          .locator('[data-sequence]')
+          .evaluateAll((rows) => rows.map((row) => Number(row.getAttribute('data-sequence'))))),
+      )
+    await eventually(async () => (await newest()) >= 20)
+
+    await cadre.service.end('SIGKILL')
+    await page.locator('[data-connection="reconnecting"]').waitFor()
+    await cadre.start()
+    await page.locator('[data-connection="open"]').waitFor({ timeout: 120_000 })
+    const ended = await taskIs(id, 'completed')
+    await page.locator(`[data-sequence="${ended.last_sequence}"][data-type="task.completed"]`).waitFor()
+
+    const kept: string[] = []
+    for (let offset = 0; offset < ended.last_sequence; offset += 1000) {
+      const { body } = await cadre.send(
+        'GET',
+        `/api/v1/projects/${project}/tasks/${id}/events?limit=1000&offset=${offset}`,
+      )
+      kept.push(...body.events.map(({ sequence, type }: any) => `${sequence} ${type}`))
+    }
+    assert.deepEqual(await everyRow(page, 'Events', kept.length), kept)
+    checkPage(page)
+    await page.context().close()
+  },
+)
+
+/** Scrolls through a list of any length and gives its rows in their order; fails where one is there twice at a time. */
+async function everyRow(page: Page, label: string, count: number): Promise<string[]> {
+  const list = page.getByRole('region', { name: label })
+  const seen = new Map<number, string>()
+  await list.evaluate((element) => element.scrollTo(0, 0))
+  await eventually(async () => {
+    const rows: [number, string][] = await list.evaluate((element) => {
+      const found = [...element.querySelectorAll('[data-sequence]')].map((row): [number, string] => [
+        Number(row.getAttribute('data-sequence')),
+        `${row.getAttribute('data-sequence')} ${row.getAttribute('data-type')}`,
+      ])
+      // On by less than a screen, once all that is in sight is read.
+      if (found.length === element.querySelectorAll('li').length) element.scrollBy(0, element.clientHeight / 2)
+      return found
+    })
+    assert.equal(new Set(rows.map(([sequence]) => sequence)).size, rows.length, 'an event is shown twice')
+    for (const [sequence, text] of rows) seen.set(sequence, text)
+    return seen.size >= count
+  })
+  return [...seen].sort(([a], [b]) => a - b).map(([, text]) => text)
+}
+
+test('an approval is edited and given on a telephone, and the call is made as it was edited', inBrowser, async () => {
+  const careful = await agent('careful', asking, withPolicy)
+  const id = await task(careful.id, 'What is six times seven?')
+  await taskIs(id, 'waiting')
+  const page = await cadre.open(`/p/${project}/approvals`, { screen: 'telephone' })
+  const card = page.getByRole('article', { name: 'Approval of run_javascript' })
+  await card.waitFor()
+  await checkScreen(page, 'approvals')
+
+  await card.getByRole('button', { name: 'Edit and approve' }).tap()
+  const field = card.getByLabel('Arguments, as JSON')
+  await field.fill('{"code": ')
+  await card.getByRole('button', { name: 'Approve as edited' }).tap()
+  await card.getByRole('alert').waitFor()
+  await field.fill('{"code": "6 * 8"}')
+  await checkScreen(page, 'approvals-edit')
+  await card.getByRole('button', { name: 'Approve as edited' }).tap()
+  await page.getByText('Nothing waits for you').waitFor()
+
+  assert.equal((await taskIs(id, 'completed')).output.content, 'It is 48.')
+  checkPage(page)
+  await page.context().close()
+})
+
+test('a call is denied with a reason inside its task, which the model reads', inBrowser, async () => {
+  const refused = await agent('refused', asking, withPolicy)
+  const id = await task(refused.id, 'What is six times nine?')
+  await taskIs(id, 'waiting')
+  const page = await cadre.open(`/p/${project}/tasks/${id}`)
+  const card = page.getByRole('article', { name: 'Approval of run_javascript' })
+  await card.waitFor()
+  await checkScreen(page, 'task-approval')
+  await card.getByRole('button', { name: 'Deny' }).click()
+  await card.getByLabel('Reason, which the model reads').fill('We do not multiply here.')
+  await card.getByRole('button', { name: 'Deny the call' }).click()
+  await card.waitFor({ state: 'detached' })
+  const { output } = await taskIs(id, 'completed')
+  assert.match(output.content, /We do not multiply here/)
+  await page.getByText('The task is completed.', { exact: true }).first().waitFor()
+  await page.getByText('<b onclick="alert(1)">bold</b>').waitFor()
+  checkPage(page)
+  await page.context().close()
+})
+
+test(
+  'every view of a task holds on every screen; a step is found again by its link, and a retry begins from it',
+  inBrowser,
+  async () => {
+    const busy = await agent('busy', [
+      ...asking.slice(0, 2),
+      { tool_calls: [{ name: 'run_javascript', arguments: { code: 'throw new Error("no such order")' } }] },
+      { text: 'It is {{tool_result}}.' },
+    ])
+    const id = await task(busy.id, 'Compute, and fail once.')
+    const { usage } = await taskIs(id, 'completed')
+    assert.ok(usage.steps >= 4)
+    const path = `/p/${project}/tasks/${id}`
+    const page = await cadre.open(path)
+    await page.getByText('The task is completed.', { exact: true }).first().waitFor()
+    await checkScreen(page, 'task-transcript')
+
+    await page.getByRole('button', { name: 'Waterfall' }).click()
+    await page.getByRole('region', { name: 'Steps over time' }).getByRole('button').nth(1).click()
+    await page.getByRole('complementary', { name: 'Step 1' }).waitFor()
+    assert.match(page.url(), /step=1/)
+    await checkScreen(page, 'task-waterfall-step')
+
+    const linked = await cadre.open(new URL(page.url()).pathname + new URL(page.url()).search)
+    const step = linked.getByRole('complementary', { name: 'Step 1' })
+    await step.getByRole('region', { name: 'Output' }).waitFor()
+    await step.getByRole('button', { name: 'Retry from this step' }).click()
+    await linked.waitForURL((url) => url.pathname !== path)
+    await linked.getByText('Retry of').waitFor()
+    checkPage(linked)
+    await linked.context().close()
+
+    // On a telephone a step is a page of its own, with a way back.
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.getByRole('button', { name: 'Close the step' }).click()
+    await page.setViewportSize({ width: 1440, height: 900 })
+    for (const view of ['Events', 'Attempts']) {
+      await page.getByRole('button', { name: view, exact: true }).click()
+      await page.getByRole('region', { name: view }).waitFor()
+      await checkScreen(page, `task-${view.toLowerCase()}`)
+    }
+    await page.context().close()
+  },
+)
+
+test('tasks are filtered in the address, and canceled and retried together with a result each', inBrowser, async () => {
+  const slow = await agent('slow', [{ delay_ms: 600_000 }, { text: 'Late.' }])
+  const ids = await Promise.all([1, 2, 3].map((n) => task(slow.id, `Wait long, ${n}.`)))
+  await Promise.all(ids.map((id) => taskIs(id, 'running')))
+  const page = await cadre.open(`/p/${project}/tasks`)
+  await page.getByRole('link', { name: 'Wait long, 3.' }).waitFor()
+  await checkScreen(page, 'tasks')
+  await page.getByLabel('Status', { exact: true }).selectOption('running')
+  await page.waitForURL(/status=running/)
+  await page.getByRole('link', { name: 'It is' }).waitFor({ state: 'detached' })
+  for (const n of [1, 2]) await page.getByRole('checkbox', { name: `Choose Wait long, ${n}.` }).check()
+  await page.getByLabel('Status', { exact: true }).selectOption('')
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('2 of 2 done').waitFor()
+  for (const id of ids.slice(0, 2)) await taskIs(id, 'canceled')
+  await taskIs(ids[2]!, 'running')
+  checkPage(page)
+  await page.context().close()
+})
+
+test('a hundred thousand lines of a log scroll, and what comes meanwhile moves nothing', inBrowser, async () => {
+  const talker = await agent('talker', [{ text: 'Hello.' }])
+  await eventually(
+    async () => (await cadre.sql`select 1 from agent where id = ${talker.id} and status = 'running'`).length === 1,
+  )
+  await cadre.sql`delete from agent_log where agent_id = ${talker.id}`
+  const write = (from: number, to: number) =>
+    cadre.sql`
+      insert into agent_log (id, agent_id, timestamp, level, message, context)
+      select 'log_' || lpad(n::text, 9, '0'), ${talker.id}, clock_timestamp() - make_interval(secs => (100000 - n) * 0.01),
+        case when n % 1000 = 0 then 'error' else 'info' end, 'line ' || n, jsonb_build_object('n', n)
+      from generate_series(${from}::int, ${to}::int) n`
+  await write(1, 99_990)
+  const page = await cadre.open(`/p/${project}/logs?agent=${talker.id}`)
+  const lines = page.getByRole('log')
+  await lines.getByText('line 99990', { exact: true }).waitFor()
+  await page.getByText('Live · 99,990 lines').waitFor()
+  await checkScreen(page, 'logs')
+
+  // From end to end, by wheel and by leap: what is there stays few, and every place shows its own lines.
+  const worst: number = await page.evaluate(`(async () => {
+    const element = document.querySelector('[role=log]')
+    let worst = 0
+    let last = performance.now()
+    for (let i = 0; i < 120; i++) {
+      element.scrollBy(0, i < 60 ? -600 : -30_000)
+      await new Promise((done) => requestAnimationFrame(done))
+      worst = Math.max(worst, performance.now() - last)
+      last = performance.now()
+    }
+    element.scrollTo(0, 0)
+    return worst
+  })()`)
+  console.log(`the longest frame while 100,000 lines scrolled: ${Math.round(worst)} ms`)
+  await lines.getByText('line 1', { exact: true }).waitFor()
+  assert.ok((await lines.locator('li').count()) < 150, 'only lines in sight are there')
+  await lines.evaluate((element) => element.scrollTo(0, element.scrollHeight / 2))
+  await page.getByText(/^Paused · /).waitFor()
+  await lines
+    .getByText(/^line 4999\d$|^line 5000\d$/)
+    .first()
+    .waitFor()
+
+  const before = await lines.evaluate((element) => element.scrollTop)
+  await write(99_991, 100_000)
+  await page.getByRole('button', { name: '10 new lines — jump to latest' }).click({ trial: true })
+  assert.equal(await lines.evaluate((element) => element.scrollTop), before)
+  await page.getByRole('button', { name: '10 new lines — jump to latest' }).click()
+  await lines.getByText('line 100000', { exact: true }).waitFor()
+  await page.getByText('Live · 100,000 lines').waitFor()
+
+  await page.getByRole('button', { name: 'Older error' }).click()
+  await page.waitForURL(/at=/)
+  await page.getByLabel('Text in the message').fill('line 777')
+  await lines.getByText('line 77799', { exact: true }).waitFor()
+  await page.getByText(/· 111 lines/).waitFor()
+  checkPage(page)
+  await page.context().close()
+})
