@@ -99,7 +99,7 @@ export function KeyPanel({
               <Options of={overlaps} />
             </SelectInput>
           </Field>
-          <Button onClick={() => rotate.mutate()} disabled={rotate.isPending}>
+          <Button className="mt-3" onClick={() => rotate.mutate()} disabled={rotate.isPending}>
             Rotate key
           </Button>
           <hr className="my-4 border-line" />
@@ -107,7 +107,8 @@ export function KeyPanel({
           <p className="mb-2 text-sm">
             {stats.requests_last_24h > 0 ? (
               <strong>
-                Something uses it: {stats.requests_last_24h.toLocaleString()} requests in the last 24 hours, the latest{' '}
+                Something uses it: {stats.requests_last_24h.toLocaleString()} request
+                {stats.requests_last_24h === 1 ? '' : 's'} in the last 24 hours, the latest{' '}
                 <Time at={key.data.last_used} />. Those will be refused with 401 from the next one on.
               </strong>
             ) : stats.requests_last_30d > 0 ? (

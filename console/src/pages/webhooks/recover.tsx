@@ -34,7 +34,7 @@ export function Recover({ webhook_id, isOpen, close }: { webhook_id: string; isO
           <Options of={spans} />
         </SelectInput>
       </Field>
-      <div className="flex justify-end">
+      <div className="mt-4 flex justify-end">
         <Button kind="primary" onClick={() => recover.mutate()} disabled={recover.isPending}>
           Redeliver all
         </Button>

@@ -37,6 +37,7 @@ export function VerifyHelper() {
       <summary className="min-h-6 cursor-pointer text-sm font-medium">Verify a signature</summary>
       <div className="mt-3 grid grid-cols-1 gap-4 lg:grid-cols-2">
         <form
+          className="space-y-4"
           onSubmit={(event) => {
             event.preventDefault()
             void check()
@@ -74,7 +75,7 @@ export function VerifyHelper() {
             Verify
           </Button>
           {result && (
-            <p role="status" className="mt-3 text-sm">
+            <p role="status" className="text-sm">
               <Badge tone={result.isGood ? 'good' : 'bad'}>{result.isGood ? 'valid' : 'not valid'}</Badge> {result.text}
             </p>
           )}
