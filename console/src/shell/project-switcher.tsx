@@ -14,7 +14,11 @@ export function ProjectSwitcher({ project_id }: { project_id: string | undefined
     <Menu
       align="start"
       trigger={
-        <Button kind="ghost" className="max-w-60" aria-label={`Project: ${current?.name ?? 'Choose a project'}. Change it`}>
+        <Button
+          kind="ghost"
+          className="max-w-60"
+          aria-label={`Project: ${current?.name ?? 'Choose a project'}. Change it`}
+        >
           <span className="truncate font-medium text-text">{current?.name ?? 'Choose a project'}</span>
           <ChevronsUpDown size={14} aria-hidden />
         </Button>

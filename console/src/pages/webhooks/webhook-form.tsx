@@ -1,12 +1,15 @@
+import type { NewWebhook } from '../../../../sdk/src/types.ts'
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
 import { subscriptions } from '../../../../contract/src/events.ts'
 
+type Subscription = NewWebhook['events'][number]
+
 export interface WebhookValues {
   url: string
-  events: string[]
+  events: Subscription[]
   secret?: string
   status?: 'active' | 'disabled'
 }
@@ -28,7 +31,7 @@ export function WebhookForm({
   submit: (values: WebhookValues) => void
 }) {
   const [url, setUrl] = useState(values?.url ?? '')
-  const [events, setEvents] = useState<string[]>(values?.events ?? ['task.completed', 'task.failed'])
+  const [events, setEvents] = useState<Subscription[]>(values?.events ?? ['task.completed', 'task.failed'])
   const [status, setStatus] = useState(values?.status ?? 'active')
   const reason = !/^https?:\/\/\S+/.test(url)
     ? 'Enter an address that begins with https://'
@@ -59,7 +62,7 @@ export function WebhookForm({
             <div key={group}>
               <div className="mb-1 text-xs font-semibold text-soft">{group}</div>
               {names.map((name) => {
-                const covered = !name.endsWith('.*') && events.includes(`${group}.*`)
+                const covered = !name.endsWith('.*') && events.some((one) => one === `${group}.*`)
                 return (
                   <label key={name} className="flex min-h-6 items-center gap-2 text-sm">
                     <input
