@@ -113,8 +113,8 @@ export function problemsOf(operation: Operation): ProblemKind[] {
   if (operation.credentials.length > 0) {
     kinds.add('unauthorized')
     if (operation.path.startsWith('/api/v1/auth/')) {
-      if (operation.credentials.includes('api_key')) kinds.add('invalid_api_key')
-      kinds.add('invalid_token').add('expired_token')
+      // Who it is is asked before whether their kind of credential will do.
+      kinds.add('invalid_api_key').add('invalid_token').add('expired_token')
     }
     kinds.add('insufficient_permissions')
   }

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import type { Fault, Span } from './fault.ts'
+import { byLength, processes, untilServed } from './recovery.ts'
 import { setStage, type Stage } from './stage.ts'
 import { holdToPromises, sentBetween, tally } from './verdict.ts'
 
@@ -52,38 +53,15 @@ export const postgresKilled: Fault = {
   },
 }
 
-function byLength(one: Span, other: Span): number {
-  return other.to - other.from - (one.to - one.from)
-}
-
-function processes({ cast }: Stage): (number | undefined)[] {
-  return [...cast.there('service'), ...cast.there('worker')].map(({ process }) => process.pid)
-}
-
 /** Gives for each API process the time from the first connection until the first answer. */
 async function killServer(stage: Stage, away_ms: number): Promise<Span[]> {
-  const { postgres, network, cast, driver, tenants } = stage
+  const { postgres, network } = stage
   if (away_ms > 0) await network.set({ kind: 'refuse' })
   process.kill(postgres.pid, 'SIGKILL')
   await delay(away_ms)
   await network.set({ kind: 'fair' })
   while (!(await accepts(stage))) await delay(look_ms)
-  const from = performance.now()
-  const [{ callers, project }] = tenants as [Stage['tenants'][number]]
-  return Promise.all(
-    cast.there('service').map(async ({ url }) => {
-      for (;;) {
-        const reply = await fetch(`${url}${project}`, { headers: { 'x-api-key': callers[0]!.api_key } }).catch(
-          () => undefined,
-        )
-        await reply?.body?.cancel()
-        if (reply?.status === 200) return { from, to: performance.now() }
-        if (performance.now() - from > 30_000)
-          throw new Error(`${url} does not come back: ${tally(driver.samples.slice(-20).map(({ status }) => status))}`)
-        await delay(look_ms)
-      }
-    }),
-  )
+  return untilServed(stage)
 }
 
 async function accepts({ postgres }: Stage): Promise<boolean> {

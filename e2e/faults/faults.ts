@@ -1,6 +1,19 @@
 import type { Fault } from './fault.ts'
 import { apiKilled } from './f01-api-killed.ts'
+import { failpoints } from './f02-failpoints.ts'
+import { workerKilled } from './f03-worker-killed.ts'
 import { postgresKilled } from './f04-postgres-killed.ts'
+import { databaseUnreachable } from './f05-network.ts'
+import { poolExhausted } from './f08-pool-exhausted.ts'
+import { eventLoopStalled } from './f15-stall.ts'
 
 /** The fault plan (reliability 4), in its order. */
-export const faults: readonly Fault[] = [apiKilled, postgresKilled]
+export const faults: readonly Fault[] = [
+  apiKilled,
+  failpoints,
+  workerKilled,
+  postgresKilled,
+  databaseUnreachable,
+  poolExhausted,
+  eventLoopStalled,
+]

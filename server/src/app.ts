@@ -105,7 +105,7 @@ export async function buildApp(
     answerProblem(http, asProblem(error), request, reply, familyOf(request)),
   )
 
-  probeRoutes(app, { sql: context.sql, isReady: () => !context.stopping && context.engine.isReady() })
+  probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
   referenceRoutes(app)
   await app.register(async (api) => {
     readBodiesWhole(api)

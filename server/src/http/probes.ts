@@ -7,6 +7,7 @@ const request_ms = 5000
 
 /** What a readiness probe asks. */
 export interface ProbeContext {
+  /** The connections that authenticate: those of requests may all be waiting for somebody's lock, which is no fault of the process. */
   sql: Sql
   /** False from the moment in which the service begins to stop. */
   isReady: () => boolean

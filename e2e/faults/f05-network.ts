@@ -1,0 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Fault, Span } from './fault.ts'
+import type { Weather } from './proxy.ts'
+import { byLength, processes, untilServed } from './recovery.ts'
+import { setStage } from './stage.ts'
+import { holdToPromises, sentBetween, tally } from './verdict.ts'
+
+const answer_ms = 5000
+/** What a request does besides waiting for the database: its own bound of 5 s must have passed before. */
+const margin_ms = 500
+const served_ms = 2000
+
+export const databaseUnreachable: Fault = {
+  id: 'F5',
+  title: 'PostgreSQL is out of reach, slow or half-open',
+  hypothesis:
+    'Between our processes and PostgreSQL connections are reset, swallowed, slow by 300 ms, cut after some bytes, or pass in one ' +
+    'direction only. No request waits longer than 5 s for it, those that cannot be served get 503 with Retry-After, no process ' +
+    'ends, and each serves within 2 s after the network is whole. What was acknowledged is there.',
+  async run(run) {
+    const { chance, short } = run
+    const stage = await setStage(run)
+    const pids = processes(stage)
+    const kinds: (() => Weather)[] = [
+      () => ({ kind: 'reset' }),
+      () => ({ kind: 'black hole' }),
+      () => ({ kind: 'slow', ms: 300 }),
+      () => ({ kind: 'cut', bytes: chance.between(1000, 50_000) }),
+      () => ({ kind: 'half-open' }),
+    ]
+    const all = short ? kinds : Array.from({ length: 20 }, () => kinds).flat()
+    for (const make of chance.shuffled(all)) {
+      const weather = make()
+      await delay(chance.between(200, 800))
+      const began = performance.now()
+      await stage.network.set(weather)
+      const silent = weather.kind === 'black hole' || weather.kind === 'half-open'
+      await delay(silent ? 6000 : chance.between(500, 2000))
+      await stage.network.set({ kind: 'fair' })
+      const served = (await untilServed(stage)).toSorted(byLength)[0]
+      const during = sentBetween(stage.driver.samples, began, performance.now())
+      const slowest = during.map(({ sent, returned }): Span => ({ from: sent, to: returned })).toSorted(byLength)[0]
+      run.say(`${weather.kind}: ${tally(during.map(({ status }) => status))}`)
+      run.within(
+        'R12',
+        `${weather.kind}: slowest of ${during.length} answers`,
+        answer_ms + margin_ms,
+        slowest ?? { from: 0, to: 0 },
+      )
+      run.within('R12', `${weather.kind}: served again after it`, served_ms, served)
+    }
+    run.holds('R12', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
+    await holdToPromises(run, stage)
+  },
+}
