@@ -65,6 +65,10 @@ describe('the guide to operation', () => {
     await admin.connect()
     try {
       await admin.query(block('Tuning PostgreSQL', 'sql'))
+      const role = guide.split('\n### Behind a pooler\n')[1]!.split('```sql\n')[1]!.split('\n```')[0]!
+      await admin.query('begin')
+      await admin.query(role.replaceAll('role cadre', `role "${database.connection.user}"`))
+      await admin.query('rollback')
       const rows = guide
         .split('\n## Tuning PostgreSQL\n')[1]!
         .split('\n## ')[0]!
