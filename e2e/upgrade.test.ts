@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { cp, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -20,7 +21,7 @@ const root = new URL('..', import.meta.url).pathname
 /** A checkout with one more migration, as a later version has it. */
 async function laterVersion(folder: string, name: string, sql: string): Promise<string> {
   const at = join(folder, name)
-  for (const part of [
+  const parts = [
     'cadre.mjs',
     'start.mjs',
     'package.json',
@@ -28,7 +29,10 @@ async function laterVersion(folder: string, name: string, sql: string): Promise<
     'contract',
     'server/src',
     'server/migrations',
-  ])
+    'sdk',
+    'cli',
+  ]
+  for (const part of parts.filter((one) => existsSync(join(root, one))))
     await cp(join(root, part), join(at, part), { recursive: true })
   await symlink(join(root, 'node_modules'), join(at, 'node_modules'))
   await writeFile(join(at, 'server/migrations', name), sql)
