@@ -33,7 +33,7 @@ describe('behind PgBouncer in session mode', () => {
       const { uid, gid } = statSync(String(host))
       const words = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', 'pgbouncer'] : []
       const [command, ...args] = [...(words.length > 0 ? ['setpriv', ...words] : ['pgbouncer']), '--quiet', file]
-      const pooler = spawn(command!, args, { stdio: 'ignore' })
+      const pooler = spawn(command, args, { stdio: 'ignore' })
       await eventually(() => canConnect(listen_port), patience_ms)
       return { process: pooler, port: listen_port }
     }
