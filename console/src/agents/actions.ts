@@ -24,3 +24,8 @@ export function reasonAgainst(action: AgentAction, state: AgentState): string | 
 export function act(project_id: string, agent_id: string, action: AgentAction | 'delete'): Promise<unknown> {
   return Promise.resolve(cadre.agents[action](project_id, agent_id))
 }
+
+/** Where the action leads to. */
+export function stateAfter(action: AgentAction): AgentState {
+  return agentActions[action].to
+}

@@ -55,7 +55,7 @@ export function CodeBlock({ text, label = 'Copy' }: { text: string; label?: stri
       <pre className="overflow-x-auto p-3 pr-12" tabIndex={0} aria-label={label}>
         {text}
       </pre>
-      <span className="absolute top-1.5 right-1.5">
+      <span className="absolute top-1.5 right-1.5 rounded bg-quiet">
         <CopyButton text={text} label={label} />
       </span>
     </div>

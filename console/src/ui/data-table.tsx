@@ -103,14 +103,14 @@ export function DataTable<Row extends object>({
                   />
                 </td>
               )}
-              {row.getAllCells().map((cell) => {
+              {row.getAllCells().map((cell, index) => {
                 const column = byId.get(cell.column.id)!
                 return (
                   <td
                     key={cell.id}
                     role="cell"
                     data-column={column.id}
-                    className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection ? 'max-sm:first-of-type:pr-10' : ''}`}
+                    className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
                   >
                     <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
                       {column.header}

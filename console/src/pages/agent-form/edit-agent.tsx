@@ -1,5 +1,65 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { AgentChange } from '../../../../sdk/src/types.ts'
+import { agentQuery } from '../../agents/agent-queries.ts'
+import { cadre } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { AgentForm } from './agent-form.tsx'
+import { bodyOfChange, draftOf, withoutSecrets } from './draft.ts'
 
-export default function EditagentPage() {
-  return <PageHeader title="Edit agent" />
+/** Changes an agent. Who changed it meanwhile is not written over: the revision that was read is named. */
+export default function EditAgentPage() {
+  const project_id = useProjectId()
+  const { agent_id = '' } = useParams({ strict: false })
+  const { data, error, refetch } = useQuery(agentQuery(project_id, agent_id))
+  if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
+  return <EditAgent project_id={project_id} read={data} />
+}
+
+function EditAgent({
+  project_id,
+  read,
+}: {
+  project_id: string
+  read: { agent: Parameters<typeof draftOf>[0] & { id: string }; etag: string | undefined }
+}) {
+  // As it was when the form was opened: what comes over the stream later does not change what is compared with.
+  const [{ agent, etag }] = useState(read)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const before = draftOf(agent)
+  const { environment_variables } = agent.config as { environment_variables?: object }
+  return (
+    <>
+      <PageHeader title={`Edit ${agent.name}`} />
+      <AgentForm
+        project_id={project_id}
+        before={before}
+        environmentNames={Object.keys(environment_variables ?? {})}
+        action="Save"
+        shownOf={(draft) => {
+          const body = withoutSecrets(bodyOfChange(before, draft))
+          return {
+            method: 'PUT',
+            path: `/api/v1/projects/${project_id}/agents/${agent.id}`,
+            body,
+            sdk: `await cadre.agents.update('${project_id}', '${agent.id}', ${JSON.stringify(body, undefined, 2)})`,
+          }
+        }}
+        save={async (draft) => {
+          const body = bodyOfChange(before, draft) as AgentChange
+          await cadre.agents.update(project_id, agent.id, body, { ifMatch: etag })
+          await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+          tell('Agent changed')
+          await navigate(paths.agent(project_id, agent.id))
+        }}
+      />
+    </>
+  )
 }

@@ -1,5 +1,55 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { agentQuery } from '../../agents/agent-queries.ts'
+import { cadre } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { useSearchState } from '../../search-state.ts'
+import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { AgentForm } from './agent-form.tsx'
+import { bodyOfNew, draftOf, emptyDraft, withoutSecrets } from './draft.ts'
 
-export default function NewagentPage() {
-  return <PageHeader title="New agent" />
+/** A new agent: from nothing, or from one that is there. */
+export default function NewAgentPage() {
+  const project_id = useProjectId()
+  const [search] = useSearchState<{ copy?: string }>()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const copied = useQuery({ ...agentQuery(project_id, search.copy ?? ''), enabled: search.copy !== undefined })
+  if (copied.error) return <ErrorBox error={copied.error} retry={() => void copied.refetch()} />
+  if (search.copy !== undefined && !copied.data) return <Skeleton />
+  const agent = copied.data?.agent
+  const before = agent ? { ...draftOf(agent), name: `${agent.name} copy` } : emptyDraft
+  const path = `/api/v1/projects/${project_id}/agents`
+  return (
+    <>
+      <PageHeader title={agent ? `Duplicate ${agent.name}` : 'New agent'}>
+        {agent ? 'Environment variables are not copied: their values cannot be read.' : undefined}
+      </PageHeader>
+      <AgentForm
+        key={search.copy ?? ''}
+        project_id={project_id}
+        before={before}
+        action="Create the agent"
+        shownOf={(draft) => {
+          const body = withoutSecrets(bodyOfNew(draft))
+          return {
+            method: 'POST',
+            path,
+            body,
+            sdk: `const agent = await cadre.agents.create('${project_id}', ${JSON.stringify(body, undefined, 2)})`,
+          }
+        }}
+        save={async (draft) => {
+          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft))
+          await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+          tell('Agent created')
+          await navigate(paths.agent(project_id, id))
+        }}
+      />
+    </>
+  )
 }

@@ -1,6 +1,6 @@
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { agentStates } from '../../../../contract/src/agent-lifecycle.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
@@ -57,7 +57,7 @@ export default function HomePage() {
           </ButtonLink>
         </div>
       )}
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid items-start gap-4 lg:grid-cols-2">
         <Panel
           title="Agents"
           actions={<Link {...paths.agents(project_id)}>All {isCounted ? number.format(total) : ''}</Link>}
@@ -177,10 +177,10 @@ function ServiceStatus() {
             <dt>Version</dt>
             <dd>{data.version}</dd>
             {Object.entries(data.checks).map(([name, state]) => (
-              <div key={name} className="contents">
+              <Fragment key={name}>
                 <dt>{name}</dt>
                 <dd>{state}</dd>
-              </div>
+              </Fragment>
             ))}
           </Facts>
         )}

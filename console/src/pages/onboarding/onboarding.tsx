@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Circle, CircleCheck } from 'lucide-react'
+import { Circle, CircleCheck, Terminal } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { Snippets } from '../../agents/snippets.tsx'
@@ -105,7 +105,7 @@ function Step({
   children: ReactNode
   isLast?: boolean
 }) {
-  const Icon = isDone ? CircleCheck : Circle
+  const Icon = isLast ? Terminal : isDone ? CircleCheck : Circle
   return (
     <li className="flex gap-3 rounded-lg border border-line bg-panel p-4">
       <Icon size={20} aria-hidden className={`shrink-0 ${isDone ? 'text-good' : 'text-edge'}`} />

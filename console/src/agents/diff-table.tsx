@@ -1,0 +1,47 @@
+import { differences } from './config-diff.ts'
+
+/** What differs, member by member: what it was, and what it is. */
+export function DiffTable({ label, before, after }: { label: string; before: unknown; after: unknown }) {
+  const found = differences(before, after)
+  if (found.length === 0) return <p className="text-soft">Nothing differs.</p>
+  return (
+    <div className="overflow-x-auto">
+      <table className="w-full border-collapse text-sm" aria-label={label}>
+        <thead>
+          <tr className="border-b border-line text-left text-soft">
+            <th scope="col" className="py-1 pr-3 font-medium">
+              Member
+            </th>
+            <th scope="col" className="py-1 pr-3 font-medium">
+              Before
+            </th>
+            <th scope="col" className="py-1 font-medium">
+              After
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.map(({ path, before, after }) => (
+            <tr key={path} className="border-b border-line align-top last:border-0">
+              <th scope="row" className="py-1 pr-3 text-left font-normal">
+                <code>{path}</code>
+              </th>
+              <td className="py-1 pr-3">
+                <Value value={before} tone="text-bad" />
+              </td>
+              <td className="py-1">
+                <Value value={after} tone="text-good" />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Value({ value, tone }: { value: unknown; tone: string }) {
+  if (value === undefined || value === null) return <span className="text-soft">not set</span>
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return <code className={`break-words whitespace-pre-wrap ${tone}`}>{text}</code>
+}

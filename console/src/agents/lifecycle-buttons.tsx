@@ -1,0 +1,63 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import type { AgentAction, AgentState } from '../../../contract/src/agent-lifecycle.ts'
+import { Button } from '../ui/button.tsx'
+import { tell, tellFailure } from '../ui/toast.tsx'
+import { agentQuery } from './agent-queries.ts'
+import { act, actionLabels, actions, reasonAgainst, stateAfter } from './actions.ts'
+
+/** What can be done to an agent. The state changes at once, and back again where the service refuses. */
+export function LifecycleButtons({
+  project_id,
+  agent_id,
+  status,
+}: {
+  project_id: string
+  agent_id: string
+  status: AgentState
+}) {
+  const queries = useQueryClient()
+  const { queryKey } = agentQuery(project_id, agent_id)
+  const run = useMutation({
+    mutationFn: (action: AgentAction) => act(project_id, agent_id, action),
+    onMutate: async (action) => {
+      await queries.cancelQueries({ queryKey })
+      const before = queries.getQueryData(queryKey)
+      if (before) queries.setQueryData(queryKey, { ...before, agent: { ...before.agent, status: stateAfter(action) } })
+      return before
+    },
+    onError: (error, action, before) => {
+      if (before) queries.setQueryData(queryKey, before)
+      tellFailure(`${actionLabels[action]} failed`, error)
+    },
+    onSuccess: (_, action) => tell(`${actionLabels[action]}: done`),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] }),
+  })
+  return (
+    <div role="group" aria-label="State of the agent" className="flex flex-wrap gap-2">
+      {actions.map((action) => (
+        <Button
+          key={action}
+          reason={reasonAgainst(action, status)}
+          disabled={run.isPending}
+          onClick={() => run.mutate(action)}
+        >
+          {actionLabels[action]}
+        </Button>
+      ))}
+    </div>
+  )
+}
+
+/** Why the other actions are not there now, in words: for who has no pointer to hold over a button. */
+export function LifecycleReasons({ status }: { status: AgentState }) {
+  const refused = actions.flatMap((action) => {
+    const reason = reasonAgainst(action, status)
+    return reason === undefined ? [] : [{ action, reason }]
+  })
+  if (refused.length === 0) return null
+  return (
+    <p className="mb-4 text-sm text-soft">
+      {refused.map(({ action, reason }) => `${actionLabels[action]}: ${reason}.`).join(' ')}
+    </p>
+  )
+}

@@ -1,0 +1,39 @@
+import { useState } from 'react'
+import { isObject } from '../../../../contract/src/merge-patch.ts'
+import { Field, TextArea } from '../../ui/field.tsx'
+
+/** A configuration as JSON. What is no JSON stays in the field, and says so. */
+export function JsonField({
+  value,
+  fault,
+  onChange,
+  onFault,
+}: {
+  value: Record<string, unknown>
+  fault: string | undefined
+  onChange: (value: Record<string, unknown>) => void
+  onFault: (fault: string | undefined) => void
+}) {
+  const [text, setText] = useState(() => JSON.stringify(value, undefined, 2))
+  return (
+    <Field label="Configuration as JSON" fault={fault} hint="Every member that the API takes.">
+      <TextArea
+        rows={24}
+        spellCheck={false}
+        className="font-mono text-sm"
+        value={text}
+        onChange={({ target: { value } }) => {
+          setText(value)
+          try {
+            const read: unknown = JSON.parse(value)
+            if (!isObject(read)) throw new SyntaxError('It must be an object')
+            onFault(undefined)
+            onChange(read)
+          } catch (error) {
+            onFault(error instanceof Error ? error.message : String(error))
+          }
+        }}
+      />
+    </Field>
+  )
+}

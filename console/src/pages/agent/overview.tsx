@@ -1,0 +1,72 @@
+import { Facts, Panel } from '../../ui/page.tsx'
+import { duration, Time } from '../../ui/time.tsx'
+import type { TabProps } from './tab.ts'
+
+const number = new Intl.NumberFormat('en')
+
+/** What it is and how it does. */
+export function Overview({ agent }: TabProps) {
+  const { stats, config, metadata } = agent
+  const counted = stats.completed_tasks + stats.failed_tasks
+  return (
+    <div className="grid gap-4 lg:grid-cols-2">
+      <Panel title="Work">
+        <div className="p-4">
+          <Facts>
+            <dt>Tasks</dt>
+            <dd className="tabular-nums">{number.format(stats.total_tasks)}</dd>
+            <dt>Completed</dt>
+            <dd className="tabular-nums">{number.format(stats.completed_tasks)}</dd>
+            <dt>Failed</dt>
+            <dd className="tabular-nums">{number.format(stats.failed_tasks)}</dd>
+            <dt>Success rate</dt>
+            <dd className="tabular-nums">
+              {counted === 0 ? '–' : stats.success_rate.toLocaleString('en', { style: 'percent' })}
+            </dd>
+            <dt>Average time</dt>
+            <dd className="tabular-nums">{counted === 0 ? '–' : duration(stats.avg_response_time * 1000)}</dd>
+            <dt>Last activity</dt>
+            <dd>
+              <Time at={agent.last_activity} />
+            </dd>
+          </Facts>
+        </div>
+      </Panel>
+      <Panel title="What it is">
+        <div className="p-4">
+          <Facts>
+            <dt>Model</dt>
+            <dd>
+              <code>{config.model}</code>
+            </dd>
+            {config.fallback_models && config.fallback_models.length > 0 && (
+              <>
+                <dt>Falls back to</dt>
+                <dd>
+                  <code>{config.fallback_models.join(', ')}</code>
+                </dd>
+              </>
+            )}
+            <dt>Tools</dt>
+            <dd>{config.tools && config.tools.length > 0 ? <code>{config.tools.join(', ')}</code> : 'none'}</dd>
+            <dt>Version</dt>
+            <dd>{typeof metadata.version === 'string' ? metadata.version : '–'}</dd>
+            <dt>Created</dt>
+            <dd>
+              <Time at={agent.created_at} exact />
+            </dd>
+            <dt>Changed</dt>
+            <dd>
+              <Time at={agent.updated_at} exact />
+            </dd>
+          </Facts>
+        </div>
+      </Panel>
+      <Panel title="Instructions" className="lg:col-span-2">
+        <p className="max-h-80 overflow-y-auto p-4 break-words whitespace-pre-wrap" tabIndex={0}>
+          {config.system_prompt ?? <span className="text-soft">None: the model gets the input alone.</span>}
+        </p>
+      </Panel>
+    </div>
+  )
+}

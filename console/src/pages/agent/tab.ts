@@ -1,0 +1,7 @@
+import type { AgentWithStats } from '../../../../sdk/src/types.ts'
+
+/** What every part of an agent's page is given. */
+export interface TabProps {
+  project_id: string
+  agent: AgentWithStats
+}

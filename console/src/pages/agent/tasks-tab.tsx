@@ -1,0 +1,96 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { taskStates } from '../../../../contract/src/task-lifecycle.ts'
+import type { Task } from '../../../../sdk/src/types.ts'
+import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { useSearchState } from '../../search-state.ts'
+import { ButtonLink } from '../../ui/button.tsx'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Status } from '../../ui/status.tsx'
+import { duration, Time } from '../../ui/time.tsx'
+import type { TabProps } from './tab.ts'
+
+const pageSize = 25
+type Search = { status?: string; offset?: number | string }
+
+/** The tasks that it was given, the newest first. */
+export function TasksTab({ project_id, agent }: TabProps) {
+  const [search, change] = useSearchState<Search>()
+  const status = taskStates.find((state) => state === search.status)
+  const offset = Number(search.offset ?? 0)
+  const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
+  const { data, error, refetch } = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'of agent', agent.id, query],
+    queryFn: () => cadre.tasks.listOfAgent(project_id, agent.id, query).page({ offset }),
+    placeholderData: keepPreviousData,
+  })
+  const columns: Column<Task>[] = [
+    {
+      id: 'input',
+      header: 'Task',
+      isWide: true,
+      cell: ({ id, input }) => (
+        <Link {...paths.task(project_id, id)} className="text-text no-underline hover:underline">
+          {typeof input === 'string' ? input : input.at(-1)?.content}
+        </Link>
+      ),
+    },
+    { id: 'status', header: 'State', cell: ({ status }) => <Status state={status} /> },
+    { id: 'steps', header: 'Steps', align: 'right', cell: ({ usage }) => usage.steps },
+    {
+      id: 'duration',
+      header: 'Time',
+      align: 'right',
+      cell: ({ started_at, finished_at }) =>
+        started_at && finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at)) : '–',
+    },
+    { id: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
+  ]
+  return (
+    <>
+      <div className="mb-3 flex flex-wrap items-center gap-2">
+        <FilterSelect
+          label="State"
+          value={status ?? ''}
+          onChange={(event) => change({ status: event.target.value || undefined, offset: undefined })}
+        >
+          <option value="">Every state</option>
+          {taskStates.map((state) => (
+            <option key={state}>{state}</option>
+          ))}
+        </FilterSelect>
+        <ButtonLink kind="primary" {...paths.playground(project_id, { agent: agent.id })}>
+          Give it a task
+        </ButtonLink>
+      </div>
+      <ErrorBox error={error} retry={() => void refetch()} />
+      <Panel>
+        {!data && !error && <Skeleton />}
+        {data?.items.length === 0 && (
+          <EmptyState title={status ? `No task is ${status}` : 'No tasks yet'}>
+            <p>A task is stored before its creation is answered, so it outlives crashes and dropped connections.</p>
+          </EmptyState>
+        )}
+        {data && data.items.length > 0 && (
+          <>
+            <DataTable label="Tasks of the agent" columns={columns} rows={data.items} keyOf={({ id }) => id} />
+            <Pager
+              offset={offset}
+              limit={pageSize}
+              total={data.total}
+              noun="tasks"
+              go={(offset) => change({ offset: offset || undefined })}
+            />
+          </>
+        )}
+      </Panel>
+    </>
+  )
+}
