@@ -86,7 +86,7 @@ export function AgentForm({
 
   return (
     <form
-      className="grid items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
+      className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
       onSubmit={(event) => void submit(event)}
     >
       <div className="space-y-4">

@@ -53,7 +53,11 @@ export default function OnboardingPage() {
           <Step isDone={project.data !== undefined} title="A project">
             <p className="text-soft">
               This is <strong className="text-text">{project.data?.name ?? '…'}</strong>. There is room for more on the
-              page of <Link {...paths.projects()}>projects</Link>.
+              page of{' '}
+              <Link {...paths.projects()} className="underline">
+                projects
+              </Link>
+              .
             </p>
           </Step>
           <Step isDone={agent !== undefined} title="An agent">
