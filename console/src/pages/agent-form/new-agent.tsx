@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
+import type { NewAgent } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
@@ -44,7 +45,8 @@ export default function NewAgentPage() {
           }
         }}
         save={async (draft) => {
-          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft))
+          // What the form holds is what the API takes; what is wrong with it the API says, at its field.
+          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft) as NewAgent)
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
           tell('Agent created')
           await navigate(paths.agent(project_id, id))
