@@ -26,7 +26,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
   const { data: projects } = useQuery({ ...projectsQuery, enabled: isOpen })
   const { data: agents } = useQuery({
     queryKey: ['project', project_id, 'agents', 'menu', words],
-    queryFn: () => cadre.agents.list(project_id!, { limit: found, ...(words === '' ? {} : { search: words }) }).page(),
+    queryFn: () => cadre.agents.list(project_id, { limit: found, ...(words === '' ? {} : { search: words }) }).page(),
     enabled: isOpen && project_id !== undefined,
   })
 
@@ -74,7 +74,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
       ...pages.filter(([label]) => fits(label)).map(([label, link]) => ({ label, hint: 'Page', link })),
       ...(agents?.items ?? [])
         .filter(({ name }) => fits(name))
-        .map((agent) => ({ label: agent.name, hint: 'Agent', link: paths.agent(id!, agent.id) })),
+        .map((agent) => ({ label: agent.name, hint: 'Agent', link: paths.agent(id, agent.id) })),
       ...(projects?.items ?? [])
         .filter(({ name }) => fits(name))
         .slice(0, found)
