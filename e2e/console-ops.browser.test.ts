@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { eventually } from '../server/test/harness.ts'
+import { startWebhookReceiver, verify, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
+import { inBrowser } from './chromium.ts'
+import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+
+let cadre: TestConsole
+let receiver: WebhookReceiver
+let project: string
+let clerk: string
+let slow: string
+
+before(async () => {
+  if (inBrowser.skip) return
+  receiver = await startWebhookReceiver()
+  cadre = await startConsole({ CADRE_EGRESS_ALLOW: 'loopback' })
+  project = String((await post('/api/v1/projects', { name: 'shop' })).id)
+  const config = (script: object[]) => ({
+    model: 'builtin/script',
+    tools: ['current_time'],
+    system_prompt: JSON.stringify(script),
+  })
+  clerk = (
+    await post(`/api/v1/projects/${project}/agents`, {
+      name: 'clerk',
+      config: config([{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'It is noon.' }]),
+    })
+  ).id
+  slow = (
+    await post(`/api/v1/projects/${project}/agents`, {
+      name: 'slow',
+      config: config([{ delay_ms: 600_000 }, { text: 'Never.' }]),
+    })
+  ).id
+})
+
+after(async () => {
+  await cadre?.stop()
+  await receiver?.close()
+})
+
+async function post(path: string, body: object): Promise<any> {
+  const answer = await cadre.send('POST', path, { body })
+  assert.ok(answer.status < 300, JSON.stringify(answer.body))
+  return answer.body
+}
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const dialog = (page: Page) => page.getByRole('dialog')
+
+test('a key is shown once, works, is rotated while the old one goes on, and is revoked', inBrowser, async () => {
+  const page = await cadre.open('/settings/keys')
+  await button(page, 'Create key').click()
+  await page.getByLabel('Name').fill('billing')
+  await page.getByLabel('Read only').check()
+  await checkScreen(page, 'keys-new')
+  await dialog(page).getByRole('button', { name: 'Create key' }).click()
+  const secret = (await page.getByTestId('secret').textContent()) ?? ''
+  assert.match(secret, /^cadre_[0-9a-f]{32}$/)
+  assert.equal((await cadre.send('GET', '/api/v1/hello', { key: secret })).status, 200)
+  // Neither a key nor a click ends it unless somebody says that it is saved.
+  await page.keyboard.press('Escape')
+  await page.getByText('Save it first').waitFor()
+  await checkScreen(page, 'keys-reveal')
+  await page.getByLabel('I have saved it').check()
+  await button(page, 'Done').click()
+  await page.getByTestId('secret').waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'billing' }).waitFor()
+  assert.ok(!(await page.content()).includes(secret))
+  await page.reload()
+  await page.getByRole('link', { name: 'billing' }).click()
+  await page.getByText('Something uses it').waitFor()
+  await checkScreen(page, 'keys-one')
+  await button(page, 'Rotate key').click()
+  const next = (await page.getByTestId('secret').textContent()) ?? ''
+  assert.notEqual(next, secret)
+  for (const key of [secret, next]) assert.equal((await cadre.send('GET', '/api/v1/hello', { key })).status, 200)
+  await page.getByLabel('I have saved it').check()
+  await button(page, 'Done').click()
+  await page.getByText('two secrets').waitFor()
+  await checkScreen(page, 'keys')
+  await page.getByRole('link', { name: 'billing' }).click()
+  await button(page, 'Revoke key').click()
+  await page.getByText('The key is revoked').waitFor()
+  for (const key of [secret, next]) assert.equal((await cadre.send('GET', '/api/v1/hello', { key })).status, 401)
+  checkPage(page)
+  await page.context().close()
+})
+
+test(
+  'a webhook is made, tested with a signature that verifies, and what it refused is delivered again',
+  inBrowser,
+  async () => {
+    receiver.answer('/hook', { status: 500, body: 'out of order' }, { status: 204 })
+    const page = await cadre.open('/webhooks')
+    await page.getByText('No webhooks yet').waitFor()
+    await checkScreen(page, 'webhooks-none')
+    await button(page, 'Create the first webhook').click()
+    await page.getByLabel('Address').fill(receiver.url('/hook'))
+    await dialog(page).getByRole('button', { name: 'Create webhook' }).click()
+    const secret = (await page.getByTestId('secret').textContent()) ?? ''
+    await page.getByLabel('I have saved it').check()
+    await button(page, 'Done').click()
+    await page.getByRole('link', { name: receiver.url('/hook') }).click()
+    await button(page, 'Send test event').click()
+    const [request] = await receiver.received('/hook', 1)
+    verify(request!, secret)
+    await page.getByText('answered 500', { exact: true }).waitFor()
+    await page.getByText('out of order').waitFor()
+    await page.getByText('Next attempt', { exact: true }).waitFor()
+    await checkScreen(page, 'delivery')
+    // The service has repeated it by itself by now, or has not; either way it is sent once more.
+    const before = receiver.requests('/hook').length
+    await page.getByRole('button', { name: /^(Send now|Redeliver)$/ }).click()
+    const again = (await receiver.received('/hook', before + 1))[before]!
+    verify(again, secret)
+    assert.equal(again.headers['webhook-id'], request!.headers['webhook-id'])
+    await page.getByText('answered 204', { exact: true }).first().waitFor()
+
+    // What the receiver got is checked by the page, right and wrong.
+    await page.getByRole('link', { name: receiver.url('/hook') }).click()
+    await page.getByText('Verify a signature').click()
+    const headers = Object.entries(again.headers).map(([name, value]) => `${name}: ${String(value)}`)
+    await page.getByLabel('Headers').fill(headers.join('\n'))
+    await page.getByLabel('Body', { exact: true }).fill(again.body)
+    await page.getByLabel('Secret', { exact: true }).fill(secret)
+    await button(page, 'Verify').click()
+    await page.getByText('Signed by this secret').waitFor()
+    await page.getByLabel('Body', { exact: true }).fill(`${again.body} `)
+    await button(page, 'Verify').click()
+    await page.getByText('No signature is by this secret').waitFor()
+    await checkScreen(page, 'webhook')
+    await page.getByRole('link', { name: 'All webhooks' }).click()
+    await page.getByText('100 %').waitFor()
+    await checkScreen(page, 'webhooks')
+    await page.context().close()
+  },
+)
+
+test('the playground shows the tools and words of an agent, and its stop ends the task', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/playground`)
+  await page.getByLabel('Agent', { exact: true }).selectOption('clerk')
+  await page.getByLabel('Message').fill('What time is it?')
+  await page.keyboard.press('Control+Enter')
+  await page.getByText('It is noon.').waitFor()
+  await page.getByText('current_time completed').waitFor()
+  await page.getByRole('status').getByText('The task is completed').waitFor()
+  await checkScreen(page, 'playground')
+  await page.getByLabel('Agent', { exact: true }).selectOption('slow')
+  await button(page, 'Send').click()
+  const task = await eventually(async () => {
+    const { body } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${slow}/tasks?status=running`)
+    return body.tasks[0]
+  })
+  await button(page, 'Stop').click()
+  await page.getByRole('status').getByText('The task is canceled').waitFor()
+  const { body } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${task.id}`)
+  assert.equal(body.status, 'canceled')
+  checkPage(page)
+  await page.context().close()
+})
+
+test('metrics are lines and a table, and a point leads to the tasks of its moment', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/metrics?range=1h`)
+  await page.getByLabel('Agent', { exact: true }).selectOption('clerk')
+  await page.getByLabel('Compare with the period before').check()
+  const chart = page.getByRole('group', { name: /^Tasks completed/ })
+  await chart.locator('canvas').waitFor()
+  await chart.focus()
+  await page.keyboard.press('End')
+  await page.getByText(/completed: \d/).waitFor()
+  await checkScreen(page, 'metrics')
+  await chart.focus()
+  await page.keyboard.press('End')
+  await page.keyboard.press('Enter')
+  await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('created_after'))
+  await page.goBack()
+  await page.getByLabel('As a table').check()
+  await page.getByRole('table', { name: 'Points over time' }).waitFor()
+  assert.ok(page.url().includes('view=table') && page.url().includes('compare=yes'), page.url())
+  const completed = await page.locator('tbody tr td:nth-child(2)').allTextContents()
+  assert.equal(
+    completed.map((text) => Number(/\d+$/.exec(text)?.[0])).reduce((sum, one) => sum + one, 0),
+    1,
+  )
+  await checkScreen(page, 'metrics-table')
+  await page.context().close()
+})
+
+test('usage, limits, budgets and sessions say what they are about', inBrowser, async () => {
+  await post(`/api/v1/projects/${project}/agents/${clerk}/tasks?wait=30`, { input: 'What time is it?' })
+  const page = await cadre.open(`/p/${project}/usage`)
+  await page.getByRole('cell', { name: 'clerk' }).waitFor()
+  await checkScreen(page, 'usage')
+  const [file] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])
+  assert.equal(file.suggestedFilename().endsWith('.csv'), true)
+  await page.getByRole('link', { name: 'Limits', exact: true }).click()
+  await page.getByText('none refused').waitFor()
+  await page.getByLabel(/Show limits/).check()
+  await checkScreen(page, 'limits')
+  await page.getByRole('link', { name: 'Budgets', exact: true }).click()
+  await button(page, 'Set a budget').click()
+  await page.getByLabel('US dollars').fill('25')
+  await dialog(page).getByRole('button', { name: 'Set budget' }).click()
+  await page.getByText('of $25.00').waitFor()
+  await checkScreen(page, 'budgets')
+  await page.getByRole('link', { name: 'Retention', exact: true }).click()
+  await page.getByText('365 days').waitFor()
+  await checkScreen(page, 'retention')
+
+  await page.goto('/settings/sessions')
+  await page.getByText('this one').waitFor()
+  await checkScreen(page, 'sessions')
+  await page.goto('/settings/apps')
+  await page.getByText('No app acts for you').waitFor()
+  await checkScreen(page, 'apps')
+  await page.context().close()
+})
