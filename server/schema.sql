@@ -3,6 +3,18 @@
 
 create domain identifier as text collate "C";
 
+CREATE OR REPLACE FUNCTION public.bucket_ceil(seconds integer, at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (bucket_floor(seconds, at) = at) THEN at ELSE (bucket_floor(seconds, at) + make_interval(secs => (seconds)::double precision)) END;
+
+CREATE OR REPLACE FUNCTION public.bucket_floor(seconds integer, at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN date_bin(make_interval(secs => (seconds)::double precision), at, '1970-01-01 00:00:00+00'::timestamp with time zone);
+
 CREATE OR REPLACE FUNCTION public.build_index(of regclass, name text, definition text)
  RETURNS void
  LANGUAGE plpgsql
@@ -52,6 +64,18 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.duration_key(seconds double precision)
+ RETURNS smallint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (CASE WHEN (seconds < (0.000001)::double precision) THEN ('-1000'::integer)::double precision ELSE ceil((ln(seconds) / ln((1.02)::double precision))) END)::smallint;
+
+CREATE OR REPLACE FUNCTION public.duration_of(key smallint)
+ RETURNS double precision
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (key = '-1000'::integer) THEN (0)::double precision ELSE (((2)::double precision * power((1.02)::double precision, (key)::double precision)) / (2.02)::double precision) END;
+
 CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -96,6 +120,87 @@ begin
     rest := rest / 32;
   end loop;
   return prefix || '_' || digits || '0000000000000000';
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.roll_up_tasks()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  done timestamptz;
+  horizon timestamptz;
+  reached timestamptz;
+  larger int;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('cadre task rollups')) then return false; end if;
+  select rolled_until into done from task_rollup_state;
+  if done is null then
+    select bucket_floor(60, finished_at) into done from task where finished_at is not null order by finished_at limit 1;
+    if done is null then return false; end if;
+  end if;
+  select bucket_floor(60, least(clock_timestamp() - interval '1 minute', min(xact_start))) into horizon
+  from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
+  reached := least(horizon, bucket_floor(3600, done) + interval '1 hour');
+  if reached <= done then return false; end if;
+
+  insert into task_rollup
+  with ended as materialized (
+    select agent_id, bucket_floor(60, finished_at) as bucket, status, created_at,
+      case when status <> 'canceled' then extract(epoch from finished_at - started_at) end as took,
+      extract(epoch from finished_at - coalesce(started_at, created_at)) as took_in_all
+    from task where finished_at >= done and finished_at < reached
+  ), numbers as (
+    select agent_id, bucket, count(*) filter (where status = 'completed') as completed,
+      count(*) filter (where status in ('failed', 'expired')) as failed, count(*) filter (where status = 'canceled') as canceled,
+      count(took) as timed, coalesce(sum(took), 0) * 1000000 as microseconds, sum(took_in_all) * 1000000 as all_microseconds,
+      min(created_at) as first_created_at
+    from ended group by agent_id, bucket
+  ), sketches as (
+    select agent_id, bucket, array_agg(key order by key) as keys, array_agg(n order by key) as counts from (
+      select agent_id, bucket, duration_key(took::float8) as key, count(*) as n from ended where took is not null group by 1, 2, 3
+    ) k group by agent_id, bucket
+  )
+  select agent_id, 60, bucket, completed, failed, canceled, timed, microseconds, all_microseconds, first_created_at,
+    coalesce(keys, '{}'), coalesce(counts, '{}')
+  from numbers left join sketches using (agent_id, bucket);
+
+  foreach larger in array array[3600, 86400] loop
+    exit when bucket_floor(larger, reached) <> reached;
+    insert into task_rollup
+    with parts as materialized (
+      select * from task_rollup
+      where seconds = case larger when 3600 then 60 else 3600 end and bucket >= reached - make_interval(secs => larger) and bucket < reached
+    ), sketches as (
+      select agent_id, array_agg(key order by key) as keys, array_agg(n order by key) as counts from (
+        select agent_id, key, sum(n)::bigint as n from parts, unnest(keys, counts) as u(key, n) group by agent_id, key
+      ) k group by agent_id
+    )
+    select agent_id, larger, reached - make_interval(secs => larger), sum(completed), sum(failed), sum(canceled), sum(timed),
+      sum(microseconds), sum(all_microseconds), min(first_created_at), coalesce(s.keys, '{}'), coalesce(s.counts, '{}')
+    from parts p left join sketches s using (agent_id) group by agent_id, s.keys, s.counts;
+  end loop;
+
+  insert into task_rollup_state (rolled_until) values (reached) on conflict (only_one) do update set rolled_until = excluded.rolled_until;
+  return reached < horizon;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.task_rollups(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
+ RETURNS SETOF task_rollup
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
+  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
+  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
+  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
+begin
+  return query
+    select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi;
 end $function$;
 
 create table agent (
@@ -634,6 +739,30 @@ create table task_message (
   constraint task_message_pkey PRIMARY KEY (task_id, "position")
 );
 
+create table task_rollup (
+  agent_id identifier not null,
+  seconds integer not null,
+  bucket timestamp with time zone not null,
+  completed bigint not null,
+  failed bigint not null,
+  canceled bigint not null,
+  timed bigint not null,
+  microseconds bigint not null,
+  all_microseconds bigint not null,
+  first_created_at timestamp with time zone not null,
+  keys smallint[] not null,
+  counts bigint[] not null,
+  constraint task_rollup_pkey PRIMARY KEY (agent_id, seconds, bucket),
+  constraint task_rollup_seconds_check CHECK (seconds = ANY (ARRAY[60, 3600, 86400]))
+);
+
+create table task_rollup_state (
+  only_one boolean not null default true,
+  rolled_until timestamp with time zone not null,
+  constraint task_rollup_state_pkey PRIMARY KEY (only_one),
+  constraint task_rollup_state_only_one_check CHECK (only_one)
+);
+
 create table task_step (
   task_id identifier not null,
   index integer not null,
@@ -878,6 +1007,7 @@ CREATE INDEX task_thread_open ON task USING btree (thread_id, thread_position) W
 CREATE INDEX task_worker ON task USING btree (worker_id) WHERE status = 'running'::text;
 CREATE INDEX task_event_xid ON task_event USING btree (xid);
 CREATE INDEX task_message_pending ON task_message USING btree (task_id) WHERE before_step IS NULL;
+CREATE INDEX task_rollup_bucket ON task_rollup USING btree (seconds, bucket);
 CREATE INDEX task_step_agent ON task_step USING btree (agent_id, started_at);
 CREATE INDEX test_case_agent ON test_case USING btree (agent_id, id DESC);
 CREATE UNIQUE INDEX test_case_name ON test_case USING btree (agent_id, name);

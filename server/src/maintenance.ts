@@ -37,6 +37,7 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepKeys,
     foldKeyUsage,
     foldAgentCounts,
+    rollUpTasks,
     sweepUsage,
     sweepRecords,
     sweepIdempotency,
@@ -124,4 +125,10 @@ async function sweepUsage(sql: Sql): Promise<number> {
     delete from agent_usage where (agent_id, minute) in (
       select agent_id, minute from agent_usage where minute < now() - interval '90 days' limit ${batch}) returning minute`
   return gone.length
+}
+
+/** Sums up the tasks that have ended since (see `roll_up_tasks`), an hour of them at a time. */
+async function rollUpTasks(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_tasks() as more`
+  return rolled!.more
 }

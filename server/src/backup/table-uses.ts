@@ -47,6 +47,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   agent_log: kept,
   agent_usage: kept,
   usage_hour: kept,
+  task_rollup: kept,
+  task_rollup_state: kept,
   // What was spent of hourly limits and failed attempts to sign in: a restore must not be a way around either.
   token_usage: kept,
   login_attempt: kept,

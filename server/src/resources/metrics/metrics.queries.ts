@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import { raw, type Sql } from '../../platform/database.ts'
 
 /** A period cut into buckets: both ends as ISO 8601, the end exclusive. */
 export interface Period {
@@ -19,36 +19,95 @@ export interface TaskNumbers {
   p99_response_time: number
 }
 
+const daySeconds = 86_400
+
 /** Bytes that one agent may fill before its `disk_usage` is 1. */
 export const storageShare_bytes = 1024 ** 3
 
 /**
- * Tasks of an agent in a period (decision D49): those that ended in it, and those that had not ended at its end. Times
- * are wall-clock seconds from the start of a task to its end, of tasks that completed, failed or expired.
+ * What a period of an agent's ended tasks consists of: `rolled`, roll-ups of the full minutes that are summed up, none longer
+ * than `largest_seconds`; and `fresh`, the tasks at its edges and since, with `seconds` of those that count as timed.
  */
-export async function findTaskNumbers(
-  sql: Sql,
-  agent_id: string,
-  { start_time, end_time }: Period,
-): Promise<TaskNumbers> {
-  const [row] = await sql<TaskNumbers>`
-    with finished as (
-      select status, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
-      from task where agent_id = ${agent_id} and finished_at >= ${start_time}::timestamptz and finished_at < ${end_time}::timestamptz
-    ), numbers as (
-      select count(*) as ended, count(*) filter (where status = 'completed') as completed,
-        count(*) filter (where status in ('failed', 'expired')) as failed, coalesce(avg(seconds), 0) as avg_response_time,
-        coalesce(percentile_cont(array[0.95, 0.99]) within group (order by seconds), array[0, 0]::float8[]) as percentiles
-      from finished
-    ), unfinished as (
-      select (select count(*) from task where agent_id = ${agent_id} and status = any('{queued,running,waiting}') and created_at < ${end_time}::timestamptz)
-        + (select count(*) from task where agent_id = ${agent_id} and finished_at >= ${end_time}::timestamptz and created_at < ${end_time}::timestamptz) as in_progress
+function endedIn({ fragment }: Sql, agent_id: string, { start_time, end_time }: Period, largest_seconds: number) {
+  return fragment`
+    state as materialized (
+      select bucket_ceil(60, ${start_time}::timestamptz) as lo, greatest(bucket_ceil(60, ${start_time}::timestamptz),
+        least(bucket_floor(60, ${end_time}::timestamptz), coalesce((select rolled_until from task_rollup_state), '-infinity'))) as hi
+    ), rolled as materialized (
+      select r.* from state, task_rollups(${agent_id}, lo, hi, ${largest_seconds}::int) r
+    ), fresh as materialized (
+      select status, finished_at, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
+      from task where agent_id = ${agent_id} and finished_at >= ${start_time}::timestamptz
+        and finished_at < least((select lo from state), ${end_time}::timestamptz)
+      union all
+      select status, finished_at, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
+      from task where agent_id = ${agent_id} and finished_at >= (select hi from state) and finished_at < ${end_time}::timestamptz
+    )`
+}
+
+/**
+ * Tasks of an agent in a period (decision D49): those that ended in it, and those that had not ended at its end. Times
+ * are wall-clock seconds from the start of a task to its end, of tasks that completed, failed or expired. All of it is exact
+ * but for the percentiles, which are within 1 % where they come from roll-ups.
+ */
+export async function findTaskNumbers(sql: Sql, agent_id: string, period: Period): Promise<TaskNumbers> {
+  const { end_time } = period
+  const [row] = await sql.run<TaskNumbers>(sql.fragment`
+    with ${endedIn(sql, agent_id, period, daySeconds)}, numbers as (
+      select coalesce(sum(completed), 0)::bigint as completed, coalesce(sum(failed), 0)::bigint as failed,
+        coalesce(sum(canceled), 0)::bigint as canceled, coalesce(sum(timed), 0) as timed, coalesce(sum(took), 0) as took
+      from (
+        select completed, failed, canceled, timed, microseconds / 1000000.0 as took from rolled
+        union all
+        select count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'expired')),
+          count(*) filter (where status = 'canceled'), count(seconds), sum(seconds)::numeric from fresh
+      ) parts
+    ), times as (
+      select seconds, sum(sum(n)) over (order by seconds) as up_to from (
+        select duration_of(key) as seconds, n from rolled, unnest(keys, counts) as u(key, n)
+        union all select seconds, 1 from fresh where seconds is not null
+      ) all_of_them group by seconds
+    ), percentiles as (
+      select share, ((select seconds from times where up_to > floor(place) order by up_to limit 1) * (1 - (place - floor(place)))
+        + (select seconds from times where up_to > ceil(place) order by up_to limit 1) * (place - floor(place)))::float8 as seconds
+      from (select share, share * (timed - 1) as place from numbers, unnest(array[0.95, 0.99]) share where timed > 0) p
     )
-    select ended + in_progress as total, completed, failed, in_progress,
-      coalesce(completed::float8 / nullif(completed + failed, 0), 0) as success_rate, avg_response_time,
-      coalesce(percentiles[1], 0) as p95_response_time, coalesce(percentiles[2], 0) as p99_response_time
-    from numbers, unfinished`
+    select completed + failed + canceled + in_progress as total, completed, failed, in_progress,
+      coalesce(completed::float8 / nullif(completed + failed, 0), 0) as success_rate,
+      coalesce(took / nullif(timed, 0), 0)::float8 as avg_response_time,
+      coalesce((select seconds from percentiles where share = 0.95), 0) as p95_response_time,
+      coalesce((select seconds from percentiles where share = 0.99), 0) as p99_response_time
+    from numbers, (${unfinishedAt(sql, agent_id, end_time)}) unfinished`)
   return row!
+}
+
+/**
+ * How many of an agent's tasks were there at a moment and had not ended. Of tasks that ended later only those minutes are read
+ * in which one ended that was there already.
+ */
+function unfinishedAt({ fragment }: Sql, agent_id: string, at: string) {
+  const before = fragment`created_at < ${at}::timestamptz`
+  const older = fragment`agent_id = ${agent_id} and first_created_at < ${at}::timestamptz`
+  return fragment`
+    with state as materialized (
+      select bucket_ceil(60, ${at}::timestamptz) as lo,
+        greatest(bucket_ceil(60, ${at}::timestamptz), coalesce((select rolled_until from task_rollup_state), '-infinity')) as hi
+    ), parts as materialized (
+      select r.seconds, r.bucket from state, task_rollups(${agent_id}, lo, hi, ${daySeconds}::int) r where first_created_at < ${at}::timestamptz
+    ), hours as materialized (
+      select bucket from parts where seconds = 3600
+      union all select r.bucket from parts p, task_rollup r where p.seconds = 86400 and r.seconds = 3600 and ${older}
+        and r.bucket >= p.bucket and r.bucket < p.bucket + interval '1 day'
+    ), minutes as materialized (
+      select bucket from parts where seconds = 60
+      union all select r.bucket from hours h, task_rollup r where r.seconds = 60 and ${older}
+        and r.bucket >= h.bucket and r.bucket < h.bucket + interval '1 hour'
+    )
+    select (select count(*) from task where agent_id = ${agent_id} and status = any('{queued,running,waiting}') and ${before})
+      + (select count(*) from task where agent_id = ${agent_id} and finished_at >= ${at}::timestamptz and finished_at < (select lo from state) and ${before})
+      + (select count(*) from minutes m, task t where t.agent_id = ${agent_id} and t.finished_at >= m.bucket
+          and t.finished_at < m.bucket + interval '1 minute' and t.created_at < ${at}::timestamptz)
+      + (select count(*) from task where agent_id = ${agent_id} and finished_at >= (select hi from state) and ${before}) as in_progress`
 }
 
 export interface UsageNumbers {
@@ -86,26 +145,22 @@ export interface SeriesPoint {
 }
 
 /** The period in buckets aligned to UTC, each of them there, zero where nothing happened. */
-export async function listSeries(
-  sql: Sql,
-  agent_id: string,
-  { start_time, end_time, bucket_seconds }: Period,
-): Promise<SeriesPoint[]> {
-  const bucket = (column: 'finished_at' | 'minute') => {
-    const at = column === 'minute' ? sql.fragment`minute` : sql.fragment`finished_at`
-    return sql.fragment`date_bin(make_interval(secs => ${bucket_seconds}), ${at}, 'epoch')`
-  }
+export async function listSeries(sql: Sql, agent_id: string, period: Period): Promise<SeriesPoint[]> {
+  const { start_time, end_time, bucket_seconds } = period
+  const binned = (at: 'minute' | 'finished_at' | 'bucket') =>
+    sql.fragment`date_bin(make_interval(secs => ${bucket_seconds}), ${raw(at)}, 'epoch')`
   return sql.run<SeriesPoint>(sql.fragment`
     with buckets as (
       select generate_series(date_bin(make_interval(secs => ${bucket_seconds}), ${start_time}::timestamptz, 'epoch'),
         ${end_time}::timestamptz - interval '1 microsecond', make_interval(secs => ${bucket_seconds})) as timestamp
-    ), finished as (
-      select ${bucket('finished_at')} as timestamp, count(*) filter (where status = 'completed') as tasks_completed,
-        avg(extract(epoch from finished_at - started_at)) filter (where status <> 'canceled') as avg_response_time
-      from task where agent_id = ${agent_id} and finished_at >= ${start_time}::timestamptz and finished_at < ${end_time}::timestamptz
-      group by 1
+    ), ${endedIn(sql, agent_id, period, bucket_seconds)}, finished as (
+      select timestamp, sum(completed)::bigint as tasks_completed, sum(took) / nullif(sum(timed), 0) as avg_response_time from (
+        select ${binned('bucket')} as timestamp, completed, timed, microseconds / 1000000.0 as took from rolled
+        union all
+        select ${binned('finished_at')}, (status = 'completed')::int, (seconds is not null)::int, coalesce(seconds, 0)::numeric from fresh
+      ) parts group by timestamp
     ), used as (
-      select ${bucket('minute')} as timestamp, ${fractions(sql)} from agent_usage
+      select ${binned('minute')} as timestamp, ${fractions(sql)} from agent_usage
       where agent_id = ${agent_id} and minute >= date_trunc('minute', ${start_time}::timestamptz, 'UTC') and minute < ${end_time}::timestamptz
       group by 1
     )

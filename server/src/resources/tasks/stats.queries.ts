@@ -10,14 +10,30 @@ export interface AgentStats {
   avg_response_time: number
 }
 
-/** A select of an agent's `AgentStats`; an expired task counts as failed (tasks 4). */
+/**
+ * A select of an agent's `AgentStats`; an expired task counts as failed (tasks 4). Of tasks that have ended it reads the sums
+ * of days, hours and minutes, and those that ended since; so a task that was removed after its retention still counts.
+ */
 export function agentStats({ fragment }: Sql, agent_id: string) {
   return fragment`
-    select count(*) as total_tasks,
-      count(*) filter (where status = 'completed') as completed_tasks,
-      count(*) filter (where status in ('failed', 'expired')) as failed_tasks,
-      coalesce(count(*) filter (where status = 'completed')::float8
-        / nullif(count(*) filter (where status in ('completed', 'failed', 'expired')), 0), 0) as success_rate,
-      coalesce(avg(extract(epoch from finished_at - coalesce(started_at, created_at))) filter (where finished_at is not null), 0)::float8 as avg_response_time
-    from task where agent_id = ${agent_id}`
+    with state as materialized (
+      select coalesce((select rolled_until from task_rollup_state), '-infinity') as until
+    ), ended as materialized (
+      select coalesce(sum(completed), 0)::bigint as completed, coalesce(sum(failed), 0)::bigint as failed,
+        coalesce(sum(canceled), 0)::bigint as canceled, coalesce(sum(took), 0) as took
+      from (
+        select completed, failed, canceled, all_microseconds / 1000000.0 as took
+        from state, task_rollups(${agent_id}, '-infinity', until, 86400)
+        union all
+        select count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'expired')),
+          count(*) filter (where status = 'canceled'), sum(extract(epoch from finished_at - coalesce(started_at, created_at)))
+        from task where agent_id = ${agent_id} and finished_at >= (select until from state)
+      ) parts
+    )
+    select completed + failed + canceled
+        + (select count(*) from task where agent_id = ${agent_id} and status = any('{queued,running,waiting}')) as total_tasks,
+      completed as completed_tasks, failed as failed_tasks,
+      coalesce(completed::float8 / nullif(completed + failed, 0), 0) as success_rate,
+      coalesce(took / nullif(completed + failed + canceled, 0), 0)::float8 as avg_response_time
+    from ended`
 }
