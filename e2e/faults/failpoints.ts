@@ -4,7 +4,7 @@ import pg from 'pg'
 /**
  * Loaded into a process under test before anything else (`--import`): kills it at a point that `CADRE_FAILPOINT=<name>:exit`
  * names, with the first transaction that has the word `failpoint` among its values; and stalls its event loop for five seconds on
- * SIGUSR2. The service itself has no such points, so nothing can turn them on in production (decision 0017).
+ * SIGUSR2. The service itself has no such points, so nothing can turn them on in production (decision 0016).
  */
 const { env } = process
 const told = env['CADRE_FAILPOINT']
