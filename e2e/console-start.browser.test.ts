@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { inBrowser } from './chromium.ts'
+import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+
+let cadre: TestConsole
+
+before(async () => {
+  if (inBrowser.skip) return
+  cadre = await startConsole()
+})
+
+after(() => cadre?.stop())
+
+/** The project that the first test makes, by its path. */
+const project = '/p/1'
+
+test('a newcomer has a project, an agent and the end of a first task within a minute', inBrowser, async () => {
+  const page = await cadre.open('/')
+  const began_ms = performance.now()
+  await page.getByRole('button', { name: 'Create the first project' }).click()
+  const name = page.getByRole('textbox', { name: 'Name' })
+  await name.fill('-no')
+  assert.ok(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled(), 'a name that may not be')
+  await name.fill('support-eu')
+  await page.getByRole('button', { name: 'Create', exact: true }).click()
+  await page.getByRole('button', { name: 'Make the agent echo' }).click()
+  await page.getByRole('button', { name: 'Send a test task' }).click()
+  await page.getByText('completed').first().waitFor()
+  assert.ok(performance.now() - began_ms < 60_000)
+  await checkScreen(page, 'first-steps')
+
+  const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/tasks`)
+  assert.equal(body.tasks[0].status, 'completed')
+})
+
+test('agents are chosen and paused together, and what becomes of each is shown live', inBrowser, async () => {
+  const page = await cadre.open(`${project}/agents`)
+  await page.getByLabel('Choose echo').check()
+  await page.getByRole('button', { name: 'Pause', exact: true }).click()
+  await page.getByRole('row', { name: /echo/ }).getByText('paused').waitFor()
+  await checkScreen(page, 'agents')
+  const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/agents`)
+  const [agent] = body.agents
+  assert.equal(agent.status, 'paused')
+  // Whoever else changes it, the table says so by itself.
+  await cadre.send('POST', `/api/v1/projects${project.slice(2)}/agents/${agent.id}/start`)
+  await page.getByRole('row', { name: /echo/ }).getByText('running').waitFor()
+  checkPage(page)
+})
+
+test(
+  'a change of an agent that the service refuses is told at its field; one that is made can be taken back',
+  inBrowser,
+  async () => {
+    // The refusal is the test's own doing.
+    const page = await cadre.open(`${project}/agents`, { allowed: /400/ })
+    await page.getByRole('link', { name: 'echo' }).click()
+    await page.getByRole('heading', { name: /echo/ }).waitFor()
+    const path = new URL(page.url()).pathname
+    await checkScreen(page, 'agent')
+    await page.getByRole('link', { name: 'Edit' }).click()
+    await page.getByLabel('Temperature').fill('9')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('[aria-invalid=true]').waitFor()
+    await checkScreen(page, 'agent-form-refused')
+    await page.getByLabel('Temperature').fill('0.5')
+    await page.getByLabel('Instructions').fill('Be brief.')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.waitForURL((url) => url.pathname === path)
+    await goTo(page, `${path}?tab=config&version=0`)
+    await page.getByText('Before').first().waitFor()
+    await checkScreen(page, 'agent-config')
+    await page.getByRole('button', { name: 'Roll back' }).last().click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+    await page.getByText('Rolled back').waitFor()
+    const { body } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
+    assert.equal(body.config.system_prompt ?? '', '')
+  },
+)
+
+test('every other page of a project and of the organization is one that everybody can use', inBrowser, async () => {
+  const page = await cadre.open(project)
+  const pages: [string, string, RegExp][] = [
+    ['home', project, /^Home/],
+    ['projects', '/projects', /^Projects/],
+    ['new-agent', `${project}/agents/new`, /agent/i],
+    ['members', '/settings/members', /^Members/],
+    ['preferences', '/settings/preferences', /^Preferences/],
+    ['nothing', '/nowhere', /nothing here/],
+  ]
+  for (const [name, path, heading] of pages) {
+    await goTo(page, path)
+    await page.getByRole('heading', { name: heading }).first().waitFor()
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+    await checkScreen(page, name)
+  }
+})
+
+test('keys lead through the console, and rest while somebody types', inBrowser, async () => {
+  const page = await cadre.open(project)
+  await page.getByRole('heading', { name: /^Home/ }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('a')
+  await page.getByRole('link', { name: 'echo' }).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: /echo/ }).waitFor()
+  await page.keyboard.press('Control+k')
+  const menu = page.getByRole('combobox')
+  await menu.fill('g p members')
+  assert.ok(await menu.isVisible(), 'what is typed goes nowhere')
+  await menu.fill('Members')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Members' }).waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' })
+  checkPage(page)
+})
+
+/** Goes to an address as a link from elsewhere does. */
+async function goTo(page: Page, path: string): Promise<void> {
+  await page.goto(new URL(path, cadre.url).href)
+}
