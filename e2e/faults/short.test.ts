@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { test } from 'node:test'
+import { testSeed } from '../../server/test/chance.ts'
+
+/** Faults whose short forms keep their promises beside other tests; the rest want a machine of their own. */
+const besideOthers = ['F1', 'F2', 'F4', 'F8']
+
+/** The short form of the plan, as `npm run faults -- --short` runs it: nothing is broken that is promised. */
+for (const fault of besideOthers) {
+  test(`${fault} breaks no promise`, async (t) => {
+    const seed = testSeed()
+    t.diagnostic(`CADRE_TEST_SEED=${seed}`)
+    const args = ['tools/faults.ts', '--short', fault, '--seed', String(seed)]
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    t.after(() => child.kill('SIGKILL'))
+    const verdict = Promise.withResolvers<string>()
+    let said = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said += text
+        const end = /^Seed \d+: (\d+ findings, \d+ broken; \d+ faults failed)/m.exec(said)?.[1]
+        if (end) verdict.resolve(end)
+      })
+    child.on('exit', () => verdict.reject(new Error(said)))
+    const told = await verdict.promise
+    assert.match(told, /^[1-9]\d* findings, 0 broken; 0 faults failed$/, said)
+  })
+}
