@@ -34,7 +34,9 @@ before(async () => {
   root = await mkdtemp(join(tmpdir(), 'cadre-start-'))
   await mkdir(join(root, 'server', 'src'), { recursive: true })
   await mkdir(join(root, 'node_modules'))
-  for (const name of ['start.mjs', 'cadre.mjs']) await cp(new URL(`../${name}`, import.meta.url), join(root, name))
+  // What they read before they know which Node, and which half of the program, they need.
+  for (const name of ['start.mjs', 'cadre.mjs', 'tools/console-build.mjs', 'cli/src/nouns.ts'])
+    await cp(new URL(`../${name}`, import.meta.url), join(root, name))
   await writeFile(join(root, 'package.json'), '{ "type": "module" }')
   await writeFile(join(root, 'server', 'src', 'main.ts'), service)
   await writeFile(join(root, '.env'), 'FROM_FILE=yes')

@@ -14,6 +14,7 @@ const incomparable: Record<string, string> = {
   streamTaskEvents: 'does not end while its task has not',
   getStatus: 'tells of the process',
   getDocs: 'names the port that the process listens on',
+  getRateLimits: 'tells what was spent of windows of a minute, which a restore does not keep',
   authorize: 'a page for people',
   startSso: 'leads elsewhere',
   finishSso: 'comes from elsewhere',
