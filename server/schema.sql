@@ -3,78 +3,21 @@
 
 create domain identifier as text collate "C";
 
-CREATE OR REPLACE FUNCTION public.bucket_ceil(seconds integer, at timestamp with time zone)
- RETURNS timestamp with time zone
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (bucket_floor(seconds, at) = at) THEN at ELSE (bucket_floor(seconds, at) + make_interval(secs => (seconds)::double precision)) END;
-
-CREATE OR REPLACE FUNCTION public.bucket_floor(seconds integer, at timestamp with time zone)
- RETURNS timestamp with time zone
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN date_bin(make_interval(secs => (seconds)::double precision), at, '1970-01-01 00:00:00+00'::timestamp with time zone);
-
-CREATE OR REPLACE FUNCTION public.build_index(of regclass, name text, definition text)
- RETURNS void
+CREATE OR REPLACE FUNCTION public.id_floor(prefix text, at timestamp with time zone)
+ RETURNS text
  LANGUAGE plpgsql
+ IMMUTABLE
 AS $function$
 declare
-  rows_at_once constant int := 50000;
-  large boolean;
+  rest bigint := floor(extract(epoch from at) * 1000)::bigint;
+  digits text := '';
 begin
-  execute format('select count(*) > %s from (select from %s limit %s) few', rows_at_once, of, rows_at_once + 1) into large;
-  if large then
-    insert into index_to_build values (name, format('create index concurrently if not exists %I on %s %s', name, of, definition));
-  else
-    execute format('create index %I on %s %s', name, of, definition);
-  end if;
+  for i in 1..10 loop
+    digits := substr('0123456789abcdefghjkmnpqrstvwxyz', (rest % 32)::int + 1, 1) || digits;
+    rest := rest / 32;
+  end loop;
+  return prefix || '_' || digits || '0000000000000000';
 end $function$;
-
-CREATE OR REPLACE FUNCTION public.count_agent_moved()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into agent_count as c (project_id, status, backend, agents)
-  values (old.project_id, old.status, pg_backend_pid(), -1), (new.project_id, new.status, pg_backend_pid(), 1)
-  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
-  return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.count_agents_gone()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into agent_count as c (project_id, status, backend, agents)
-  select project_id, status, pg_backend_pid(), -count(*) from gone group by project_id, status order by project_id, status
-  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
-  return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.count_agents_made()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into agent_count as c (project_id, status, backend, agents)
-  select project_id, status, pg_backend_pid(), count(*) from made group by project_id, status order by project_id, status
-  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
-  return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.duration_key(seconds double precision)
- RETURNS smallint
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN (CASE WHEN (seconds < (0.000001)::double precision) THEN ('-1000'::integer)::double precision ELSE ceil((ln(seconds) / ln((1.02)::double precision))) END)::smallint;
-
-CREATE OR REPLACE FUNCTION public.duration_of(key smallint)
- RETURNS double precision
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (key = '-1000'::integer) THEN (0)::double precision ELSE (((2)::double precision * power((1.02)::double precision, (key)::double precision)) / (2.02)::double precision) END;
 
 CREATE OR REPLACE FUNCTION public.ensure_partitions(days integer)
  RETURNS void
@@ -106,21 +49,78 @@ begin
   end loop;
 end $function$;
 
-CREATE OR REPLACE FUNCTION public.id_floor(prefix text, at timestamp with time zone)
- RETURNS text
+CREATE OR REPLACE FUNCTION public.build_index(of regclass, name text, definition text)
+ RETURNS void
  LANGUAGE plpgsql
- IMMUTABLE
 AS $function$
 declare
-  rest bigint := floor(extract(epoch from at) * 1000)::bigint;
-  digits text := '';
+  rows_at_once constant int := 50000;
+  large boolean;
 begin
-  for i in 1..10 loop
-    digits := substr('0123456789abcdefghjkmnpqrstvwxyz', (rest % 32)::int + 1, 1) || digits;
-    rest := rest / 32;
-  end loop;
-  return prefix || '_' || digits || '0000000000000000';
+  execute format('select count(*) > %s from (select from %s limit %s) few', rows_at_once, of, rows_at_once + 1) into large;
+  if large then
+    insert into index_to_build values (name, format('create index concurrently if not exists %I on %s %s', name, of, definition));
+  else
+    execute format('create index %I on %s %s', name, of, definition);
+  end if;
 end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agents_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  select project_id, status, pg_backend_pid(), count(*) from made group by project_id, status order by project_id, status
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agents_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  select project_id, status, pg_backend_pid(), -count(*) from gone group by project_id, status order by project_id, status
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_agent_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_count as c (project_id, status, backend, agents)
+  values (old.project_id, old.status, pg_backend_pid(), -1), (new.project_id, new.status, pg_backend_pid(), 1)
+  on conflict (project_id, status, backend) do update set agents = c.agents + excluded.agents;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.duration_key(seconds double precision)
+ RETURNS smallint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (CASE WHEN (seconds < (0.000001)::double precision) THEN ('-1000'::integer)::double precision ELSE ceil((ln(seconds) / ln((1.02)::double precision))) END)::smallint;
+
+CREATE OR REPLACE FUNCTION public.duration_of(key smallint)
+ RETURNS double precision
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (key = '-1000'::integer) THEN (0)::double precision ELSE (((2)::double precision * power((1.02)::double precision, (key)::double precision)) / (2.02)::double precision) END;
+
+CREATE OR REPLACE FUNCTION public.bucket_floor(seconds integer, at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN date_bin(make_interval(secs => (seconds)::double precision), at, '1970-01-01 00:00:00+00'::timestamp with time zone);
+
+CREATE OR REPLACE FUNCTION public.bucket_ceil(seconds integer, at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (bucket_floor(seconds, at) = at) THEN at ELSE (bucket_floor(seconds, at) + make_interval(secs => (seconds)::double precision)) END;
 
 CREATE OR REPLACE FUNCTION public.roll_up_tasks()
  RETURNS boolean
@@ -182,25 +182,6 @@ begin
 
   insert into task_rollup_state (rolled_until) values (reached) on conflict (only_one) do update set rolled_until = excluded.rolled_until;
   return reached < horizon;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.task_rollups(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
- RETURNS SETOF task_rollup
- LANGUAGE plpgsql
- STABLE
-AS $function$
-declare
-  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
-  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
-  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
-  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
-begin
-  return query
-    select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
-    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
-    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
-    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
-    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi;
 end $function$;
 
 create table agent (
@@ -892,6 +873,25 @@ create table worker (
   seen_at timestamp with time zone not null default now(),
   constraint worker_pkey PRIMARY KEY (id)
 );
+
+CREATE OR REPLACE FUNCTION public.task_rollups(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
+ RETURNS SETOF task_rollup
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
+  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
+  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
+  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
+begin
+  return query
+    select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
+    union all select * from task_rollup r where r.agent_id = agent and r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi;
+end $function$;
 
 alter table agent add constraint agent_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id);
 alter table agent_version add constraint agent_version_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;

@@ -9,7 +9,7 @@ export async function readSchema(sql: Sql): Promise<string> {
   return sql.begin(async (tx) => {
     // Names of other schemas are written out, those of `public` are not.
     await tx`set local search_path to public`
-    const readers = [types, sequences, functions, tables, foreignKeys, indexes, views, triggers]
+    const readers = [types, sequences, functions, tables, functionsOfRows, foreignKeys, indexes, views, triggers]
     const parts: string[] = []
     for (const reader of readers) parts.push(...(await reader(tx)))
     return `${parts.join('\n\n')}\n`
@@ -55,12 +55,24 @@ async function sequences(sql: Sql): Promise<string[]> {
   )
 }
 
-async function functions(sql: Sql): Promise<string[]> {
+/** Functions that tables may use. */
+function functions(sql: Sql): Promise<string[]> {
+  return functionsWhere(sql, false)
+}
+
+/** Functions that take or give rows of tables. */
+function functionsOfRows(sql: Sql): Promise<string[]> {
+  return functionsWhere(sql, true)
+}
+
+async function functionsWhere(sql: Sql, areOfRows: boolean): Promise<string[]> {
   const rows = await sql<Line>`
     select pg_get_functiondef(p.oid) as line
     from pg_proc p
     where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p')
-    order by p.proname collate "C", pg_get_function_identity_arguments(p.oid) collate "C"`
+      and ${areOfRows} = exists (select from pg_type t where t.typtype = 'c' and t.oid = any(p.proargtypes::oid[] || p.prorettype))
+    -- As they were made: one that another one needs comes before it.
+    order by p.oid`
   return lines(rows).map((text) => `${text.trimEnd()};`)
 }
 

@@ -21,8 +21,9 @@ const headers = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Paths that are the API's, whoever asks: an unknown one of them is told so in JSON. */
-const apiPaths = /^\/(api|oauth2|[.]well-known|assets|docs|metrics|livez|readyz|healthz)(\/|$)/
+/** Paths that are the API's or of pages of the server, whoever asks: one of them that is not there is told so. */
+const apiPaths =
+  /^\/(api|login|logout|signup|account|invite|device|oauth2|[.]well-known|assets|docs|metrics|livez|readyz|healthz)(\/|$)/
 
 /** What the console answers where no route does. */
 export interface ConsolePages {

@@ -201,8 +201,8 @@ describe('tasks', () => {
       const agent = await createAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
-      // As if a worker that has stopped answering held it: asked to cancel long ago.
-      await service.sql`update task set cancel = '{"reason": null, "mode": "graceful", "user_id": "user_x"}', cancel_requested_at = now() - interval '1 minute' where id = ${task.id}`
+      // As if a worker that has stopped answering held it, by a claim that ours does not know: asked to cancel long ago.
+      await service.sql`update task set attempt = attempt + 1, cancel = '{"reason": null, "mode": "graceful", "user_id": "user_x"}', cancel_requested_at = now() - interval '1 minute' where id = ${task.id}`
       const canceled = await reaches(task, 'canceled')
       assert.equal((await eventsOf(canceled)).at(-1)!.data.forced, true)
     })
