@@ -31,7 +31,8 @@ import { Dialog } from '../ui/dialog.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { ProjectSwitcher } from './project-switcher.tsx'
-import { shortcutList, useShortcuts } from './shortcuts.ts'
+import { ShortcutList } from './shortcut-list.tsx'
+import { useShortcuts } from './shortcuts.ts'
 import { lastProjectKey } from './project-scope.tsx'
 
 interface Entry {
@@ -101,16 +102,7 @@ export function Shell({ children }: { children: ReactNode }) {
       )}
       <CommandMenu isOpen={open === 'menu'} close={close} />
       <Dialog isOpen={open === 'help'} close={close} title="Keys">
-        <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5">
-          {shortcutList.map(([keys, meaning]) => (
-            <div key={keys} className="contents">
-              <dt>
-                <kbd className="rounded border border-line bg-quiet px-1.5 py-0.5">{keys}</kbd>
-              </dt>
-              <dd>{meaning}</dd>
-            </div>
-          ))}
-        </dl>
+        <ShortcutList />
       </Dialog>
     </div>
   )

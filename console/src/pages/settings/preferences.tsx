@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
 import { cadre } from '../../api/client.ts'
 import { permissionsQuery, userQuery } from '../../api/queries.ts'
-import { shortcutList } from '../../shell/shortcuts.ts'
+import { ShortcutList } from '../../shell/shortcut-list.tsx'
 import { useTheme, type Theme } from '../../shell/theme.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
@@ -63,16 +63,7 @@ export default function PreferencesPage() {
           {permissions.data ? <Permissions permissions={permissions.data.permissions} /> : <Skeleton rows={4} />}
         </Panel>
         <Panel title="Keys">
-          <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-1.5 p-4">
-            {shortcutList.map(([keys, meaning]) => (
-              <div key={keys} className="contents">
-                <dt>
-                  <kbd className="rounded border border-line bg-quiet px-1.5 py-0.5">{keys}</kbd>
-                </dt>
-                <dd>{meaning}</dd>
-              </div>
-            ))}
-          </dl>
+          <ShortcutList className="p-4" />
         </Panel>
       </div>
     </>
