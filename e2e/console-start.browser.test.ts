@@ -83,7 +83,8 @@ test(
 test('every other page of a project and of the organization is one that everybody can use', inBrowser, async () => {
   const page = await cadre.open(project)
   const pages: [string, string, RegExp][] = [
-    ['home', project, /^Home/],
+    // Its own name, not the one that stands there until the project is known.
+    ['home', project, /^support-eu$/],
     ['projects', '/projects', /^Projects/],
     ['new-agent', `${project}/agents/new`, /agent/i],
     ['members', '/settings/members', /^Members/],
@@ -100,11 +101,15 @@ test('every other page of a project and of the organization is one that everybod
 
 test('keys lead through the console, and rest while somebody types', inBrowser, async () => {
   const page = await cadre.open(project)
-  await page.getByRole('heading', { name: /^Home/ }).waitFor()
+  await page.getByRole('heading', { name: 'support-eu', level: 1 }).waitFor()
   await page.keyboard.press('g')
   await page.keyboard.press('a')
-  await page.getByRole('link', { name: 'echo' }).waitFor()
+  // Home has a list of agents too, so the page that was asked for is waited for first.
+  await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+  const row = page.getByRole('link', { name: 'echo', exact: true })
+  await row.waitFor()
   await page.keyboard.press('j')
+  await row.and(page.locator(':focus')).waitFor()
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: /echo/ }).waitFor()
   await page.keyboard.press('Control+k')

@@ -142,8 +142,11 @@ export async function checkScreen(page: Page, name: string): Promise<void> {
     await page.setViewportSize(size)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      // Two frames: the first lays out, and what is measured in it is drawn in the second.
+      // Two frames: the first lays out, and what is measured in it is drawn in the second. Then what moves has come to rest.
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      await page.waitForFunction(
+        '!document.getAnimations().some(({ playState, effect }) => playState === "running" && effect.getComputedTiming().endTime !== Infinity)',
+      )
       const picture = `${name}-${size.width}-${colorScheme}`
       const folder = process.env.CADRE_SCREENSHOTS
       if (folder) {

@@ -34,7 +34,7 @@ export function useShortcuts(open: { menu: () => void; help: () => void }): void
   const { project_id } = useParams({ strict: false })
 
   useEffect(() => {
-    let went_at = 0
+    let went_at = -Infinity
     const go = (key: string): boolean => {
       if (key === 'p') void navigate(paths.projects())
       else if (key === 'w') void navigate(paths.webhooks())
@@ -69,7 +69,7 @@ export function useShortcuts(open: { menu: () => void; help: () => void }): void
       )
         return
       if (performance.now() - went_at < second_ms) {
-        went_at = 0
+        went_at = -Infinity
         if (go(event.key)) event.preventDefault()
         return
       }
