@@ -925,9 +925,11 @@ alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFE
 alter table webhook_lane add constraint webhook_lane_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(id) ON DELETE CASCADE;
 
 CREATE INDEX agent_created ON agent USING btree (project_id, created_at, id);
+CREATE INDEX agent_model ON agent USING btree (project_id, (config ->> 'model'::text), created_at, id);
 CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
 CREATE INDEX agent_status_created ON agent USING btree (project_id, status, created_at, id);
 CREATE INDEX agent_status_name ON agent USING btree (project_id, status, name, id);
+CREATE INDEX agent_tags ON agent USING gin ((metadata -> 'tags'::text) jsonb_path_ops);
 CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);

@@ -20,6 +20,7 @@ export const operationWords: Readonly<Record<string, string>> = {
   rollbackAgent: 'agents rollback',
   getAgentLogs: 'agents logs',
   getAgentMetrics: 'agents metrics',
+  listAgentStatistics: 'agents statistics',
   createTask: 'tasks create',
   listAgentTasks: 'agents tasks',
   listTasks: 'tasks list',

@@ -281,6 +281,22 @@ export const listAgents = defineOperation({
   bucket: 'agents.list',
   query: offsetQuery({
     status: Type.Optional(Choice(agentStates, { description: 'Only agents in this state.' })),
+    search: Type.Optional(
+      Type.String({
+        maxLength: bounds.search,
+        description: 'Part of the name or the description, without regard to case.',
+      }),
+    ),
+    model: Type.Optional(
+      Type.String({ minLength: 1, maxLength: bounds.config_model, description: 'Only agents of this model.' }),
+    ),
+    tag: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: bounds.agent_tag,
+        description: 'Only agents that have it in `metadata.tags`, a list of words.',
+      }),
+    ),
     sort: Type.Optional(
       Choice(['created_at', '-created_at', 'name', '-name'], {
         default: '-created_at',

@@ -48,6 +48,7 @@ export const bounds = {
   nesting: 32,
   agent_name: 100,
   agent_description: 2000,
+  agent_tag: 100,
   config_model: 128,
   config_system_prompt: 100_000,
   config_tools: 128,

@@ -1,3 +1,4 @@
+import { agentStatisticsOperations } from './agent-statistics.ts'
 import { agentVersionOperations } from './agent-versions.ts'
 import { agentOperations } from './agents.ts'
 import { apiKeyOperations } from './api-keys.ts'
@@ -37,6 +38,7 @@ export const operations: readonly Operation[] = [
   ...agentVersionOperations,
   ...logOperations,
   ...metricOperations,
+  ...agentStatisticsOperations,
   ...taskOperations,
   ...taskActionOperations,
   ...threadOperations,

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from 'typebox'
+import type * as agentStatistics from '../../contract/src/agent-statistics.ts'
 import type * as agentVersions from '../../contract/src/agent-versions.ts'
 import type * as agents from '../../contract/src/agents.ts'
 import type * as apiKeys from '../../contract/src/api-keys.ts'
@@ -41,7 +42,8 @@ export type { LiveEventType, TaskEventType, TaskState } from '../../contract/src
  * What the SDK knows of the contract: types alone, so that nothing of it is in a program. The package has them written out
  * in the place of this file.
  */
-export type Operations = Of<typeof agentVersions> &
+export type Operations = Of<typeof agentStatistics> &
+  Of<typeof agentVersions> &
   Of<typeof agents> &
   Of<typeof apiKeys> &
   Of<typeof approvals> &

@@ -10,6 +10,7 @@ export type AgentWithStats = Answer<'getAgent'>
 export type AgentConfig = Agent['config']
 export type AgentVersion = Answer<'getAgentVersion'>
 export type AgentMetrics = Answer<'getAgentMetrics'>
+export type AgentStatistics = Answer<'listAgentStatistics'>['statistics'][number]
 export type LogEntry = Answer<'getAgentLogs'>['logs'][number]
 export type Task = Answer<'getTask'>
 export type TaskStep = Answer<'listTaskSteps'>['steps'][number]

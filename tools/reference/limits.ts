@@ -30,6 +30,7 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   nesting: ['A body, nested', 'levels'],
   agent_name: ['Name of an agent', 'characters'],
   agent_description: ['Description of an agent', 'characters'],
+  agent_tag: ['`tag` of a list of agents', 'characters'],
   config_model: ['`config.model`', 'characters'],
   config_system_prompt: ['`config.system_prompt`', 'characters'],
   config_tools: ['`config.tools`', 'items'],

@@ -61,7 +61,7 @@ export function FilterSelect({
 }
 
 /** Words to look for, in a bar of filters. `/` puts the cursor here. */
-export function SearchInput({ label, className = '', ...props }: ComponentProps<'input'> & { label: string }) {
+export function SearchInput({ label, className = '!w-56', ...props }: ComponentProps<'input'> & { label: string }) {
   return (
     <input
       type="search"
@@ -69,7 +69,7 @@ export function SearchInput({ label, className = '', ...props }: ComponentProps<
       aria-label={label}
       placeholder={label}
       {...props}
-      className={`${control} min-h-8 !w-56 max-sm:!w-full max-sm:min-h-10 ${className}`}
+      className={`${control} min-h-8 max-sm:!w-full max-sm:min-h-10 ${className}`}
     />
   )
 }

@@ -32,6 +32,8 @@ export const agentMethods = {
   logs: list('getAgentLogs', 'GET', `${one}/logs`, 'logs'),
   /** Read an agent's metrics. */
   metrics: call('getAgentMetrics', 'GET', `${one}/metrics`, 'query'),
+  /** Read the statistics of several agents. */
+  statistics: call('listAgentStatistics', 'GET', `${all}/statistics`, 'query'),
 }
 
 export const testCaseMethods = {

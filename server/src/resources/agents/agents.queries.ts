@@ -31,11 +31,6 @@ const columns = (sql: Sql) => sql.fragment`
   id, project_id, name, description, status, settles_to, launch_trigger, revision, version, config, environment, metadata,
   created_by, created_at, updated_at, last_activity`
 
-/** The same for a list, which shows neither prompts nor environment variables: they stay in the database (decision D41). */
-const listedColumns = (sql: Sql) => sql.fragment`
-  id, project_id, name, description, status, settles_to, launch_trigger, revision, version,
-  config - 'system_prompt' as config, null::bytea as environment, metadata, created_by, created_at, updated_at, last_activity`
-
 /** What a new agent, or a new version of one, consists of. */
 export interface AgentContent {
   name: string
@@ -207,40 +202,6 @@ export async function listUnsettled(sql: Sql, limit: number): Promise<{ id: stri
  */
 export async function deleteAgent(tx: Sql, id: string): Promise<void> {
   await tx`delete from agent where id = ${id}`
-}
-
-/**
- * A page of a project's agents, and how many match: both of one moment. The number is kept as agents come, move and go
- * (`agent_count`), so that it is exact without reading them. A page far down reads no more than an index up to there.
- */
-export async function listAgents(
-  sql: Sql,
-  filter: {
-    project_id: number
-    status?: AgentState | undefined
-    sort: 'created_at' | '-created_at' | 'name' | '-name'
-    limit: number
-    offset: number
-  },
-): Promise<{ agents: AgentRow[]; total: number }> {
-  const { fragment } = sql
-  // A name is there once in a project.
-  const order = {
-    created_at: fragment`created_at, id`,
-    '-created_at': fragment`created_at desc, id desc`,
-    name: fragment`name`,
-    '-name': fragment`name desc`,
-  }[filter.sort]
-  const where = filter.status
-    ? fragment`project_id = ${filter.project_id} and status = ${filter.status}`
-    : fragment`project_id = ${filter.project_id}`
-  const rows = await sql.run<AgentRow & { total: number }>(fragment`
-    with counted as (select coalesce(sum(agents), 0)::bigint as total from agent_count where ${where}),
-    page as materialized (select id from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset})
-    select counted.total, shown.* from counted left join (
-      select ${listedColumns(sql)} from agent where id in (select id from page)
-    ) shown on true order by ${order}`)
-  return { agents: rows.filter(({ id }) => id !== null), total: rows[0]!.total }
 }
 
 /** Adds up what the connections of all processes have counted of agents; gives how many rows went. */

@@ -16,10 +16,10 @@ import type { Sql } from '../../platform/database.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { agentView, applyBody, auditedAgent, emptyContent, readableEnvironment } from './agent-content.ts'
 import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
+import { listAgents } from './agent-list.queries.ts'
 import {
   deleteAgent,
   insertAgent,
-  listAgents,
   lockAgent,
   lockAgentByName,
   newAgentId,
@@ -40,8 +40,8 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.listAgents, {
     load: loadProject,
     run: async ({ sql, loaded, query }) => {
-      const { limit = 20, offset = 0, sort = '-created_at', status } = query
-      const { agents, total } = await listAgents(sql, { project_id: loaded.id, status, sort, limit, offset })
+      const { limit = 20, offset = 0, sort = '-created_at', ...filter } = query
+      const { agents, total } = await listAgents(sql, { ...filter, project_id: loaded.id, sort, limit, offset })
       return {
         agents: agents.map((row) => agentView(row)),
         pagination: offsetPagination(total, limit, offset, agents.length),

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { listAgentStatistics, statisticsPeriodMax_seconds } from '#contract/agent-statistics.ts'
 import { getAgentMetrics, metricIntervals, metricPeriodDefault_seconds, metricPointsMax } from '#contract/metrics.ts'
 import { Problem } from '#contract/problems.ts'
 import { handle } from '../../http/handle.ts'
@@ -7,6 +8,7 @@ import { moment } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
+import { listAgentNumbers, type AgentNumbers } from './agent-statistics.queries.ts'
 import { findTaskNumbers, findUsageNumbers, listSeries, type Period } from './metrics.queries.ts'
 
 /** An agent's metrics (spec 2.8 and 4.4, decision D49). */
@@ -45,6 +47,34 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
       }
     },
   })
+
+  handle(app, http, listAgentStatistics, {
+    load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
+    run: async ({ sql, loaded: project, query }) => {
+      const { start_time, end_time } = resolvePeriod(moment(query.start_time), moment(query.end_time), hour_seconds)
+      if (Date.parse(end_time) - Date.parse(start_time) > statisticsPeriodMax_seconds * 1000) {
+        const message = `must be within ${statisticsPeriodMax_seconds} seconds of end_time`
+        throw new Problem('invalid_query', [{ field: 'start_time', message, code: 'out_of_range' }])
+      }
+      const period = { start_time, end_time }
+      const agents = await listAgentNumbers(sql, project.id, query.agent_ids?.split(','), period)
+      return { statistics: agents.map((agent) => statisticsView(agent, period)), period }
+    },
+  })
+}
+
+const hour_seconds = metricIntervals['1h']
+
+/** The hours of the period, each of them there. */
+function statisticsView({ hours, ...numbers }: AgentNumbers, period: { start_time: string; end_time: string }) {
+  const found = new Map(hours.map(([at, completed, failed]) => [at, { completed, failed }]))
+  const first = Math.floor(Date.parse(period.start_time) / 1000 / hour_seconds)
+  const end = Math.ceil(Date.parse(period.end_time) / 1000 / hour_seconds)
+  const time_series = Array.from({ length: end - first }, (_, n) => {
+    const at = (first + n) * hour_seconds
+    return { timestamp: new Date(at * 1000).toISOString(), ...(found.get(at) ?? { completed: 0, failed: 0 }) }
+  })
+  return { ...numbers, time_series }
 }
 
 /** No moment before this one is accepted, so none is made up either. */

@@ -111,8 +111,8 @@ export async function listProjects(
   return { projects, total: count?.total ?? 0 }
 }
 
-/** `%` and `_` in a search are themselves (decision D32). */
-function likePattern(search: string): string {
+/** A pattern of `like` for text that contains `search`: `%` and `_` in it are themselves (decision D32). */
+export function likePattern(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
 }
 

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { after, before, test, type TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { inBrowser } from './chromium.ts'
+import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+
+let cadre: TestConsole
+let project: number
+/** Agents of the project. */
+const agents = 10_000
+
+before(async () => {
+  if (inBrowser.skip) return
+  cadre = await startConsole()
+  project = (await cadre.send('POST', '/api/v1/projects', { body: { name: 'crowd' } })).body.id
+  await fill()
+})
+
+after(() => cadre?.stop())
+
+/** Agents by the thousand, the newest of them with a day of tasks that are summed up. */
+async function fill(): Promise<void> {
+  await cadre.sql`
+    insert into agent (id, project_id, name, description, status, config, metadata, created_by, token_subject, created_at, last_activity)
+    select 'agent_' || lpad(n::text, 26, '0'), ${project}, 'worker-' || lpad(n::text, 5, '0'), 'Works on part ' || n,
+      (array['running', 'running', 'running', 'paused', 'stopped', 'error'])[1 + n % 6],
+      jsonb_build_object('model', (array['openai/gpt-4o-mini', 'anthropic/claude-sonnet', 'builtin/echo'])[1 + n % 3],
+        'system_prompt', repeat('Be brief. ', 200)),
+      jsonb_build_object('tags', case when n % 100 = 0 then '["eu", "night"]'::jsonb else '["eu"]'::jsonb end),
+      'user_x', 'user_x', now() - make_interval(secs => ${agents} - n), now() - make_interval(secs => n % 4000)
+    from generate_series(1, ${agents}) n`
+  await cadre.sql`
+    insert into task_rollup (agent_id, seconds, bucket, completed, failed, canceled, timed, microseconds, all_microseconds,
+      first_created_at, keys, counts)
+    select 'agent_' || lpad(n::text, 26, '0'), 3600, bucket_floor(3600, now()) - make_interval(hours => h), (n * h) % 50, h % 3, 0,
+      (n * h) % 50 + h % 3, 2500000, 2500000, now(), array[40::smallint], array[(n * h) % 50 + h % 3]::bigint[]
+    from generate_series(${agents} - 200, ${agents}) n, generate_series(1, 23) h where n % 7 <> 0 and (n * h) % 50 + h % 3 > 0`
+  await cadre.sql`
+    insert into task_rollup_state (rolled_until) values (bucket_floor(60, now() - interval '2 minutes'))
+    on conflict (only_one) do update set rolled_until = excluded.rolled_until`
+}
+
+test('ten thousand agents are listed, with their figures, as quickly as a few', inBrowser, async (t) => {
+  const page = await cadre.open(`/p/${project}`)
+  await page.getByRole('heading', { name: 'crowd', level: 1 }).waitFor()
+  const link = page.getByRole('navigation').getByRole('link', { name: 'Agents', exact: true })
+  const first = page.getByRole('row', { name: /worker-10000/ })
+  await measure(t, 'from the click to the rows', async () => {
+    await link.click()
+    await first.waitFor()
+  })
+  await page.getByText('1–50 of 10,000 agents').waitFor()
+  await first.getByRole('img', { name: /completed/ }).waitFor()
+  assert.equal(await page.getByRole('row').count(), 51)
+  await checkScreen(page, 'agents-many')
+  await measure(t, 'from nothing, with all scripts, to the rows', async () => {
+    await page.reload()
+    await first.waitFor()
+  })
+  await measure(t, 'to the last page', async () => {
+    await page.goto(`/p/${project}/agents?offset=9950`)
+    await page.getByRole('row', { name: /worker-00001/ }).waitFor()
+  })
+  checkPage(page)
+})
+
+test('agents are narrowed by text, model, tag and state, all of it in the address', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/agents`)
+  await page.getByRole('searchbox', { name: 'Name or description' }).fill('part 99')
+  await page.getByText('1–50 of 111 agents').waitFor()
+  await page.getByRole('combobox', { name: 'Model' }).fill('builtin/echo')
+  await page.getByText('1–36 of 36 agents').waitFor()
+  await page.getByRole('combobox', { name: 'Tag' }).fill('night')
+  await page.getByRole('combobox', { name: 'State' }).selectOption('running')
+  await page.getByRole('heading', { name: 'No agent is like that' }).waitFor()
+  const address = new URL(page.url())
+  assert.deepEqual(Object.fromEntries(address.searchParams), {
+    text: 'part 99',
+    model: 'builtin/echo',
+    tag: 'night',
+    status: 'running',
+  })
+  await page.getByRole('button', { name: 'Show all', exact: true }).click()
+  await page.getByText('1–50 of 10,000 agents').waitFor()
+  assert.equal(await page.getByRole('combobox', { name: 'Tag' }).inputValue(), '')
+  // Whoever is sent the address sees the same.
+  await page.goto(`/p/${project}/agents?tag=night&sort=name`)
+  await page.getByRole('row', { name: /worker-00100/ }).waitFor()
+  await page.getByText('1–50 of 100 agents').waitFor()
+  checkPage(page)
+})
+
+test('what an agent does is in the table as it happens', inBrowser, async () => {
+  const { body: agent } = await cadre.send('POST', `/api/v1/projects/${project}/agents`, {
+    body: { name: 'awake', config: { model: 'builtin/echo' }, metadata: { tags: ['new'] } },
+  })
+  const page = await cadre.open(`/p/${project}/agents?tag=new`)
+  const cell = (column: string) => rowOf(page, 'awake').locator(`[data-column=${column}]`)
+  await cell('tasks').getByText('0', { exact: true }).waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+  for (const input of ['one', 'two'])
+    await cadre.send('POST', `/api/v1/projects/${project}/agents/${agent.id}/tasks`, { body: { input } })
+  await cell('tasks').getByText('2', { exact: true }).waitFor()
+  await cell('success').getByText('100%').waitFor()
+  await cell('hours').getByRole('img', { name: '24 hours: 2 completed, 0 failed' }).waitFor()
+  await checkScreen(page, 'agents-one')
+})
+
+const rowOf = (page: Page, name: string) => page.getByRole('row', { name: new RegExp(name) })
+
+/** Prints how long it took: a promise for two free processors, which nobody has here; the harness waits longer. */
+async function measure(t: TestContext, what: string, act: () => Promise<void>): Promise<void> {
+  const began_ms = performance.now()
+  await act()
+  t.diagnostic(`10,000 agents, ${what}: ${Math.round(performance.now() - began_ms)} ms`)
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+
+describe('a list of agents', () => {
+  let service: TestService
+  let agents: string
+  before(async () => {
+    service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
+    const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'filters' } })
+    agents = `/api/v1/projects/${body.id}/agents`
+    const other = (await service.send('POST', '/api/v1/projects', { body: { name: 'others' } })).body.id
+    const all = [
+      { name: 'billing', description: 'Writes 100% of the bills', metadata: { tags: ['money', 'eu'] } },
+      { name: 'Support', description: 'Answers', config: { model: 'builtin/script' }, metadata: { tags: ['eu'] } },
+      { name: 'support_2', config: { model: 'builtin/script' }, metadata: { tags: 'eu' } },
+    ]
+    for (const agent of all) assert.equal((await service.send('POST', agents, { body: agent })).status, 201)
+    const foreign = { name: 'support', config: { model: 'builtin/script' }, metadata: { tags: ['eu'] } }
+    assert.equal((await service.send('POST', `/api/v1/projects/${other}/agents`, { body: foreign })).status, 201)
+  })
+  after(() => service.stop())
+
+  async function found(query: Record<string, string>): Promise<string[]> {
+    const search = new URLSearchParams({ sort: 'name', limit: '1', ...query })
+    const names: string[] = []
+    for (;;) {
+      search.set('offset', String(names.length))
+      const { status, body } = await service.send('GET', `${agents}?${search}`)
+      assert.equal(status, 200)
+      names.push(...body.agents.map(({ name }: { name: string }) => name))
+      if (names.length >= body.pagination.total) {
+        assert.equal(body.pagination.total, names.length)
+        return names
+      }
+    }
+  }
+
+  it('is narrowed by a part of the name or the description, in which % and _ are themselves', async () => {
+    assert.deepEqual(await found({ search: 'SUPPORT' }), ['Support', 'support_2'])
+    assert.deepEqual(await found({ search: 'bills' }), ['billing'])
+    assert.deepEqual(await found({ search: '0%' }), ['billing'])
+    assert.deepEqual(await found({ search: 't_' }), ['support_2'])
+    assert.deepEqual(await found({ search: 'nothing' }), [])
+  })
+
+  it('is narrowed by model, by tag, and by all of it together, counted exactly', async () => {
+    assert.deepEqual(await found({ model: 'builtin/script' }), ['Support', 'support_2'])
+    assert.deepEqual(await found({ tag: 'eu' }), ['Support', 'billing'])
+    assert.deepEqual(await found({ tag: 'eu', model: 'builtin/script', search: 'supp' }), ['Support'])
+    assert.deepEqual(await found({ tag: 'eu', status: 'stopped' }), [])
+    assert.deepEqual(await found({ tag: 'e' }), [])
+  })
+})

@@ -1,0 +1,59 @@
+import type { AgentState } from '#contract/agent-lifecycle.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
+import { likePattern } from '../projects/projects.queries.ts'
+import type { AgentRow } from './agents.queries.ts'
+
+/** What of an agent a list shows: neither prompts nor environment variables, which stay in the database (decision D41). */
+const listedColumns = (sql: Sql) => sql.fragment`
+  id, project_id, name, description, status, settles_to, launch_trigger, revision, version,
+  config - 'system_prompt' as config, null::bytea as environment, metadata, created_by, created_at, updated_at, last_activity`
+
+/** Which agents a list is of, in which order, and which part of them. */
+export interface AgentFilter {
+  project_id: number
+  status?: AgentState | undefined
+  /** Part of the name or the description, without regard to case. */
+  search?: string | undefined
+  model?: string | undefined
+  /** A word of `metadata.tags`. */
+  tag?: string | undefined
+  sort: 'created_at' | '-created_at' | 'name' | '-name'
+  limit: number
+  offset: number
+}
+
+/**
+ * A page of a project's agents, and how many match: both of one moment. The number is kept as agents come, move and go
+ * (`agent_count`), so that it is exact without reading them; of a text, a model or a tag the agents are counted that have it.
+ * Models and tags have indexes; a text reads all agents of the project. A page far down reads no more than an index up to there.
+ */
+export async function listAgents(sql: Sql, filter: AgentFilter): Promise<{ agents: AgentRow[]; total: number }> {
+  const { fragment } = sql
+  // A name is there once in a project.
+  const order = {
+    created_at: fragment`created_at, id`,
+    '-created_at': fragment`created_at desc, id desc`,
+    name: fragment`name`,
+    '-name': fragment`name desc`,
+  }[filter.sort]
+  const { search, model, tag } = filter
+  const kept = filter.status
+    ? fragment`project_id = ${filter.project_id} and status = ${filter.status}`
+    : fragment`project_id = ${filter.project_id}`
+  const text = search && likePattern(search)
+  const where = fragment`${kept}
+    ${text ? fragment`and (name ilike ${text} escape '\\' or description ilike ${text} escape '\\')` : fragment``}
+    ${model === undefined ? fragment`` : fragment`and config ->> 'model' = ${model}`}
+    ${tag === undefined ? fragment`` : fragment`and metadata -> 'tags' @> ${jsonb([tag])}::jsonb`}`
+  const total =
+    text || model !== undefined || tag !== undefined
+      ? fragment`select count(*) as total from agent where ${where}`
+      : fragment`select coalesce(sum(agents), 0)::bigint as total from agent_count where ${kept}`
+  const rows = await sql.run<AgentRow & { total: number }>(fragment`
+    with counted as (${total}),
+    page as materialized (select id from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset})
+    select counted.total, shown.* from counted left join (
+      select ${listedColumns(sql)} from agent where id in (select id from page)
+    ) shown on true order by ${order}`)
+  return { agents: rows.filter(({ id }) => id !== null), total: rows[0]!.total }
+}
