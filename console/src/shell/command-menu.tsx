@@ -21,12 +21,14 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const list = useId()
-  const words = useDeferredValue(text.trim())
+  const words = text.trim()
+  // What the service is asked for may come later; Enter opens what fits the text that stands there now.
+  const search = useDeferredValue(words)
   const input = useRef<HTMLInputElement>(null)
   const { data: projects } = useQuery({ ...projectsQuery, enabled: isOpen })
   const { data: agents } = useQuery({
-    queryKey: ['project', project_id, 'agents', 'menu', words],
-    queryFn: () => cadre.agents.list(project_id, { limit: found, ...(words === '' ? {} : { search: words }) }).page(),
+    queryKey: ['project', project_id, 'agents', 'menu', search],
+    queryFn: () => cadre.agents.list(project_id, { limit: found, ...(search === '' ? {} : { search }) }).page(),
     enabled: isOpen && project_id !== undefined,
   })
 

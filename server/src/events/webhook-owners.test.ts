@@ -124,7 +124,7 @@ describe('processes that deliver', () => {
       if (lane.owner === owner.context.engine.worker_id) return true
       receiver.letGo('/stopped', 200)
       return false
-    }, 30_000)
+    }, 120_000)
     const before = receiver.requests('/stopped').length
     receiver.answer('/stopped', { status: 200 })
     const begun = performance.now()
