@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { inBrowser } from './chromium.ts'
 import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
@@ -11,7 +14,7 @@ const agents = 10_000
 
 before(async () => {
   if (inBrowser.skip) return
-  cadre = await startConsole()
+  cadre = await startConsole({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
   project = (await cadre.send('POST', '/api/v1/projects', { body: { name: 'crowd' } })).body.id
   await fill()
 })
@@ -105,6 +108,58 @@ test('what an agent does is in the table as it happens', inBrowser, async () => 
   await cell('hours').getByRole('img', { name: '24 hours: 2 completed, 0 failed' }).waitFor()
   await checkScreen(page, 'agents-one')
 })
+
+test(
+  'the page of an agent says who is told of it, who may do what with it, and how programs use it',
+  inBrowser,
+  async () => {
+    const agent = `agent_${'0'.repeat(22)}7777`
+    for (const [host, filters] of [
+      ['mine', { agent_id: [agent] }],
+      ['other', { agent_id: ['agent_x'] }],
+    ] as const) {
+      const body = { url: `https://${host}.example.com/hook`, events: ['task.*'], filters, secret: 'canary' }
+      assert.equal((await cadre.send('POST', '/api/v1/webhooks', { body })).status, 201)
+    }
+    const page = await cadre.open(`/p/${project}/agents/${agent}?tab=webhooks`)
+    await page.getByRole('link', { name: 'https://mine.example.com/hook' }).waitFor()
+    await page.getByText('1–1 of 1 webhooks').waitFor()
+    await checkScreen(page, 'agent-webhooks')
+    await page.getByRole('link', { name: 'Access', exact: true }).click()
+    const members = page.getByRole('table', { name: /^Members/ })
+    await members.getByRole('row', { name: /owner/ }).getByText('change and drive it').waitFor()
+    await page
+      .getByRole('table', { name: /^API keys/ })
+      .getByText('change and drive it')
+      .first()
+      .waitFor()
+    await checkScreen(page, 'agent-access')
+    await page.getByRole('link', { name: 'Use as', exact: true }).click()
+    await page.getByText(`-H 'Accept: text/event-stream'`).waitFor()
+    // What the page shows is what works, as it stands.
+    const { body: echo } = await cadre.send('POST', `/api/v1/projects/${project}/agents`, { body: { name: 'used' } })
+    await page.goto(`/p/${project}/agents/${echo.id}?tab=use`)
+    for (const language of ['curl', 'Command line']) {
+      await page.getByRole('button', { name: language }).first().click()
+      const snippets = page.getByLabel(`Copy as ${language}`).and(page.locator('pre'))
+      await snippets.nth(1).waitFor()
+      for (const snippet of await snippets.allInnerTexts())
+        assert.match(await inShell(snippet), /Hello, agent/, `${language}: ${snippet}`)
+    }
+    await checkScreen(page, 'agent-use')
+  },
+)
+
+/** Runs what the page shows, with a key in the place of the placeholder, and gives what it writes. */
+async function inShell(snippet: string): Promise<string> {
+  const command = fileURLToPath(new URL('../cadre.mjs', import.meta.url))
+  const script = `cadre() { "${process.execPath}" "${command}" "$@"; }\n${snippet.replace('CADRE_API_KEY=…', '')}`
+  const { stdout } = await promisify(execFile)('bash', ['-euc', script], {
+    env: { ...process.env, CADRE_API_KEY: cadre.key },
+    timeout: 60_000,
+  })
+  return stdout
+}
 
 const rowOf = (page: Page, name: string) => page.getByRole('row', { name: new RegExp(name) })
 

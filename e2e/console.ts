@@ -26,6 +26,8 @@ export interface TestConsole {
   /** Its origin, which stays over restarts. */
   url: string
   send: Send
+  /** An API key of the owner. */
+  key: string
   sql: Sql
   browser: Browser
   /** The service now; `start` puts a new one here. */
@@ -66,6 +68,7 @@ export async function startConsole(env: Record<string, string> = {}): Promise<Te
     browser,
     sql: opened.sql,
     send: sender(url, owner.CADRE_ADMIN_API_KEY),
+    key: owner.CADRE_ADMIN_API_KEY,
     service: await startProcess(settings),
     async start() {
       test.service = await startProcess(settings)

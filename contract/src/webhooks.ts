@@ -194,6 +194,13 @@ export const listWebhooks = defineOperation({
       Type.String({ maxLength: bounds.search, description: 'Part of the address, without regard to case.' }),
     ),
     status: Type.Optional(Choice(webhookStates, { description: 'Only webhooks in this state.' })),
+    agent_id: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description:
+          'Only webhooks that can be told of this agent: by their events, and by what their filters say of `id`, `name`, `agent_id` and `project_id`.',
+      }),
+    ),
     sort: Type.Optional(
       Choice(['url', 'created_at', 'updated_at'], { default: 'created_at', description: 'What to sort by.' }),
     ),

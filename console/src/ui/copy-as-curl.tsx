@@ -15,7 +15,8 @@ export function curlOf(method: string, path: string, { query, body }: { query?: 
   return words.join(' ')
 }
 
-function quoted(text: string): string {
+/** A word of a shell command that is taken as it stands. */
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 

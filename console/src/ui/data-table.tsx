@@ -14,7 +14,7 @@ export interface Column<Row> {
   isWide?: boolean
 }
 
-interface Props<Row> {
+export interface TableProps<Row> {
   /** What the table is about, for who cannot see it. */
   label: string
   columns: readonly Column<Row>[]
@@ -44,7 +44,7 @@ export function DataTable<Row extends object>({
   selection,
   isCurrent,
   isBusy,
-}: Props<Row>) {
+}: TableProps<Row>) {
   const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns])
   const definitions = useMemo<ColumnDef<typeof features, Row>[]>(
     () => columns.map(({ id, header, cell }) => ({ id, header, cell: ({ row }) => cell(row.original) })),
@@ -129,7 +129,7 @@ export function DataTable<Row extends object>({
   )
 }
 
-function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: Props<Row>['sort'] }) {
+function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: TableProps<Row>['sort'] }) {
   const shape = `px-3 py-2 font-medium whitespace-nowrap ${column.align === 'right' ? 'text-right' : 'text-left'}`
   if (column.sort === undefined || !sort)
     return (

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
 import { APIError } from '../../../../sdk/src/errors.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
-import { Snippets, type Shown } from '../../agents/snippets.tsx'
+import { Snippets, type SnippetTexts } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -27,7 +27,7 @@ export function AgentForm({
   before,
   environmentNames = [],
   action,
-  shownOf,
+  textsOf,
   save,
 }: {
   project_id: string
@@ -36,7 +36,7 @@ export function AgentForm({
   environmentNames?: readonly string[]
   action: string
   /** The request that the draft stands for. */
-  shownOf: (draft: Draft) => Shown
+  textsOf: (draft: Draft) => SnippetTexts
   save: (draft: Draft) => Promise<void>
 }) {
   const [search, change] = useSearchState<{ as?: string }>()
@@ -223,7 +223,7 @@ export function AgentForm({
         </Panel>
         <Panel title="The same as a request">
           <div className="p-4">
-            <Snippets shown={shownOf(draft)} />
+            <Snippets texts={textsOf(draft)} />
           </div>
         </Panel>
       </div>

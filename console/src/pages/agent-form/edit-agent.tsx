@@ -3,6 +3,7 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AgentChange } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
+import { textsOf } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -43,14 +44,14 @@ function EditAgent({
         before={before}
         environmentNames={Object.keys(environment_variables ?? {})}
         action="Save"
-        shownOf={(draft) => {
+        textsOf={(draft) => {
           const body = withoutSecrets(bodyOfChange(before, draft))
-          return {
+          return textsOf({
             method: 'PUT',
             path: `/api/v1/projects/${project_id}/agents/${agent.id}`,
             body,
             sdk: `await cadre.agents.update('${project_id}', '${agent.id}', ${JSON.stringify(body, undefined, 2)})`,
-          }
+          })
         }}
         save={async (draft) => {
           const body = bodyOfChange(before, draft) as AgentChange

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import type { NewAgent } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
+import { textsOf } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -35,14 +36,14 @@ export default function NewAgentPage() {
         project_id={project_id}
         before={before}
         action="Create the agent"
-        shownOf={(draft) => {
+        textsOf={(draft) => {
           const body = withoutSecrets(bodyOfNew(draft))
-          return {
+          return textsOf({
             method: 'POST',
             path,
             body,
             sdk: `const agent = await cadre.agents.create('${project_id}', ${JSON.stringify(body, undefined, 2)})`,
-          }
+          })
         }}
         save={async (draft) => {
           // What the form holds is what the API takes; what is wrong with it the API says, at its field.

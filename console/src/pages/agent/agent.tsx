@@ -20,6 +20,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
 import { TabLinks } from '../../ui/tabs.tsx'
 import { tell } from '../../ui/toast.tsx'
+import { AccessTab } from './access-tab.tsx'
 import { ActivityTab } from './activity-tab.tsx'
 import { ConfigTab } from './config-tab.tsx'
 import { LogsTab } from './logs-tab.tsx'
@@ -27,6 +28,7 @@ import { MetricsTab } from './metrics-tab.tsx'
 import { Overview } from './overview.tsx'
 import { TasksTab } from './tasks-tab.tsx'
 import { UseTab } from './use-tab.tsx'
+import { WebhooksTab } from './webhooks-tab.tsx'
 
 const tabs = [
   { id: 'overview', label: 'Overview', Content: Overview },
@@ -34,6 +36,8 @@ const tabs = [
   { id: 'logs', label: 'Logs', Content: LogsTab },
   { id: 'metrics', label: 'Metrics', Content: MetricsTab },
   { id: 'config', label: 'Configuration', Content: ConfigTab },
+  { id: 'webhooks', label: 'Webhooks', Content: WebhooksTab },
+  { id: 'access', label: 'Access', Content: AccessTab },
   { id: 'activity', label: 'Activity', Content: ActivityTab },
   { id: 'use', label: 'Use as', Content: UseTab },
 ] as const

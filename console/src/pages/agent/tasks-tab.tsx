@@ -6,13 +6,11 @@ import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { ButtonLink } from '../../ui/button.tsx'
-import { DataTable, type Column } from '../../ui/data-table.tsx'
+import type { Column } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
-import { Pager } from '../../ui/pager.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import type { TabProps } from './tab.ts'
@@ -26,7 +24,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
   const status = taskStates.find((state) => state === search.status)
   const offset = Number(search.offset ?? 0)
   const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
-  const { data, error, refetch } = useQuery({
+  const tasks = useQuery({
     queryKey: ['project', project_id, 'tasks', 'of agent', agent.id, query],
     queryFn: () => cadre.tasks.listOfAgent(project_id, agent.id, query).page({ offset }),
     placeholderData: keepPreviousData,
@@ -70,26 +68,22 @@ export function TasksTab({ project_id, agent }: TabProps) {
           Give it a task
         </ButtonLink>
       </div>
-      <ErrorBox error={error} retry={() => void refetch()} />
       <Panel>
-        {!data && !error && <Skeleton />}
-        {data?.items.length === 0 && (
-          <EmptyState title={status ? `No task is ${status}` : 'No tasks yet'}>
-            <p>A task is stored before its creation is answered, so it outlives crashes and dropped connections.</p>
-          </EmptyState>
-        )}
-        {data && data.items.length > 0 && (
-          <>
-            <DataTable label="Tasks of the agent" columns={columns} rows={data.items} keyOf={({ id }) => id} />
-            <Pager
-              offset={offset}
-              limit={pageSize}
-              total={data.total}
-              noun="tasks"
-              go={(offset) => change({ offset: offset || undefined })}
-            />
-          </>
-        )}
+        <PagedTable
+          label="Tasks of the agent"
+          noun="tasks"
+          query={tasks}
+          columns={columns}
+          keyOf={({ id }) => id}
+          offset={offset}
+          limit={pageSize}
+          go={(offset) => change({ offset: offset || undefined })}
+          empty={
+            <EmptyState title={status ? `No task is ${status}` : 'No tasks yet'}>
+              <p>A task is stored before its creation is answered, so it outlives crashes and dropped connections.</p>
+            </EmptyState>
+          }
+        />
       </Panel>
     </>
   )

@@ -1,28 +1,57 @@
-import { Snippets } from '../../agents/snippets.tsx'
+import { Link } from '@tanstack/react-router'
+import { sdkOf, shellOf, Snippets } from '../../agents/snippets.tsx'
+import { paths } from '../../paths.ts'
+import { curlOf, quoted } from '../../ui/copy-as-curl.tsx'
 import { Panel } from '../../ui/page.tsx'
 import type { TabProps } from './tab.ts'
 
-/** How a program gives it a task. */
+const input = 'Hello, agent'
+
+/** How a program gives it a task, and how it follows one. */
 export function UseTab({ project_id, agent }: TabProps) {
+  const tasks = `/api/v1/projects/${project_id}/agents/${agent.id}/tasks`
+  const run = `cadre.tasks.run('${project_id}', '${agent.id}', { input: '${input}' })`
   return (
-    <Panel title="From a program">
-      <div className="p-4">
-        <p className="mb-3 max-w-3xl text-soft">
-          The task is durable before the request is answered. <code>wait=30</code> also waits for its end, at most 30
-          seconds.
-        </p>
-        <Snippets
-          shown={{
-            method: 'POST',
-            path: `/api/v1/projects/${project_id}/agents/${agent.id}/tasks?wait=30`,
-            body: { input: 'Hello, agent' },
-            sdk: [
-              `for await (const event of cadre.tasks.run('${project_id}', '${agent.id}', { input: 'Hello, agent' }))`,
-              '  console.log(event.type)',
-            ].join('\n'),
-          }}
-        />
-      </div>
-    </Panel>
+    <div className="space-y-4">
+      <p className="max-w-3xl text-soft">
+        A task is durable before its creation is answered, so a program may lose its connection, or end, and ask again.
+        Whoever calls needs a key that may give tasks: <Link {...paths.keys({ panel: 'new' })}>make one</Link>.
+      </p>
+      <Panel title="Give it a task, and wait for the end">
+        <div className="p-4">
+          <p className="mb-3 max-w-3xl text-soft">
+            <code>wait=30</code> waits 30 seconds at most; what takes longer goes on, and is read by its id.
+          </p>
+          <Snippets
+            texts={{
+              curl: () => curlOf('POST', tasks, { query: { wait: 30 }, body: { input } }),
+              sdk: () =>
+                sdkOf(
+                  `const { id } = await cadre.tasks.create('${project_id}', '${agent.id}', { input: '${input}' })`,
+                  `const task = await cadre.tasks.wait('${project_id}', id)`,
+                  'console.log(task.output?.content)',
+                ),
+              cli: () =>
+                shellOf(`cadre tasks create ${agent.id} --project ${project_id} --input ${quoted(input)} --wait 30`),
+            }}
+          />
+        </div>
+      </Panel>
+      <Panel title="Follow it while it works">
+        <div className="p-4">
+          <p className="mb-3 max-w-3xl text-soft">
+            Server-sent events: every step, and text while it is written. A connection that broke goes on where it was,
+            by <code>Last-Event-ID</code>; the SDK and the command line do that by themselves.
+          </p>
+          <Snippets
+            texts={{
+              curl: () => `${curlOf('POST', tasks, { body: { input } })} -N -H 'Accept: text/event-stream'`,
+              sdk: () => sdkOf(`for await (const event of ${run}) console.log(event.type, event.data)`),
+              cli: () => shellOf(`cadre tasks run ${agent.id} ${quoted(input)} --project ${project_id}`),
+            }}
+          />
+        </div>
+      </Panel>
+    </div>
   )
 }

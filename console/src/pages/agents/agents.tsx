@@ -9,13 +9,11 @@ import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
-import { DataTable } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { LiveBadge } from '../../ui/live-badge.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
-import { Pager } from '../../ui/pager.tsx'
-import { Skeleton } from '../../ui/skeleton.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
 import { agentColumns, hiddenAtFirst } from './agent-columns.tsx'
 import { AgentSnippets } from './agent-snippets.tsx'
 import { BulkBar, type Outcome } from './bulk-bar.tsx'
@@ -49,11 +47,12 @@ export default function AgentsPage() {
     ...(tag === undefined ? {} : { tag: String(tag) }),
   }
   const query = { limit: pageSize, offset, sort, ...narrowed }
-  const { data, error, refetch, isFetching } = useQuery({
+  const list = useQuery({
     queryKey: ['project', project_id, 'agents', 'list', query],
     queryFn: () => cadre.agents.list(project_id, query).page({ offset }),
     placeholderData: keepPreviousData,
   })
+  const { data } = list
   const agent_ids = data?.items.map(({ id }) => id).join(',') ?? ''
   const statistics = useQuery({
     queryKey: ['project', project_id, 'agents', 'statistics', agent_ids],
@@ -110,41 +109,35 @@ export default function AgentsPage() {
           }}
         />
       )}
-      <ErrorBox error={error} retry={() => void refetch()} />
       <ErrorBox title="Figures" error={statistics.error} retry={() => void statistics.refetch()} />
       <Panel>
-        {!data && !error && <Skeleton rows={8} />}
-        {isEmpty && <NoAgents project_id={project_id} />}
-        {data && !isEmpty && (
-          <>
-            {data.items.length === 0 ? (
+        <PagedTable
+          label="Agents"
+          noun="agents"
+          query={list}
+          columns={columns}
+          keyOf={({ id }) => id}
+          isBusy={list.isFetching}
+          selection={{ chosen, change: choose, nameOf: ({ name }) => name }}
+          sort={{
+            by: sort.replace('-', ''),
+            order: sort.startsWith('-') ? 'desc' : 'asc',
+            change: (by, order) => change({ sort: order === 'desc' ? `-${by}` : by, offset: undefined }),
+          }}
+          offset={offset}
+          limit={pageSize}
+          go={(offset) => change({ offset: offset || undefined })}
+          skeletonRows={8}
+          empty={
+            isNarrowed ? (
               <EmptyState title="No agent is like that" actions={<Button onClick={showAll}>Show all agents</Button>}>
                 <p>A text is looked for in names and descriptions; a model and a tag must be whole.</p>
               </EmptyState>
             ) : (
-              <DataTable
-                label="Agents"
-                columns={columns}
-                rows={data.items}
-                keyOf={({ id }) => id}
-                isBusy={isFetching}
-                selection={{ chosen, change: choose, nameOf: ({ name }) => name }}
-                sort={{
-                  by: sort.replace('-', ''),
-                  order: sort.startsWith('-') ? 'desc' : 'asc',
-                  change: (by, order) => change({ sort: order === 'desc' ? `-${by}` : by, offset: undefined }),
-                }}
-              />
-            )}
-            <Pager
-              offset={offset}
-              limit={pageSize}
-              total={data.total}
-              noun="agents"
-              go={(offset) => change({ offset: offset || undefined })}
-            />
-          </>
-        )}
+              <NoAgents project_id={project_id} />
+            )
+          }
+        />
       </Panel>
     </>
   )

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Circle, CircleCheck, Terminal } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Agent } from '../../../../sdk/src/types.ts'
-import { Snippets } from '../../agents/snippets.tsx'
+import { Snippets, textsOf } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'
 import { projectQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -80,7 +80,7 @@ export default function OnboardingPage() {
           </Step>
           <Step isDone={false} isLast title="The same from a program">
             <Snippets
-              shown={{
+              texts={textsOf({
                 method: 'POST',
                 path: `${path}?wait=30`,
                 body: { input: 'Hello, agent' },
@@ -89,7 +89,7 @@ export default function OnboardingPage() {
                   `const done = await cadre.tasks.wait('${project_id}', task.id)`,
                   'console.log(done.output?.content)',
                 ].join('\n'),
-              }}
+              })}
             />
           </Step>
         </ol>

@@ -110,6 +110,41 @@ describe('listing webhooks', () => {
     })
 })
 
+describe('webhooks that can be told of an agent', () => {
+  it('are found by their events and filters, in the organization of the agent alone', async () => {
+    const own = await newOrganization()
+    const send = async (path: string, body: object): Promise<any> => {
+      const answer = await test.send('POST', path, { key: own.key, body })
+      assert.equal(answer.status, 201, JSON.stringify(answer.body))
+      return answer.body
+    }
+    const { id: project } = await send('/api/v1/projects', { name: 'told' })
+    const agent = await send(`/api/v1/projects/${project}/agents`, { name: 'told' })
+    const wanted: [string, string[], object][] = [
+      ['all', ['agent.failed'], {}],
+      ['tasks', ['task.*'], { agent_id: ['agent_x', agent.id] }],
+      ['named', ['agent.stopped'], { id: [agent.id], name: ['told'], project_id: [`proj_${project}`] }],
+      ['severe', ['error.occurred'], { severity: ['high'] }],
+    ]
+    const others: [string, string[], object][] = [
+      ['projects', ['project.created'], {}],
+      ['foreign', ['agent.failed'], { id: ['agent_x'] }],
+      ['elsewhere', ['agent.failed', 'task.*'], { project_id: ['proj_0'] }],
+      ['unnamed', ['agent.failed'], { name: ['tol'] }],
+    ]
+    for (const [name, events, filters] of [...wanted, ...others])
+      await send(base, { url: `https://hooks.example.com/${name}`, events, filters, secret: 'canary' })
+    const found = async (as: string) =>
+      (await list(`agent_id=${agent.id}&order=asc`, as)).webhooks.map(({ url }: any) => url.split('/').at(-1))
+    assert.deepEqual(
+      await found(own.key),
+      wanted.map(([name]) => name),
+    )
+    assert.deepEqual(await found((await newOrganization()).key), [])
+    assert.equal((await list(`agent_id=${agent.id}&limit=1`, own.key)).pagination.total, wanted.length)
+  })
+})
+
 describe('a thousand webhooks of one organization', () => {
   it('are listed in pages, each once, whatever they are sorted by', async () => {
     const { org_id, key: many } = await newOrganization()

@@ -1,3 +1,4 @@
+import { subscriptions } from '#contract/events.ts'
 import { recentDeliveries, secretOverlap_hours } from '#contract/webhooks.ts'
 import { notFound } from '#contract/problems.ts'
 import type { Principal } from '../../http/principal.ts'
@@ -143,6 +144,8 @@ export interface WebhookFilter {
   org_id: string
   search?: string | undefined
   status?: WebhookRow['status'] | undefined
+  /** Of those that can be told of it. */
+  agent_id?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
   updated_after?: string | undefined
@@ -165,6 +168,7 @@ export async function listWebhooks(
     org_id = ${filter.org_id}
     and (${filter.search ?? null}::text is null or strpos(lower(url), lower(${filter.search ?? null})) > 0)
     and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})
+    ${filter.agent_id === undefined ? sql.fragment`` : toldOf(sql, filter.agent_id)}
     and created_at >= coalesce(${filter.created_after ?? null}::timestamptz, '-infinity')
     and created_at < coalesce(${filter.created_before ?? null}::timestamptz, 'infinity')
     and updated_at >= coalesce(${filter.updated_after ?? null}::timestamptz, '-infinity')
@@ -175,6 +179,20 @@ export async function listWebhooks(
     order by ${orderings(sql)[`${filter.sort} ${filter.order}`]} limit ${filter.limit} offset ${filter.offset}`)
   return { webhooks, total: count?.total ?? 0 }
 }
+
+/** That a webhook has subscribed to something that its organization's agent can do, and filters nothing that all of it has. */
+function toldOf({ fragment }: Sql, agent_id: string): Fragment {
+  const isListed = (member: string, value: Fragment): Fragment =>
+    fragment`(not jsonb_exists(webhook.filters, ${member}) or webhook.filters -> ${member} @> to_jsonb(${value}))`
+  return fragment`and events && ${[...eventsOfAgents]} and exists (
+    select from agent a join project p on p.id = a.project_id
+    where a.id = ${agent_id} and p.org_id = webhook.org_id and ${isListed('id', fragment`a.id::text`)}
+      and ${isListed('agent_id', fragment`a.id::text`)} and ${isListed('name', fragment`a.name::text`)}
+      and ${isListed('project_id', fragment`'proj_' || a.project_id`)})`
+}
+
+/** Everything but what only happens to projects. */
+const eventsOfAgents = subscriptions.filter((name) => !name.startsWith('project.'))
 
 function recentOf({ fragment }: Sql): Fragment {
   return fragment`(
