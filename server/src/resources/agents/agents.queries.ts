@@ -1,6 +1,7 @@
 import { agentActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
 import { notFound, Problem } from '#contract/problems.ts'
-import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import type { Principal } from '../../http/principal.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
@@ -107,7 +108,7 @@ export async function insertAgent(
   launch_trigger: 'create' | 'launch',
 ): Promise<AgentRow> {
   const { name, description, config, environment, metadata } = content
-  return nameTaken({ project_id, name }, async () => {
+  return answerConstraints(answersOf({ project_id, name }), async () => {
     const [row] = await tx.run<AgentRow>(tx.fragment`
       insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata, created_by, token_subject)
       values (${id}, ${project_id}, ${name}, ${description}, 'creating', 'running', ${launch_trigger}, ${jsonb(config)}, ${environment},
@@ -130,7 +131,7 @@ export async function updateAgent(
   user_id: string,
 ): Promise<AgentRow> {
   const { name, description, config, environment, metadata } = content
-  return nameTaken({ project_id: key.project_id, name }, async () => {
+  return answerConstraints(answersOf({ project_id: key.project_id, name }), async () => {
     const [row] = await tx.run<AgentRow>(tx.fragment`
       update agent set name = ${name}, description = ${description}, config = ${jsonb(config)}, environment = ${environment},
         metadata = ${jsonb(metadata)}, version = version + 1, revision = revision + 1, status = 'updating', settles_to = ${settles_to},
@@ -229,16 +230,11 @@ export async function foldAgentCounts(sql: Sql): Promise<number> {
 
 const foldBatch = 1000
 
-async function nameTaken<T>(
-  { project_id, name }: { project_id: number; name: string },
-  statement: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await statement()
-  } catch (error) {
-    if (brokenConstraint(error) === 'agent_project_id_fkey') throw notFound('project_not_found', 'project', project_id)
-    if (brokenConstraint(error) !== 'agent_name') throw error
-    throw new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name })
+function answersOf({ project_id, name }: { project_id: number; name: string }): ConstraintAnswers {
+  return {
+    agent_project_id_fkey: () => notFound('project_not_found', 'project', project_id),
+    agent_name: () =>
+      new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name }),
   }
 }
 

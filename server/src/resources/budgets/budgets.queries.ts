@@ -2,7 +2,8 @@ import type { BudgetPeriod, BudgetScope } from '#contract/budget-window.ts'
 import { dollarsOf } from '#contract/model-prices.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import { isNearlySpent, stateOf, type BudgetCounters, type TaskLimits } from '../../engine/budgets.ts'
-import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { answerConstraints } from '../../platform/constraints.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 
 /** A budget as it is kept, with the moment in which it was read. */
@@ -170,19 +171,18 @@ export async function findKeyOwner(sql: Sql, id: string, org_id: string): Promis
   return row?.user_id
 }
 
-async function onePerPeriod<T>({ subject, period }: { subject: string; period: string }, statement: () => Promise<T>) {
-  try {
-    return await statement()
-  } catch (error) {
-    if (brokenConstraint(error) === 'budget_subject') {
-      throw new Problem(
-        'resource_conflict',
-        { resource_type: 'budget', resource_id: subject, conflicting_field: 'period', conflicting_value: period },
-        { message: `There is a budget a ${period === 'total' ? 'life' : period} for ${subject} already.` },
-      )
-    }
-    // The agent was deleted in this moment.
-    if (brokenConstraint(error) === 'budget_agent_id_fkey') throw notFound('agent_not_found', 'agent', subject)
-    throw error
-  }
+function onePerPeriod<T>({ subject, period }: { subject: string; period: string }, statement: () => Promise<T>) {
+  return answerConstraints(
+    {
+      budget_subject: () =>
+        new Problem(
+          'resource_conflict',
+          { resource_type: 'budget', resource_id: subject, conflicting_field: 'period', conflicting_value: period },
+          { message: `There is a budget a ${period === 'total' ? 'life' : period} for ${subject} already.` },
+        ),
+      // The agent was deleted in this moment.
+      budget_agent_id_fkey: () => notFound('agent_not_found', 'agent', subject),
+    },
+    statement,
+  )
 }

@@ -1,6 +1,7 @@
 import { notFound, Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
-import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import { writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
+import type { Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A credential as it is answered: everything but its value. */
@@ -46,7 +47,7 @@ export async function insertCredential(
   { name, value, created_by }: { name: string; value: Buffer; created_by: string },
   credentialsMax: number,
 ): Promise<CredentialRow> {
-  return nameTaken(sql, project_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<CredentialRow>(tx.fragment`
       insert into credential (id, project_id, name, value, created_by)
       select ${id}, ${project_id}, ${name}, ${value}, ${created_by}
@@ -67,7 +68,7 @@ export async function updateCredential(
   { id, project_id, name: old }: CredentialRow,
   { name = old, value }: { name?: string | undefined; value?: Buffer | undefined },
 ): Promise<CredentialRow> {
-  return nameTaken(sql, project_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<CredentialRow>(tx.fragment`
       update credential set name = ${name}, value = coalesce(${value ?? null}::bytea, value),
         updated_at = greatest(now(), updated_at + interval '1 millisecond')
@@ -97,33 +98,14 @@ export async function listCredentials(
   return { credentials, total: count?.total ?? 0 }
 }
 
-/** In a level of its own, so that a name that is taken leaves a transaction around it usable. */
-async function nameTaken<T>(
-  sql: Sql,
-  project_id: number,
-  name: string,
-  statement: (tx: Sql) => Promise<T>,
-): Promise<T> {
-  try {
-    return await sql.begin(statement)
-  } catch (error) {
-    const constraint = brokenConstraint(error)
-    if (constraint === 'credential_project_id_fkey')
-      throw notFound('project_not_found', 'project', projectId(project_id))
-    if (constraint !== 'credential_name') throw error
-    const [row] = await sql<{ id: string }>`
-      select id from credential where project_id = ${project_id} and name = ${name}`
-    throw new Problem(
-      'resource_conflict',
-      {
-        resource_type: 'credential',
-        ...(row ? { resource_id: row.id } : {}),
-        conflicting_field: 'name',
-        conflicting_value: name,
-      },
-      { message: 'A credential of this name exists in the project.' },
-    )
+function uniqueName(sql: Sql, project_id: number, name: string): UniqueName {
+  const findId = async (): Promise<string | undefined> => {
+    const [row] = await sql<{
+      id: string
+    }>`select id from credential where project_id = ${project_id} and name = ${name}`
+    return row?.id
   }
+  return { resource_type: 'credential', name, owner: { resource_type: 'project', id: projectId(project_id) }, findId }
 }
 
 /** A credential as it is answered. */

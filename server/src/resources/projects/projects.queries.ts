@@ -1,5 +1,6 @@
 import { notFound, Problem } from '#contract/problems.ts'
-import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import { answerConstraints } from '../../platform/constraints.ts'
+import type { Sql } from '../../platform/database.ts'
 import type { Principal } from '../../http/principal.ts'
 
 /** A project as it is answered (spec 2.1). */
@@ -68,14 +69,11 @@ export async function deleteEmptyProject(sql: Sql, id: number): Promise<'deleted
   return 'deleted'
 }
 
-async function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
-  try {
-    return await statement()
-  } catch (error) {
-    if (brokenConstraint(error) === 'project_name')
-      throw new Problem('project_name_taken', { field: 'name', value: name })
-    throw error
-  }
+function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
+  return answerConstraints(
+    { project_name: () => new Problem('project_name_taken', { field: 'name', value: name }) },
+    statement,
+  )
 }
 
 /** What `GET /api/v1/projects` selects by; every member is validated. */

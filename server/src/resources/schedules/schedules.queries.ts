@@ -3,7 +3,8 @@ import type { ScheduleFault, ScheduleState } from '#contract/schedule-lifecycle.
 import { projectId } from '#contract/project-id.ts'
 import type { NewTask } from '../../engine/new-task.ts'
 import type { TaskInputMessage } from '../../engine/task-rows.ts'
-import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Timing } from './due.ts'
 
@@ -107,16 +108,13 @@ export async function insertSchedule(
     values (${id}, ${project_id}, ${agent_id}, ${thread_id}, ${name}, ${cron}, ${time_zone}, ${jsonb(input)}, ${priority},
       ${timeout_seconds}, ${jsonb(budget)}, ${jsonb(metadata)}, ${overlap}, ${catch_up}, ${next_run_at}, ${created_by})
     returning ${columns(sql)}`
-  try {
-    const [row] = await sql.run<ScheduleRow>(statement)
-    return row!
-  } catch (error) {
-    // Removed since they were looked up.
-    const broken = brokenConstraint(error)
-    if (broken === 'schedule_agent_id_fkey') throw notFound('agent_not_found', 'agent', agent_id)
-    if (broken === 'schedule_thread_id_fkey') throw notFound('thread_not_found', 'thread', thread_id ?? '')
-    throw error
+  // Removed since they were looked up.
+  const gone: ConstraintAnswers = {
+    schedule_agent_id_fkey: () => notFound('agent_not_found', 'agent', agent_id),
+    schedule_thread_id_fkey: () => notFound('thread_not_found', 'thread', thread_id ?? ''),
   }
+  const [row] = await answerConstraints(gone, () => sql.run<ScheduleRow>(statement))
+  return row!
 }
 
 /** Gives a locked schedule new content. `next_run_at` is null for a paused one. */

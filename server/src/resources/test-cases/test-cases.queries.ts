@@ -1,5 +1,6 @@
 import { notFound, Problem } from '#contract/problems.ts'
-import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** An input to try an agent with. */
@@ -46,7 +47,7 @@ export async function insertTestCase(
   testCasesMax: number,
 ): Promise<TestCaseRow> {
   const { name, input, expected, created_by } = content
-  return nameTaken(sql, agent_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, agent_id, name), async (tx) => {
     const [row] = await tx.run<TestCaseRow>(tx.fragment`
       insert into test_case (id, agent_id, name, input, expected, created_by)
       select ${id}, ${agent_id}, ${name}, ${jsonb(input)}::jsonb, ${expected}, ${created_by}
@@ -66,7 +67,7 @@ export async function updateTestCase(
   sql: Sql,
   { id, agent_id, name, input, expected }: Pick<TestCaseRow, 'id' | 'agent_id' | 'name' | 'input' | 'expected'>,
 ): Promise<TestCaseRow> {
-  return nameTaken(sql, agent_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, agent_id, name), async (tx) => {
     const [row] = await tx.run<TestCaseRow>(tx.fragment`
       update test_case set name = ${name}, input = ${jsonb(input)}::jsonb, expected = ${expected},
         updated_at = greatest(now(), updated_at + interval '1 millisecond')
@@ -95,24 +96,10 @@ export async function listTestCases(
   return { test_cases, total: count?.total ?? 0 }
 }
 
-/** In a level of its own, so that a name that is taken leaves a transaction around it usable. */
-async function nameTaken<T>(sql: Sql, agent_id: string, name: string, statement: (tx: Sql) => Promise<T>): Promise<T> {
-  try {
-    return await sql.begin(statement)
-  } catch (error) {
-    const constraint = brokenConstraint(error)
-    if (constraint === 'test_case_agent_id_fkey') throw notFound('agent_not_found', 'agent', agent_id)
-    if (constraint !== 'test_case_name') throw error
+function uniqueName(sql: Sql, agent_id: string, name: string): UniqueName {
+  const findId = async (): Promise<string | undefined> => {
     const [row] = await sql<{ id: string }>`select id from test_case where agent_id = ${agent_id} and name = ${name}`
-    throw new Problem(
-      'resource_conflict',
-      {
-        resource_type: 'test_case',
-        ...(row ? { resource_id: row.id } : {}),
-        conflicting_field: 'name',
-        conflicting_value: name,
-      },
-      { message: 'A test case of this name exists for the agent.' },
-    )
+    return row?.id
   }
+  return { resource_type: 'test_case', name, owner: { resource_type: 'agent', id: agent_id }, findId }
 }

@@ -3,7 +3,8 @@ import type { ToolSafety } from '#contract/task-lifecycle.ts'
 import type { ToolKind } from '#contract/tools.ts'
 import { projectId } from '#contract/project-id.ts'
 import type { PinnedTool, ToolRow } from '../../engine/tools/tool-rows.ts'
-import { brokenConstraint, jsonb, type Sql } from '../../platform/database.ts'
+import { nameConflict, writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
+import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A tool as it is kept. */
@@ -54,7 +55,7 @@ export async function insertTool(
   toolsMax: number,
 ): Promise<KeptTool> {
   const { id, project_id, created_by, name, description, kind, safety, parameters, definition, pinned } = tool
-  return nameTaken(sql, project_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<KeptTool>(tx.fragment`
       insert into tool (id, project_id, name, description, kind, safety, parameters, definition, pinned, created_by)
       select ${id}, ${project_id}, ${name}, ${description}, ${kind}, ${safety}, ${parameters && jsonb(parameters)}::jsonb,
@@ -81,7 +82,7 @@ export async function updateTool(
   pinsAnew: boolean,
 ): Promise<KeptTool> {
   const { name, description, safety, parameters, definition, pinned } = content
-  return nameTaken(sql, project_id, name, async (tx) => {
+  return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<KeptTool>(tx.fragment`
       update tool set name = ${name}, description = ${description}, safety = ${safety},
         parameters = ${parameters && jsonb(parameters)}::jsonb, definition = ${jsonb(definition)}::jsonb,
@@ -125,46 +126,19 @@ export async function listTools(
   return { tools, total: count?.total ?? 0 }
 }
 
-/** The tool of a name; undefined where the project has none. */
-async function findToolId(sql: Sql, project_id: number, name: string): Promise<string | undefined> {
-  const [row] = await sql<{ id: string }>`select id from tool where project_id = ${project_id} and name = ${name}`
-  return row?.id
+function uniqueName(sql: Sql, project_id: number, name: string): UniqueName {
+  const findId = async (): Promise<string | undefined> => {
+    const [row] = await sql<{ id: string }>`select id from tool where project_id = ${project_id} and name = ${name}`
+    return row?.id
+  }
+  return { resource_type: 'tool', name, owner: { resource_type: 'project', id: projectId(project_id) }, findId }
 }
 
 /** Fails where another tool has the name already, before anything else is asked; the constraint decides in the end. */
 export async function requireFreeName(sql: Sql, project_id: number, name: string, except?: string): Promise<void> {
-  const id = await findToolId(sql, project_id, name)
-  if (id !== undefined && id !== except) throw taken(name, id)
-}
-
-function taken(name: string, id: string | undefined): Problem {
-  return new Problem(
-    'resource_conflict',
-    {
-      resource_type: 'tool',
-      ...(id === undefined ? {} : { resource_id: id }),
-      conflicting_field: 'name',
-      conflicting_value: name,
-    },
-    { message: 'A tool of this name exists in the project.' },
-  )
-}
-
-/** In a level of its own, so that a name that is taken leaves a transaction around it usable. */
-async function nameTaken<T>(
-  sql: Sql,
-  project_id: number,
-  name: string,
-  statement: (tx: Sql) => Promise<T>,
-): Promise<T> {
-  try {
-    return await sql.begin(statement)
-  } catch (error) {
-    const constraint = brokenConstraint(error)
-    if (constraint === 'tool_project_id_fkey') throw notFound('project_not_found', 'project', projectId(project_id))
-    if (constraint !== 'tool_name') throw error
-    throw taken(name, await findToolId(sql, project_id, name))
-  }
+  const unique = uniqueName(sql, project_id, name)
+  const id = await unique.findId()
+  if (id !== undefined && id !== except) throw nameConflict(unique, id)
 }
 
 /** A tool in a list. */
