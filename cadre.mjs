@@ -46,10 +46,32 @@ async function runHere() {
     // No .env: whoever wrote that of this folder would choose the service that a key is sent to.
     await import('./cli/src/main.ts')
   } else if (about.length === 0 || ['--help', '-h'].includes(about[0] ?? '')) await sayAllCommands()
-  else {
+  else if (!(await sayClientWord(about[0] ?? ''))) {
     if (existsSync('.env')) process.loadEnvFile('.env')
     await import('./server/src/main.ts')
   }
+}
+
+/**
+ * Says which word of a client's was probably meant, where none of an operator's is as near. The operator's own commands
+ * answer everything else.
+ * @param {string} word
+ */
+async function sayClientWord(word) {
+  const [{ commands }, { clientNouns }, { nearest }] = await Promise.all([
+    import('./server/src/commands/commands.ts'),
+    import('./cli/src/nouns.ts'),
+    import('./server/src/platform/nearest.ts'),
+  ])
+  const own = Object.keys(commands).map((name) => name.split(' ')[0] ?? '')
+  if (word.startsWith('-') || own.includes(word)) return false
+  const meant = nearest(word, [...own, ...clientNouns])
+  if (meant === undefined || own.includes(meant)) return false
+  console.error(
+    `There is no command "${word}". Did you mean "cadre ${meant}"? \`cadre --help\` lists those that there are.`,
+  )
+  process.exitCode = 2
+  return true
 }
 
 /** Commands of an operator and of a client, in one list. */

@@ -8,6 +8,7 @@ import type { CommonOptions, Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { addFields, json, kindOf, readFields, readSecrets, type Schema, text } from './fields.ts'
 import { define } from './define.ts'
+import { writeAll } from './write-all.ts'
 
 /** Entries that a list shows where nothing is said. */
 const limitDefault = 30
@@ -70,8 +71,8 @@ async function run(
       idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
     })
   if (operation.responses[0]?.media_type !== undefined && !operation.responses[0].schema) {
-    const answer = await request()
-    return void process.stdout.write(String(answer))
+    const { body: answer } = await client.open(operation.method, path, { query })
+    return answer ? writeAll(answer) : undefined
   }
   const member = listMember(operation)
   if (member === undefined) return out.entry(await request())

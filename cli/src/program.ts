@@ -6,6 +6,8 @@ import { addConfigSet } from './commands/config/set.ts'
 import { addLogin } from './commands/login.ts'
 import { addLogout } from './commands/logout.ts'
 import { addProjectsUse } from './commands/projects/use.ts'
+import { addProjectsWatch } from './commands/projects/watch.ts'
+import { addWebhooksListen } from './commands/webhooks/listen.ts'
 import { addWhoami } from './commands/whoami.ts'
 import { addAgentsLogs } from './commands/agents/logs.ts'
 import { addAgentsResume } from './commands/agents/resume.ts'
@@ -31,6 +33,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   login: addLogin,
   logout: addLogout,
   'projects use': addProjectsUse,
+  'projects watch': addProjectsWatch,
   whoami: addWhoami,
   'agents logs': addAgentsLogs,
   'agents resume': addAgentsResume,
@@ -43,6 +46,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'profiles use': addProfilesUse,
   'tasks run': addTasksRun,
   'tasks watch': addTasksWatch,
+  'webhooks listen': addWebhooksListen,
 }
 
 /** All commands that speak to a service. */

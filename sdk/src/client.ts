@@ -139,6 +139,14 @@ export class Cadre {
     return new Call(this.#http.json<T>({ method, path, query, body }, options))
   }
 
+  /**
+   * Any request whose answer is not JSON, or is large: its body is unread, to be streamed. `timeout_ms` bounds the wait for the
+   * answer, `signal` also ends the reading. A status of 400 or more is thrown, as by every method.
+   */
+  open(method: string, path: string, { query, body, ...options }: RawRequest = {}): Promise<Response> {
+    return this.#http.open({ method, path, query, body, accept: '*/*' }, options)
+  }
+
   /** The address of a path, as requests have it. */
   url(path: string, query: object = {}): string {
     return this.#http.url(path, query)
