@@ -5,7 +5,7 @@ import { buildLateIndexes } from './late-indexes.ts'
 import type { Sql } from './platform/database.ts'
 import { ensurePartitions } from './platform/partitions.ts'
 import { foldAgentCounts } from './resources/agents/agents.queries.ts'
-import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepRecords } from './retention.ts'
+import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepLogSums, sweepRecords } from './retention.ts'
 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
 const partitionsAhead_days = 45
@@ -32,12 +32,14 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     makePartitions,
     dropOldLogs,
     dropOldMonths,
+    sweepLogSums,
     sweepWindows,
     sweepLogins,
     sweepKeys,
     foldKeyUsage,
     foldAgentCounts,
     rollUpTasks,
+    rollUpLogs,
     sweepUsage,
     sweepRecords,
     sweepIdempotency,
@@ -130,5 +132,11 @@ async function sweepUsage(sql: Sql): Promise<number> {
 /** Sums up the tasks that have ended since (see `roll_up_tasks`), an hour of them at a time. */
 async function rollUpTasks(sql: Sql): Promise<boolean> {
   const [rolled] = await sql<{ more: boolean }>`select roll_up_tasks() as more`
+  return rolled!.more
+}
+
+/** Counts the entries of logs that were written since (see `roll_up_logs`), an hour of them at a time. */
+async function rollUpLogs(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_logs() as more`
   return rolled!.more
 }

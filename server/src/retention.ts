@@ -21,12 +21,40 @@ export function makeSweepTasks(): (sql: Sql, context: Context) => Promise<boolea
   }
 }
 
-/** Drops the days of the agents' logs that have outlived their retention (decision D48). */
+/**
+ * Drops the days of the agents' logs that have outlived their retention (decision D48). That they are counted no more is one
+ * transaction with it; their sums are removed later.
+ */
 export async function dropOldLogs(sql: Sql, { config }: Context): Promise<boolean> {
   const before = await daysAgo(sql, config.log_retention_days + 1, 'YYYYMMDD')
   for (const name of await listPartitions(sql, 'agent_log'))
-    if (name < `agent_log_${before}`) await dropPartition(sql, { table: 'agent_log', name })
+    if (name < `agent_log_${before}`)
+      await dropPartition(sql, { table: 'agent_log', name }, (tx) => keepLogsBehind(tx, name))
+  // A build that knew nothing of the sums may have dropped some.
+  const [oldest] = await listPartitions(sql, 'agent_log')
+  if (oldest !== undefined) await keepLogsFrom(sql, oldest, 0)
   return false
+}
+
+async function keepLogsBehind(tx: Sql, partition: string): Promise<true> {
+  await keepLogsFrom(tx, partition, 1)
+  return true
+}
+
+/** Has entries counted from so many days after the beginning of a partition on. */
+async function keepLogsFrom(sql: Sql, partition: string, days: 0 | 1): Promise<void> {
+  await sql`
+    update log_rollup_state set kept_from = kept.day
+    from (select (to_date(${partition.slice(-8)}, 'YYYYMMDD') + ${days}::int)::timestamp at time zone 'UTC' as day) kept where kept_from < kept.day`
+}
+
+/** Removes sums of logs that are dropped. */
+export async function sweepLogSums(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from log_rollup where (agent_id, seconds, bucket) in (
+      select agent_id, seconds, bucket from log_rollup
+      where seconds = any('{900,86400}') and bucket < (select kept_from from log_rollup_state) limit ${batch}) returning seconds`
+  return gone.length
 }
 
 /** Drops months of which no task is left, and old months of events and deliveries that are over. */

@@ -49,6 +49,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   usage_hour: kept,
   task_rollup: kept,
   task_rollup_state: kept,
+  log_rollup: kept,
+  log_rollup_state: kept,
   // What was spent of hourly limits and failed attempts to sign in: a restore must not be a way around either.
   token_usage: kept,
   login_attempt: kept,

@@ -112,6 +112,7 @@ export async function purgeRemovedAgents(sql: Sql): Promise<void> {
     while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
     await sql`delete from agent_usage where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`
+    await sql`delete from log_rollup where agent_id = ${agent_id}`
     // The first time it is only marked; the second time nobody can have been creating a task any more.
     const [again] =
       await sql`delete from removed_agent where agent_id = ${agent_id} and purged_at is not null returning agent_id`

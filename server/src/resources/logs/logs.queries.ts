@@ -21,20 +21,35 @@ export interface LogFilter {
   offset: number
 }
 
-/** A page of an agent's log, the newest first, and how many entries match (decision D48). */
+/**
+ * A page of an agent's log, the newest first, and how many entries match (decision D48): both of one moment. By level and time
+ * the number comes from sums that are kept (`count_log` in SQL); of a text or a task the entries are counted that have it.
+ */
 export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: LogRow[]; total: number }> {
   const { fragment } = sql
-  const conditions = [fragment`agent_id = ${filter.agent_id}`]
-  if (filter.level) conditions.push(fragment`level = ${filter.level}`)
-  if (filter.search !== undefined)
-    conditions.push(fragment`position(lower(${filter.search}::text) in lower(message)) > 0`)
-  if (filter.task_id !== undefined) conditions.push(fragment`task_id = ${filter.task_id}`)
-  if (filter.start_time) conditions.push(fragment`timestamp >= ${filter.start_time}::timestamptz`)
-  if (filter.end_time) conditions.push(fragment`timestamp < ${filter.end_time}::timestamptz`)
+  const { agent_id, level = null, search, task_id } = filter
+  const [since, until] = [filter.start_time ?? '-infinity', filter.end_time ?? 'infinity']
+  const conditions = [
+    fragment`agent_id = ${agent_id}`,
+    fragment`timestamp >= ${since}::timestamptz`,
+    fragment`timestamp < ${until}::timestamptz`,
+  ]
+  if (level) conditions.push(fragment`level = ${level}`)
+  if (search !== undefined) conditions.push(fragment`position(lower(${search}::text) in lower(message)) > 0`)
+  if (task_id !== undefined) conditions.push(fragment`task_id = ${task_id}`)
   const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
-  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from agent_log where ${where}`)
-  const logs = await sql.run<LogRow>(fragment`
-    select timestamp, level, message, context from agent_log where ${where}
-    order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}`)
-  return { logs, total: count?.total ?? 0 }
+  const total =
+    search === undefined && task_id === undefined
+      ? fragment`select count_log(${agent_id}, ${level}, ${since}::timestamptz, ${until}::timestamptz) as total`
+      : fragment`select count(*) as total from agent_log where ${where}`
+  const rows = await sql.run<LogRow & { id: string | null; total: number }>(fragment`
+    with counted as (${total})
+    select counted.total, page.* from counted left join (
+      select id, timestamp, level, message, context from agent_log where ${where}
+      order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}
+    ) page on true order by page.timestamp desc, page.id desc`)
+  const logs = rows.flatMap(({ id, timestamp, level: of, message, context }) =>
+    id === null ? [] : { timestamp, level: of, message, context },
+  )
+  return { logs, total: rows[0]!.total }
 }
