@@ -184,6 +184,83 @@ begin
   return reached < horizon;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.count_log(agent text, of_level text, since timestamp with time zone, until timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ STABLE
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  rolled timestamptz;
+  kept timestamptz;
+  lo timestamptz;
+  hi timestamptz;
+  d_lo timestamptz;
+  d_hi timestamptz;
+  known bigint;
+  fresh bigint;
+begin
+  select rolled_until, kept_from into rolled, kept from log_rollup_state;
+  lo := greatest(bucket_ceil(900, since), kept);
+  hi := greatest(lo, least(bucket_floor(900, until), coalesce(rolled, '-infinity')));
+  d_lo := least(bucket_ceil(86400, lo), hi);
+  d_hi := greatest(bucket_floor(86400, hi), d_lo);
+  select coalesce(sum(case of_level when 'debug' then debug when 'info' then info when 'warn' then warn when 'error' then error
+    else debug + info + warn + error end), 0) into known
+  from (
+    select * from log_rollup r where r.agent_id = agent and r.seconds = 900 and r.bucket >= lo and r.bucket < d_lo
+    union all select * from log_rollup r where r.agent_id = agent and r.seconds = 900 and r.bucket >= d_hi and r.bucket < hi
+    union all select * from log_rollup r where r.agent_id = agent and r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi
+  ) parts;
+  if of_level is null then
+    select (select count(*) from agent_log l where l.agent_id = agent and l.timestamp >= since and l.timestamp < least(lo, until))
+      + (select count(*) from agent_log l where l.agent_id = agent and l.timestamp >= hi and l.timestamp < until) into fresh;
+  else
+    select (select count(*) from agent_log l where l.agent_id = agent and l.level = of_level and l.timestamp >= since and l.timestamp < least(lo, until))
+      + (select count(*) from agent_log l where l.agent_id = agent and l.level = of_level and l.timestamp >= hi and l.timestamp < until) into fresh;
+  end if;
+  return known + fresh;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.roll_up_logs()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  done timestamptz;
+  next timestamptz;
+  horizon timestamptz;
+  reached timestamptz;
+  day timestamptz;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('cadre log rollups')) then return false; end if;
+  select rolled_until into done from log_rollup_state;
+  select timestamp into next from agent_log where timestamp >= coalesce(done, '-infinity') order by timestamp limit 1;
+  if done is null then
+    if next is null then return false; end if;
+    done := bucket_floor(900, next);
+  end if;
+  select bucket_floor(900, least(clock_timestamp() - interval '1 minute', min(xact_start))) into horizon
+  from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
+  -- Hours without an entry are passed over, up to the end of the day, of which the sum is made then.
+  day := bucket_floor(86400, done);
+  reached := least(horizon, day + interval '1 day', coalesce(greatest(bucket_floor(3600, next), bucket_floor(3600, done)) + interval '1 hour', 'infinity'));
+  if reached <= done then return false; end if;
+
+  insert into log_rollup
+  select agent_id, 900, bucket_floor(900, timestamp), count(*) filter (where level = 'debug'), count(*) filter (where level = 'info'),
+    count(*) filter (where level = 'warn'), count(*) filter (where level = 'error')
+  from agent_log where timestamp >= done and timestamp < reached group by 1, 3;
+  if reached = day + interval '1 day' then
+    insert into log_rollup
+    select agent_id, 86400, day, sum(debug), sum(info), sum(warn), sum(error)
+    from log_rollup where seconds = 900 and bucket >= day and bucket < reached group by agent_id;
+  end if;
+
+  insert into log_rollup_state (rolled_until) values (reached) on conflict (only_one) do update set rolled_until = excluded.rolled_until;
+  return reached < horizon;
+end $function$;
+
 create table agent (
   id identifier not null,
   project_id bigint not null,
@@ -485,6 +562,26 @@ create table invitation (
   constraint invitation_pkey PRIMARY KEY (id),
   constraint invitation_token_hash_key UNIQUE (token_hash),
   constraint invitation_role_check CHECK (role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))
+);
+
+create table log_rollup (
+  agent_id identifier not null,
+  seconds integer not null,
+  bucket timestamp with time zone not null,
+  debug bigint not null,
+  info bigint not null,
+  warn bigint not null,
+  error bigint not null,
+  constraint log_rollup_pkey PRIMARY KEY (agent_id, seconds, bucket),
+  constraint log_rollup_seconds_check CHECK (seconds = ANY (ARRAY[900, 86400]))
+);
+
+create table log_rollup_state (
+  only_one boolean not null default true,
+  rolled_until timestamp with time zone not null,
+  kept_from timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  constraint log_rollup_state_pkey PRIMARY KEY (only_one),
+  constraint log_rollup_state_only_one_check CHECK (only_one)
 );
 
 create table login_attempt (
@@ -968,6 +1065,7 @@ CREATE INDEX identity_user ON identity USING btree (user_id);
 CREATE INDEX invitation_open ON invitation USING btree (org_id, created_by) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 CREATE INDEX invitation_org ON invitation USING btree (org_id, id DESC);
 CREATE INDEX invitation_over ON invitation USING btree (COALESCE(accepted_at, revoked_at, expires_at));
+CREATE INDEX log_rollup_bucket ON log_rollup USING btree (seconds, bucket);
 CREATE INDEX login_attempt_account ON login_attempt USING btree (account, at DESC);
 CREATE INDEX login_attempt_ip ON login_attempt USING btree (ip, at DESC);
 CREATE INDEX member_joined ON member USING btree (org_id, joined_at, user_id);
