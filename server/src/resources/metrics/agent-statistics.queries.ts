@@ -38,11 +38,10 @@ export async function listAgentNumbers(
     ), rolled as materialized (
       select r.* from agents a, state, task_rollups(a.id, lo, hi, 3600) r
     ), fresh as materialized (
-      select t.agent_id, t.status, t.finished_at, ${timed} from agents a join task t on t.agent_id = a.id
-      where t.finished_at >= ${start_time}::timestamptz and t.finished_at < least((select lo from state), ${end_time}::timestamptz)
+      select a.id as agent_id, t.status, t.finished_at, ${timed}
+      from agents a, state, ended_tasks(a.id, ${start_time}::timestamptz, least(lo, ${end_time}::timestamptz)) t
       union all
-      select t.agent_id, t.status, t.finished_at, ${timed} from agents a join task t on t.agent_id = a.id
-      where t.finished_at >= (select hi from state) and t.finished_at < ${end_time}::timestamptz
+      select a.id, t.status, t.finished_at, ${timed} from agents a, state, ended_tasks(a.id, hi, ${end_time}::timestamptz) t
     ), parts as materialized (
       select agent_id, bucket_floor(3600, bucket) as hour, completed, failed, canceled, timed, microseconds / 1000000.0 as took from rolled
       union all

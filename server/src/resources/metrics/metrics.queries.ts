@@ -37,11 +37,11 @@ function endedIn({ fragment }: Sql, agent_id: string, { start_time, end_time }: 
       select r.* from state, task_rollups(${agent_id}, lo, hi, ${largest_seconds}::int) r
     ), fresh as materialized (
       select status, finished_at, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
-      from task where agent_id = ${agent_id} and finished_at >= ${start_time}::timestamptz
-        and finished_at < least((select lo from state), ${end_time}::timestamptz)
-      union all
-      select status, finished_at, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
-      from task where agent_id = ${agent_id} and finished_at >= (select hi from state) and finished_at < ${end_time}::timestamptz
+      from (
+        select e.* from state, ended_tasks(${agent_id}, ${start_time}::timestamptz, least(lo, ${end_time}::timestamptz)) e
+        union all
+        select e.* from state, ended_tasks(${agent_id}, hi, ${end_time}::timestamptz) e
+      ) edges
     )`
 }
 
@@ -104,10 +104,9 @@ function unfinishedAt({ fragment }: Sql, agent_id: string, at: string) {
         and r.bucket >= h.bucket and r.bucket < h.bucket + interval '1 hour'
     )
     select (select count(*) from task where agent_id = ${agent_id} and status = any('{queued,running,waiting}') and ${before})
-      + (select count(*) from task where agent_id = ${agent_id} and finished_at >= ${at}::timestamptz and finished_at < (select lo from state) and ${before})
-      + (select count(*) from minutes m, task t where t.agent_id = ${agent_id} and t.finished_at >= m.bucket
-          and t.finished_at < m.bucket + interval '1 minute' and t.created_at < ${at}::timestamptz)
-      + (select count(*) from task where agent_id = ${agent_id} and finished_at >= (select hi from state) and ${before}) as in_progress`
+      + (select count(*) from state, ended_tasks(${agent_id}, ${at}::timestamptz, lo) where ${before})
+      + (select count(*) from minutes m, ended_tasks(${agent_id}, m.bucket, m.bucket + interval '1 minute') where ${before})
+      + (select count(*) from state, ended_tasks(${agent_id}, hi, 'infinity') where ${before}) as in_progress`
 }
 
 export interface UsageNumbers {

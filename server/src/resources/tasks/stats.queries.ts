@@ -27,7 +27,7 @@ export function agentStats({ fragment }: Sql, agent_id: string) {
         union all
         select count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'expired')),
           count(*) filter (where status = 'canceled'), sum(extract(epoch from finished_at - coalesce(started_at, created_at)))
-        from task where agent_id = ${agent_id} and finished_at >= (select until from state)
+        from state, ended_tasks(${agent_id}, until, 'infinity')
       ) parts
     )
     select completed + failed + canceled
