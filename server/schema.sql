@@ -261,6 +261,18 @@ begin
   return reached < horizon;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.ended_tasks(agent text, since timestamp with time zone, until timestamp with time zone)
+ RETURNS TABLE(status text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE ROWS 100
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+    select t.status, t.created_at, t.started_at, t.finished_at from task t
+    where t.agent_id = agent and t.finished_at >= since and t.finished_at < until;
+end $function$;
+
 create table agent (
   id identifier not null,
   project_id bigint not null,
