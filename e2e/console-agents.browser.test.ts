@@ -150,6 +150,46 @@ test(
   },
 )
 
+test('an agent is written with models and tools that are known, and tried beside its form', inBrowser, async () => {
+  const agents = `/api/v1/projects/${project}/agents`
+  const tool = { name: 'weather', description: 'The weather in a city.', kind: 'http' }
+  const made = await cadre.send('POST', `/api/v1/projects/${project}/tools`, {
+    body: {
+      ...tool,
+      parameters: { type: 'object', properties: { city: { type: 'string' } } },
+      http: { method: 'GET', url: 'https://weather.example.com/{city}' },
+    },
+  })
+  assert.equal(made.status, 201)
+  const { body: agent } = await cadre.send('POST', agents, { body: { name: 'formed' } })
+  const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`)
+  const model = page.getByRole('combobox', { name: 'Model' })
+  await page.getByText('builtin is reachable.').waitFor()
+  await model.fill('openai/gpt-4o-mini')
+  await page.getByText('No provider is configured for it').waitFor()
+  await model.fill('builtin/echo')
+  await page.getByLabel('Tags').fill('eu, night, eu')
+  await page.getByLabel('current_time', { exact: true }).check()
+  await page.getByLabel('weather', { exact: true }).check()
+  await page.getByLabel('When it wants to call weather').selectOption('ask a person first')
+  await page.getByText('What it takes').click()
+  await page.getByLabel('Arguments of weather').getByText('"city"').waitFor()
+  await page.getByRole('button', { name: 'Save and try' }).click()
+  const output = page.getByRole('region', { name: 'Output' })
+  await output.getByText('Hello, agent').waitFor()
+  await page.getByRole('button', { name: 'Try', exact: true }).waitFor()
+  await checkScreen(page, 'agent-form')
+  const { body } = await cadre.send('GET', `${agents}/${agent.id}`)
+  assert.deepEqual(body.metadata.tags, ['eu', 'night'])
+  assert.deepEqual(body.config.tools, ['current_time', 'weather'])
+  assert.deepEqual(body.config.tool_policies, { weather: 'ask' })
+  // What was saved is what the next change is compared with.
+  await page.getByLabel('Temperature').fill('0.3')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
+  assert.equal((await cadre.send('GET', `${agents}/${agent.id}`)).body.config.temperature, 0.3)
+})
+
 /** Runs what the page shows, with a key in the place of the placeholder, and gives what it writes. */
 async function inShell(snippet: string): Promise<string> {
   const command = fileURLToPath(new URL('../cadre.mjs', import.meta.url))

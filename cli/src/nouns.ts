@@ -15,6 +15,7 @@ export const clientNouns: readonly string[] = [
   'login',
   'logout',
   'members',
+  'model-providers',
   'oauth-clients',
   'open',
   'organization',

@@ -71,6 +71,7 @@ export const operationWords: Readonly<Record<string, string>> = {
   getTestCase: 'test-cases get',
   updateTestCase: 'test-cases update',
   deleteTestCase: 'test-cases delete',
+  listModelProviders: 'model-providers list',
   createApiKey: 'keys create',
   listApiKeys: 'keys list',
   getApiKey: 'keys get',

@@ -24,6 +24,7 @@ export const tagDescriptions: Record<string, string> = {
   Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
   Credentials: 'Secrets that are put into the requests of tools on their way out. They are written, and never read.',
   'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',
+  'Model providers': 'Where models come from, and whether it answers.',
   'Budgets and usage': 'Limits of what may be spent, and what was: calls, tokens and cost.',
   'API keys': 'Keys for programs, with scopes and expiry.',
   Organizations: 'Who works together: projects, agents and keys belong to an organization.',

@@ -10,6 +10,7 @@ import { invitationOperations } from './invitations.ts'
 import { logOperations } from './logs.ts'
 import { memberOperations } from './members.ts'
 import { metricOperations } from './metrics.ts'
+import { modelProviderOperations } from './model-providers.ts'
 import { oauthOperations } from './oauth.ts'
 import { credentialOperations } from './credentials.ts'
 import { testCaseOperations } from './test-cases.ts'
@@ -50,6 +51,7 @@ export const operations: readonly Operation[] = [
   ...toolOperations,
   ...credentialOperations,
   ...testCaseOperations,
+  ...modelProviderOperations,
   ...apiKeyOperations,
   ...organizationApiKeyOperations,
   ...organizationOperations,

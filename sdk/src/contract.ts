@@ -12,6 +12,7 @@ import type * as invitations from '../../contract/src/invitations.ts'
 import type * as logs from '../../contract/src/logs.ts'
 import type * as members from '../../contract/src/members.ts'
 import type * as metrics from '../../contract/src/metrics.ts'
+import type * as modelProviders from '../../contract/src/model-providers.ts'
 import type * as oauth from '../../contract/src/oauth.ts'
 import type { BodyOf, QueryOf } from '../../contract/src/operation.ts'
 import type * as organizationApiKeys from '../../contract/src/organization-api-keys.ts'
@@ -55,6 +56,7 @@ export type Operations = Of<typeof agentStatistics> &
   Of<typeof logs> &
   Of<typeof members> &
   Of<typeof metrics> &
+  Of<typeof modelProviders> &
   Of<typeof oauth> &
   Of<typeof organizationApiKeys> &
   Of<typeof organizations> &

@@ -34,6 +34,7 @@ export type AuditEntry = Answer<'listAuditEntries'>['entries'][number]
 export type Webhook = Answer<'getWebhook'>
 export type Delivery = Answer<'listDeliveries'>['deliveries'][number]
 export type DeliveryWithAttempts = Answer<'getDelivery'>
+export type ModelProvider = Answer<'listModelProviders'>['model_providers'][number]
 export type ServiceStatus = Answer<'getStatus'>
 
 /** What it takes. */

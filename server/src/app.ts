@@ -25,6 +25,7 @@ import { approvalRoutes } from './resources/approvals/approvals.routes.ts'
 import { auditRoutes } from './resources/audit/audit.routes.ts'
 import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { consoleRoutes } from './resources/console/console.routes.ts'
+import { modelProviderRoutes } from './resources/model-providers/model-providers.routes.ts'
 import { testCaseRoutes } from './resources/test-cases/test-cases.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
@@ -122,6 +123,7 @@ export async function buildApp(
     toolRoutes(api, http, context)
     credentialRoutes(api, http, context)
     testCaseRoutes(api, http)
+    modelProviderRoutes(api, http, context)
     logRoutes(api, http)
     metricRoutes(api, http)
     budgetRoutes(api, http, context.engine)

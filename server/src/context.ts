@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Problem } from '#contract/problems.ts'
 import type { Config } from './config.ts'
 import type { Engine } from './engine/engine.ts'
+import type { ProviderState } from './engine/models/provider-check.ts'
 import type { FailedRequest } from './http/http-context.ts'
 import type { Database, Sql } from './platform/database.ts'
 import type { Egress } from './platform/safe-fetch.ts'
@@ -21,6 +22,8 @@ export interface Context {
   cookie_secrets: string[]
   egress: Egress
   engine: Engine
+  /** The model providers of the configuration, and how each answered when it was last asked. */
+  modelProviders: () => Promise<ProviderState[]>
   /** True from the moment in which the service begins to stop. */
   stopping?: boolean
   /** `CADRE_PUBLIC_URL`, or the address that the service listens on; known once it listens. */

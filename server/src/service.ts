@@ -8,7 +8,8 @@ import { publicUrl, type Config } from './config.ts'
 import type { Context } from './context.ts'
 import { startEngine } from './engine/start.ts'
 import { startWebhooks } from './events/webhook-runner.ts'
-import { makeModels } from './engine/models/models.ts'
+import { makeModels, type ModelSettings } from './engine/models/models.ts'
+import { makeProviderChecks } from './engine/models/provider-check.ts'
 import { makePrices, providersElsewhere } from './engine/prices.ts'
 import { makeSandboxes } from './engine/tools/sandbox.ts'
 import { makeTools } from './engine/tools/tools.ts'
@@ -119,12 +120,13 @@ export async function startService({
     database: databaseAddress(config.database_url),
     listensOnLoopback: isForThisMachine(config),
   })
-  const models = makeModels({
+  const modelSettings: ModelSettings = {
     openai: { api_key: config.openai_api_key, base_url: config.openai_base_url },
     anthropic: { api_key: config.anthropic_api_key, base_url: config.anthropic_base_url },
     providers: config.providers,
     default_model: config.default_model,
-  })
+  }
+  const models = makeModels(modelSettings)
   const tools = makeTools({ sql, secrets, egress, log, sandboxes: makeSandboxes(log) })
   const prices = makePrices({
     own: config.model_prices,
@@ -160,6 +162,7 @@ export async function startService({
     cookie_secrets: secrets.signingKeys('cookie'),
     egress,
     engine,
+    modelProviders: makeProviderChecks(modelSettings),
     public_url: () => publicUrl(config, port),
     started_at: new Date(),
     version,

@@ -23,7 +23,7 @@ const incomparable: Record<string, string> = {
 /** Members that reading itself changes, that are of the moment of the answer, or that grow while a task runs. */
 const volatile = new Set([
   ...['timestamp', 'request_id', 'last_used_at', 'last_used', 'last_activity', 'usage_stats'],
-  ...['cpu_usage', 'memory_usage'],
+  ...['cpu_usage', 'memory_usage', 'checked_at'],
 ])
 
 /** Which rows the parameters of a path name, by the names of the parameters in the order of the alphabet. */

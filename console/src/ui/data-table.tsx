@@ -47,7 +47,7 @@ export function DataTable<Row extends object>({
 }: TableProps<Row>) {
   const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns])
   const definitions = useMemo<ColumnDef<typeof features, Row>[]>(
-    () => columns.map(({ id, header, cell }) => ({ id, header, cell: ({ row }) => cell(row.original) })),
+    () => columns.map(({ id, header }) => ({ id, header })),
     [columns],
   )
   const table = useTable({ features, columns: definitions, data: rows, getRowId: keyOf })
@@ -116,7 +116,7 @@ export function DataTable<Row extends object>({
                       {column.header}
                     </span>
                     <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
-                      <table.FlexRender cell={cell} />
+                      <Cell column={column} row={row.original} />
                     </span>
                   </td>
                 )
@@ -127,6 +127,11 @@ export function DataTable<Row extends object>({
       </table>
     </div>
   )
+}
+
+/** One kind of element for all cells: with one for each column, a cell would be made anew, and lose the focus, with every change of its column. */
+function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
+  return column.cell(row)
 }
 
 function HeaderCell<Row>({ column, sort }: { column: Column<Row>; sort: TableProps<Row>['sort'] }) {

@@ -55,6 +55,8 @@ export const serviceMethods = {
   hello: call('hello', 'GET', '/api/v1/hello', 'query'),
   /** Read the service's status. */
   status: call('getStatus', 'GET', '/api/v1/status'),
+  /** List model providers. */
+  modelProviders: call('listModelProviders', 'GET', '/api/v1/model-providers'),
   /** Read the OpenAPI document of the service. */
   docs: call('getDocs', 'GET', '/api/v1/docs'),
 }

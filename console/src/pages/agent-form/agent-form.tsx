@@ -1,17 +1,20 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
+import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { APIError } from '../../../../sdk/src/errors.ts'
+import { differences } from '../../agents/config-diff.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { Snippets, type SnippetTexts } from '../../agents/snippets.tsx'
-import { cadre } from '../../api/client.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Checkbox, Field, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, TextArea, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
-import type { Draft } from './draft.ts'
+import { comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
+import { ModelField } from './model-field.tsx'
+import { ToolsField } from './tools-field.tsx'
+import { TryPanel } from './try-panel.tsx'
 
 const numbers = [
   ['temperature', 'Temperature', 'From 0; higher is freer.'],
@@ -29,6 +32,7 @@ export function AgentForm({
   action,
   textsOf,
   save,
+  saved,
 }: {
   project_id: string
   before: Draft
@@ -38,26 +42,17 @@ export function AgentForm({
   /** The request that the draft stands for. */
   textsOf: (draft: Draft) => SnippetTexts
   save: (draft: Draft) => Promise<void>
+  /** The agent that is changed, which can be tried; `keep` saves and stays here. */
+  saved?: { agent_id: string; keep: (draft: Draft) => Promise<void> }
 }) {
   const [search, change] = useSearchState<{ as?: string }>()
   const [draft, setDraft] = useState(before)
+  const [tagText, setTagText] = useState(before.tags.join(', '))
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const [jsonFault, setJsonFault] = useState<string>()
   const { config } = draft
   const isJson = search.as === 'json'
-  const tools = useQuery({
-    queryKey: ['project', project_id, 'tools', 'names'],
-    queryFn: () => cadre.tools.list(project_id, { limit: 100 }).page(),
-  })
-  const models = useQuery({
-    queryKey: ['project', project_id, 'agents', 'models'],
-    queryFn: async () => {
-      const { items } = await cadre.agents.list(project_id, { limit: 100 }).page()
-      return [...new Set(['builtin/echo', ...items.map(({ config }) => config.model)])]
-    },
-  })
-
   const set = (members: Record<string, unknown>): void =>
     setDraft((draft) => ({ ...draft, config: without({ ...draft.config, ...members }) }))
   /** What the API says of a field, below the field or a part of it. */
@@ -69,19 +64,25 @@ export function AgentForm({
     const value = config[name]
     return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   }
-  const chosen = Array.isArray(config.tools) ? (config.tools as string[]) : []
-  const known = new Set([...(tools.data?.items.map(({ name }) => name) ?? []), ...chosen])
-
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault()
+  /** Whether the service took it; what it refused stands at the fields. */
+  async function run(act: (draft: Draft) => Promise<void>): Promise<boolean> {
     setBusy(true)
     setError(undefined)
     try {
-      await save(draft)
+      await act(draft)
+      return true
     } catch (failure) {
       setError(failure)
+      return false
+    } finally {
       setBusy(false)
     }
+  }
+  const isChanged =
+    differences(comparable(before), comparable(draft)).length > 0 || Object.keys(draft.environment).length > 0
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    await run(save)
   }
 
   return (
@@ -105,6 +106,20 @@ export function AgentForm({
                 autoComplete="off"
                 value={draft.description}
                 onChange={({ target: { value } }) => setDraft((draft) => ({ ...draft, description: value }))}
+              />
+            </Field>
+            <Field
+              label="Tags"
+              fault={fault('metadata.tags') ?? fault('metadata')}
+              hint="Words with commas between: agents are found by them."
+            >
+              <TextInput
+                autoComplete="off"
+                value={tagText}
+                onChange={({ target: { value } }) => {
+                  setTagText(value)
+                  setDraft((draft) => ({ ...draft, tags: tagsIn(value) }))
+                }}
               />
             </Field>
           </div>
@@ -136,24 +151,12 @@ export function AgentForm({
               />
             ) : (
               <>
-                <Field
-                  label="Model"
+                <ModelField
+                  project_id={project_id}
+                  value={text('model')}
                   fault={fault('config.model')}
-                  hint="provider/model. builtin/echo needs no provider: it answers with its input."
-                >
-                  <TextInput
-                    list="models"
-                    autoComplete="off"
-                    spellCheck={false}
-                    value={text('model')}
-                    onChange={(event) => set({ model: event.target.value })}
-                  />
-                </Field>
-                <datalist id="models">
-                  {models.data?.map((model) => (
-                    <option key={model} value={model} />
-                  ))}
-                </datalist>
+                  onChange={(model) => set({ model })}
+                />
                 <Field
                   label="Instructions"
                   fault={fault('config.system_prompt')}
@@ -165,25 +168,20 @@ export function AgentForm({
                     onChange={(event) => set({ system_prompt: event.target.value || undefined })}
                   />
                 </Field>
-                <fieldset>
-                  <legend className="mb-1 font-medium">Tools</legend>
-                  {known.size === 0 && <p className="text-soft">No tool is registered in this project.</p>}
-                  <div className="grid gap-1 sm:grid-cols-2">
-                    {[...known].map((name) => (
-                      <Checkbox
-                        key={name}
-                        label={<code>{name}</code>}
-                        checked={chosen.includes(name)}
-                        onChange={({ target }) =>
-                          set({ tools: target.checked ? [...chosen, name] : chosen.filter((one) => one !== name) })
-                        }
-                      />
-                    ))}
-                  </div>
-                  {fault('config.tools') && (
-                    <p className="mt-1 text-sm font-medium text-bad">{fault('config.tools')}</p>
-                  )}
-                </fieldset>
+                <ToolsField
+                  project_id={project_id}
+                  chosen={Array.isArray(config.tools) ? (config.tools as string[]) : []}
+                  policies={isObject(config.tool_policies) ? (config.tool_policies as Record<string, string>) : {}}
+                  fault={fault('config.tools') ?? fault('config.tool_policies')}
+                  change={({ tools, tool_policies }) =>
+                    set({
+                      ...(tools ? { tools } : {}),
+                      ...(tool_policies
+                        ? { tool_policies: Object.keys(tool_policies).length === 0 ? undefined : tool_policies }
+                        : {}),
+                    })
+                  }
+                />
                 <div className="grid gap-4 sm:grid-cols-2">
                   {numbers.map(([name, label, hint]) => (
                     <Field key={name} label={label} hint={hint} fault={fault(`config.${name}`)}>
@@ -212,13 +210,22 @@ export function AgentForm({
         </Button>
       </div>
       <div className="space-y-4 xl:sticky xl:top-16">
+        {saved && (
+          <TryPanel
+            project_id={project_id}
+            agent_id={saved.agent_id}
+            isChanged={isChanged}
+            saveFirst={async () => {
+              const isSaved = await run(saved.keep)
+              // Values of variables that are written are not shown again.
+              if (isSaved) setDraft((draft) => ({ ...draft, environment: {} }))
+              return isSaved
+            }}
+          />
+        )}
         <Panel title="What changes">
           <div className="p-4">
-            <DiffTable
-              label="What changes"
-              before={{ name: before.name, description: before.description, config: before.config }}
-              after={{ name: draft.name, description: draft.description, config }}
-            />
+            <DiffTable label="What changes" before={comparable(before)} after={comparable(draft)} />
           </div>
         </Panel>
         <Panel title="The same as a request">
@@ -229,6 +236,11 @@ export function AgentForm({
       </div>
     </form>
   )
+}
+
+/** Words between commas, each once. */
+function tagsIn(text: string): string[] {
+  return [...new Set(text.split(',').map((tag) => tag.trim()))].filter((tag) => tag !== '')
 }
 
 function without(config: Record<string, unknown>): Record<string, unknown> {

@@ -12,7 +12,7 @@ import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { AgentForm } from './agent-form.tsx'
-import { bodyOfChange, draftOf, withoutSecrets } from './draft.ts'
+import { bodyOfChange, draftOf, withoutSecrets, type Draft } from './draft.ts'
 
 /** Changes an agent. Who changed it meanwhile is not written over: the revision that was read is named. */
 export default function EditAgentPage() {
@@ -31,11 +31,17 @@ function EditAgent({
   read: { agent: Parameters<typeof draftOf>[0] & { id: string }; etag: string | undefined }
 }) {
   // As it was when the form was opened: what comes over the stream later does not change what is compared with.
-  const [{ agent, etag }] = useState(read)
+  const [{ agent, etag }, setRead] = useState(read)
   const queries = useQueryClient()
   const navigate = useNavigate()
   const before = draftOf(agent)
   const { environment_variables } = agent.config as { environment_variables?: object }
+  const update = async (draft: Draft) => {
+    const body = bodyOfChange(before, draft) as AgentChange
+    const saved = await cadre.agents.update(project_id, agent.id, body, { ifMatch: etag }).withResponse()
+    void queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+    return saved
+  }
   return (
     <>
       <PageHeader title={`Edit ${agent.name}`} />
@@ -53,10 +59,16 @@ function EditAgent({
             sdk: `await cadre.agents.update('${project_id}', '${agent.id}', ${JSON.stringify(body, undefined, 2)})`,
           })
         }}
+        saved={{
+          agent_id: agent.id,
+          keep: async (draft) => {
+            const { data, etag } = await update(draft)
+            setRead({ agent: data, etag: etag ?? undefined })
+            tell('Agent changed')
+          },
+        }}
         save={async (draft) => {
-          const body = bodyOfChange(before, draft) as AgentChange
-          await cadre.agents.update(project_id, agent.id, body, { ifMatch: etag })
-          await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+          await update(draft)
           tell('Agent changed')
           await navigate(paths.agent(project_id, agent.id))
         }}

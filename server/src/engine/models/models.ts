@@ -35,7 +35,9 @@ const builtins = new Map<string, Model>([
   ['echo', echoModel],
   ['script', scriptModel],
 ])
-const builtinNames = [...builtins.keys()].map((name) => `builtin/${name}`).join(' and ')
+/** Names of the models that need no provider. */
+export const builtinModels = [...builtins.keys()].map((name) => `builtin/${name}`)
+const builtinNames = builtinModels.join(' and ')
 
 /** Makes the models that the settings open. `builtin/…` and `ollama/…` are always there. */
 export function makeModels(settings: ModelSettings, { limits = callLimits }: { limits?: CallLimits } = {}): Models {
@@ -70,7 +72,8 @@ function split(full: string): [string | undefined, string] {
   return slash < 0 ? [undefined, full] : [full.slice(0, slash), full.slice(slash + 1)]
 }
 
-function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Provider[] {
+/** The providers that the settings open, `ollama` among them. */
+export function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Provider[] {
   const list = new Map<string, Provider>()
   list.set('ollama', { name: 'ollama', kind: 'openai_compatible', base_url: ollamaBaseUrl, api_key: undefined })
   for (const { name, base_url, api_key } of providers)
@@ -88,7 +91,8 @@ function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Pr
   return [...list.values()]
 }
 
-function defaultProvider(settings: ModelSettings, providers: readonly Provider[]): Provider | undefined {
+/** Where models go whose name has no known provider. */
+export function defaultProvider(settings: ModelSettings, providers: readonly Provider[]): Provider | undefined {
   const order = ['openai', settings.providers?.[0]?.name, 'anthropic']
   return order
     .map((name) => providers.find((provider) => provider.name === name))

@@ -1,0 +1,131 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ModelProvider } from '../../../../sdk/src/types.ts'
+import { cadre } from '../../api/client.ts'
+import { permissionsQuery } from '../../api/queries.ts'
+import { messageOf } from '../../ui/error-box.tsx'
+import { Field, TextInput } from '../../ui/field.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+
+const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad' } as const
+
+/**
+ * The model: typed, or chosen from those that providers told of. Owners and admins see which providers answer; to others the
+ * models that agents of the project have are offered.
+ */
+export function ModelField({
+  project_id,
+  value,
+  fault,
+  onChange,
+}: {
+  project_id: string
+  value: string
+  fault: string | undefined
+  onChange: (model: string) => void
+}) {
+  const { data: permissions } = useQuery(permissionsQuery)
+  const isAdmin = permissions?.scopes.includes('admin') === true
+  const providers = useQuery({
+    queryKey: ['model-providers'],
+    queryFn: () => cadre.service.modelProviders(),
+    enabled: isAdmin,
+    staleTime: 30_000,
+  })
+  const used = useQuery({
+    queryKey: ['project', project_id, 'agents', 'models'],
+    queryFn: async () => {
+      const { items } = await cadre.agents.list(project_id, { limit: 100 }).page()
+      return [...new Set(['builtin/echo', ...items.map(({ config }) => config.model)])]
+    },
+    enabled: permissions !== undefined && !isAdmin,
+  })
+  const known = providers.data?.model_providers
+  const offered = known?.flatMap(({ models }) => models) ?? used.data ?? []
+  const named = known && providerOf(known, value)
+  return (
+    <div className="space-y-2">
+      <Field
+        label="Model"
+        fault={fault}
+        hint="provider/model. builtin/echo needs no provider: it answers with its input."
+      >
+        <TextInput
+          list="models"
+          autoComplete="off"
+          spellCheck={false}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      </Field>
+      <datalist id="models">
+        {offered.map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
+      {known && value !== '' && <Verdict provider={named} model={value} />}
+      {providers.error && <p className="text-sm text-bad">Providers are not known: {messageOf(providers.error)}</p>}
+      {known && (
+        <ul aria-label="Model providers" className="flex flex-wrap gap-2">
+          {known.map((provider) => (
+            <li
+              key={provider.name}
+              className={`flex items-center gap-1.5 rounded-md border px-2 py-1 text-sm ${provider === named ? 'border-accent bg-accent-soft' : 'border-line'}`}
+              title={provider.error ?? undefined}
+            >
+              <code>{provider.name}</code>
+              {provider.is_default && <span className="text-soft">default</span>}
+              <Status
+                state={provider.status === 'reachable' ? 'active' : 'failed'}
+                label={provider.status}
+                tone={tones[provider.status]}
+              />
+              <span className="text-soft">{provider.models.length > 0 && `${provider.models.length} models`}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+/** What is known of the model that is typed; a model that a provider did not tell of may work all the same. */
+function Verdict({ provider, model }: { provider: ModelProvider | undefined; model: string }) {
+  if (!provider)
+    return (
+      <p role="status" className="text-sm text-warn">
+        No provider is configured for it: its tasks will fail until the operator sets one.
+      </p>
+    )
+  if (provider.status !== 'reachable')
+    return (
+      <p role="status" className="text-sm text-bad">
+        <code>{provider.name}</code> is {provider.status}: {provider.error} Asked <Time at={provider.checked_at} />.
+      </p>
+    )
+  const isListed =
+    provider.models.length === 0 || provider.models.some((name) => name === model || name.endsWith(`/${model}`))
+  return (
+    <p role="status" className={`text-sm ${isListed ? 'text-soft' : 'text-warn'}`}>
+      {isListed ? (
+        <>
+          <code>{provider.name}</code> is reachable.
+        </>
+      ) : (
+        <>
+          <code>{provider.name}</code> is reachable, and did not tell of this model.
+        </>
+      )}
+    </p>
+  )
+}
+
+/** Who serves a model: the provider in front of the slash, else the default one. */
+function providerOf(providers: readonly ModelProvider[], model: string): ModelProvider | undefined {
+  const slash = model.indexOf('/')
+  const named = slash < 0 ? undefined : providers.find(({ name }) => name === model.slice(0, slash))
+  if (named) return named
+  const byDefault = providers.find(({ is_default }) => is_default)
+  // OpenAI's own and Anthropic's models have no slash in their names.
+  return slash < 0 || byDefault?.kind === 'openai_compatible' ? byDefault : undefined
+}
