@@ -118,7 +118,8 @@ async function fill({ sql }: Database, environment: Record<string, string>): Pro
 /** What a service that was there all the time had done meanwhile: sums, and the statistics of the planner. */
 async function settle({ sql }: Database): Promise<void> {
   const began = performance.now()
-  while ((await sql<{ more: boolean }>`select roll_up_tasks() as more`)[0]!.more) continue
+  for (const roll of ['roll_up_tasks', 'roll_up_task_totals', 'roll_up_logs'])
+    while ((await sql.query(`select ${roll}() as more`)).rows[0].more) continue
   await sql.script('vacuum analyze', fill_ms)
   console.log(`Summing up and vacuum took ${seconds(began)} s.`)
 }

@@ -10,6 +10,8 @@ import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepLogSums, sweepRecords 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
 const partitionsAhead_days = 45
 const interval_ms = 10 * 60_000
+/** What is not summed up yet is counted with every read. */
+const sumsInterval_ms = 60_000
 /** Rows that one statement removes, so that nobody waits behind a sweep. */
 const batch = 1000
 
@@ -24,10 +26,12 @@ export interface Maintenance {
  */
 export type Sweep = (sql: Sql, context: Context) => Promise<number | boolean>
 
-/** Runs every sweep soon after the start, then every ten minutes. A sweep that fails is logged and tried again later. */
+/**
+ * Runs every sweep soon after the start, then every ten minutes, and sums up tasks and logs every minute. A sweep that fails is
+ * logged and tried again later.
+ */
 export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
   let stopped = false
-  let running: Promise<void> = Promise.resolve()
   const sweeps: Sweep[] = [
     makePartitions,
     dropOldLogs,
@@ -38,8 +42,6 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepKeys,
     foldKeyUsage,
     foldAgentCounts,
-    rollUpTasks,
-    rollUpLogs,
     sweepUsage,
     sweepRecords,
     sweepIdempotency,
@@ -49,8 +51,10 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     buildLateIndexes,
   ]
 
-  const pass = async (): Promise<void> => {
-    for (const sweep of sweeps) {
+  const sums: Sweep[] = [rollUpTasks, rollUpTaskTotals, rollUpLogs]
+
+  const pass = async (all: readonly Sweep[]): Promise<void> => {
+    for (const sweep of all) {
       try {
         while (!stopped && isMore(await sweep(context.sql, context))) continue
       } catch (error) {
@@ -58,14 +62,23 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
       }
     }
   }
-  const timer = setInterval(() => void (running = pass()), interval_ms)
-  timer.unref()
-  running = pass()
+  // A pass that takes longer than it may is not overtaken by the next one.
+  const every = (ms: number, all: readonly Sweep[]) => {
+    let running: Promise<void> | undefined
+    const run = (): void => void (running ??= pass(all).finally(() => (running = undefined)))
+    const timer = setInterval(run, ms)
+    timer.unref()
+    run()
+    return async (): Promise<void> => {
+      clearInterval(timer)
+      await running
+    }
+  }
+  const ends = [every(interval_ms, sweeps), every(sumsInterval_ms, sums)]
   return {
     async stop() {
       stopped = true
-      clearInterval(timer)
-      await running
+      await Promise.all(ends.map((end) => end()))
     },
   }
 }
@@ -138,5 +151,11 @@ async function rollUpTasks(sql: Sql): Promise<boolean> {
 /** Counts the entries of logs that were written since (see `roll_up_logs`), an hour of them at a time. */
 async function rollUpLogs(sql: Sql): Promise<boolean> {
   const [rolled] = await sql<{ more: boolean }>`select roll_up_logs() as more`
+  return rolled!.more
+}
+
+/** Adds up the tasks that have ended since for the totals of lists (see `roll_up_task_totals`), ten minutes of them at a time. */
+async function rollUpTaskTotals(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_task_totals() as more`
   return rolled!.more
 }

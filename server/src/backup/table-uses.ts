@@ -86,6 +86,14 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
     is: 'left out',
     why: 'Counted again by the database as agents are restored.',
   },
+  task_total: {
+    is: 'left out',
+    why: 'Added up again by the maintenance from the tasks that are restored.',
+  },
+  task_total_state: {
+    is: 'left out',
+    why: 'How far tasks are added up: after a restore none is.',
+  },
   index_to_build: {
     is: 'left out',
     why: 'Indexes of large tables that are still to be built: a restore builds all of them at once.',

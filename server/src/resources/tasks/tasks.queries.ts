@@ -55,24 +55,39 @@ export interface TaskFilter {
   offset: number
 }
 
-/** A page of tasks and how many there are. Identifiers sort by the time of creation, so they are the order. */
+/**
+ * A page of tasks and how many there are. Identifiers sort by the time of creation, so they are the order. The number comes from
+ * totals that are kept (`count_tasks` in SQL), which also tell between which identifiers a period of creation is; in a thread the
+ * tasks are counted.
+ */
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
+  const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
   const conditions = [
-    fragment`project_id = ${filter.project_id}`,
-    fragment`not exists (select from removed_agent r where r.agent_id = t.agent_id)`,
+    fragment`project_id = ${project_id}`,
+    // As a list that is read first: against a table that is nearly empty the planner would read all tasks before the first.
+    fragment`agent_id <> all(array(select r.agent_id from removed_agent r))`,
   ]
-  if (filter.agent_id) conditions.push(fragment`agent_id = ${filter.agent_id}`)
-  if (filter.status) conditions.push(fragment`status = ${filter.status}`)
-  if (filter.thread_id) conditions.push(fragment`thread_id = ${filter.thread_id}`)
-  if (filter.created_after) conditions.push(fragment`created_at >= ${filter.created_after}::timestamptz`)
-  if (filter.created_before) conditions.push(fragment`created_at < ${filter.created_before}::timestamptz`)
-  const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
+  if (agent_id) conditions.push(fragment`agent_id = ${agent_id}`)
+  if (status) conditions.push(fragment`status = ${status}`)
+  if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
+  if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)
+  if (created_before) conditions.push(fragment`created_at < ${created_before}::timestamptz`)
+  const matching = () => conditions.reduce((all, one) => fragment`${all} and ${one}`)
+  const [count] = await sql.run<{ total: number; first_id?: string; last_id?: string }>(
+    thread_id
+      ? fragment`select count(*) as total from task t where ${matching()}`
+      : fragment`select * from count_tasks(${project_id}, ${agent_id ?? ''}, ${status ?? null},
+          ${created_after ?? '-infinity'}::timestamptz, ${created_before ?? 'infinity'}::timestamptz)`,
+  )
+  const { total, first_id, last_id } = count!
+  if (total <= offset) return { tasks: [], total }
+  if ((created_after || created_before) && !thread_id)
+    conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
   const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`
-  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from task t where ${where}`)
   const tasks = await sql.run<TaskRow>(fragment`
-    select ${taskColumns(sql)} from task t where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset}`)
-  return { tasks, total: count?.total ?? 0 }
+    select ${taskColumns(sql)} from task t where ${matching()} order by ${order} limit ${limit} offset ${offset}`)
+  return { tasks, total }
 }
 
 /** A page of a task's journal, in the order of its steps. */
