@@ -7,6 +7,7 @@ import { pino } from 'pino'
 import { databaseEnvironment, startProcess } from '../e2e/process.ts'
 import { openDatabase, type Database } from '../server/src/platform/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
+import { migrate } from '../server/src/platform/migrate.ts'
 import { load, machine, percentile } from './figures.ts'
 import { fillProject, fillProjects, seconds, withoutIndexes } from './growth/fill.ts'
 import { comparisons } from './growth/reads.ts'
@@ -117,6 +118,7 @@ async function fill({ sql }: Database, environment: Record<string, string>): Pro
 
 /** What a service that was there all the time had done meanwhile: sums, and the statistics of the planner. */
 async function settle({ sql }: Database): Promise<void> {
+  await migrate(sql)
   const began = performance.now()
   for (const roll of ['roll_up_tasks', 'roll_up_task_totals', 'roll_up_logs'])
     while ((await sql.query(`select ${roll}() as more`)).rows[0].more) continue
