@@ -1,7 +1,7 @@
 import { Cadre } from '#sdk/client.ts'
 import type { Asking } from './ask.ts'
 import { type Environment, readSettings, type Setting, type SettingName } from './config.ts'
-import { credentialsPath, type Login, readLogin, writeLogin } from './credentials.ts'
+import { type Login, readLogin } from './credentials.ts'
 import { NotLoggedIn, UsageError } from './failure.ts'
 import { Output } from './output.ts'
 import { refreshed } from './refresh.ts'
@@ -74,18 +74,13 @@ export function contextOf(options: CommonOptions, env: Environment): Context {
       const key = env.CADRE_API_KEY || login?.api_key
       const access = key || !login?.access_token ? undefined : login
       if (!key && !access && !isPublic) throw new NotLoggedIn(`Nobody is logged in to ${base_url}.`)
-      const store = {
-        lockPath: `${credentialsPath(env)}.lock`,
-        read: () => readLogin(env, profile, base_url),
-        write: (login: Login) => writeLogin(env, profile, login),
-      }
       let current = access
       return new Cadre({
         baseURL: base_url,
         ...(current
           ? {
               token: async () => {
-                current = await refreshed(current!, store)
+                current = await refreshed(current!, env, profile)
                 return current.access_token!
               },
             }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { locked } from './lock.ts'
 import { type Environment, readJson, userFolder, writePrivately } from './config.ts'
 
 /** What a profile is logged in with; good only for the service that it was given for. */
@@ -23,7 +24,17 @@ export function readLogin(env: Environment, profile: string, base_url: string): 
   return login?.base_url === base_url ? login : undefined
 }
 
+/** The lock of that file: whoever reads it to change it holds this. */
+export function credentialsLock(env: Environment): string {
+  return `${credentialsPath(env)}.lock`
+}
+
 /** Keeps or removes the login of a profile. */
+export function keepLogin(env: Environment, profile: string, login: Login | undefined): Promise<void> {
+  return locked(credentialsLock(env), async () => writeLogin(env, profile, login))
+}
+
+/** The same, for whoever holds the lock. */
 export function writeLogin(env: Environment, profile: string, login: Login | undefined): void {
   const { [profile]: _, ...others } = readJson(credentialsPath(env)) ?? {}
   writePrivately(credentialsPath(env), login === undefined ? others : { ...others, [profile]: login })

@@ -14,6 +14,12 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** Somebody pressed Ctrl-C in what goes on until then: exit code 2, and nothing is said. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+  readonly exit = exitCodes.usage
+}
+
 /** Nobody is logged in: exit code 4. */
 export class NotLoggedIn extends Error {
   override readonly name = 'NotLoggedIn'

@@ -6,7 +6,7 @@ import { BadRequestError, NotFoundError } from '#sdk/errors.ts'
 import type { Cadre } from '#sdk/client.ts'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 import type { Context } from './context.ts'
-import { CommandFailure } from './failure.ts'
+import { CommandFailure, Interrupted } from './failure.ts'
 import { plain } from './output.ts'
 
 /** A delivery is at most this large. */
@@ -71,6 +71,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
     out.note(`${made.id} passes ${events.join(', ')} on to ${forwardTo} until Ctrl-C. Deliveries are signed with`)
     out.note(`  ${secret}`)
     await stopped.promise
+    throw new Interrupted()
   } catch (error) {
     if (error instanceof BadRequestError && error.issues.some(({ field }) => field === 'url'))
       throw new CommandFailure(

@@ -1,48 +1,95 @@
-import { closeSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { CommandFailure } from './failure.ts'
 
-/** A lock whose holder took longer was left behind by one that was killed. */
-const stale_ms = 60_000
-/** How long somebody waits for a lock. */
-const wait_ms = 90_000
-const look_ms = 50
+/** How long another process is waited for. */
+const wait_ms = 30_000
+/** Nobody holds a lock for so long: what is under one is bounded by a quarter of it. */
+const staleAfter_ms = 60_000
+const look_ms = 40
+
+interface Owner {
+  pid: number
+  host: string
+  token: string
+}
 
 /**
- * Does work that no other process of this user does meanwhile: who comes first makes the file `path`, and removes it at its end.
- * Throws `CommandFailure` after a wait of 90 s.
+ * Does `work` while no other process of this user does anything under the same lock, which is a file. One whose owner has
+ * died, or that is a minute old, is taken over. Throws `CommandFailure` where it is not free within half a minute.
  */
 export async function locked<T>(path: string, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const end = Date.now() + wait_ms
-  while (!take(path)) {
-    if (Date.now() > end) throw new CommandFailure(`Another command holds ${path}.`, `rm ${path}`)
-    await pause(look_ms)
+  const own: Owner = { pid: process.pid, host: hostname(), token: randomUUID() }
+  const until = Date.now() + wait_ms
+  while (!take(path, own)) {
+    clearIfStale(path)
+    if (Date.now() > until)
+      throw new CommandFailure(`Another command has held ${path} for too long.`, `remove it where none is running`)
+    await pause(look_ms * (0.5 + Math.random()))
   }
   try {
     return await work()
   } finally {
-    rmSync(path, { force: true })
+    // Not one that somebody took over meanwhile.
+    if (ownerOf(path)?.token === own.token) rmSync(path, { force: true })
   }
 }
 
-function take(path: string): boolean {
+/** Makes the lock, unless it is there. */
+function take(path: string, own: Owner): boolean {
   try {
-    closeSync(openSync(path, 'wx', 0o600))
+    writeFileSync(path, JSON.stringify(own), { flag: 'wx', mode: 0o600 })
     return true
   } catch (error) {
-    if (!isCode(error, 'EEXIST')) throw error
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
   }
-  try {
-    if (Date.now() - statSync(path).mtimeMs > stale_ms) rmSync(path, { force: true })
-  } catch (error) {
-    // It was given back in this moment.
-    if (!isCode(error, 'ENOENT')) throw error
-  }
-  return false
 }
 
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
+/**
+ * Removes a lock that nobody holds. It is moved aside first, and only one process can do that: who then finds that it was
+ * not the one they had looked at puts it back.
+ */
+function clearIfStale(path: string): void {
+  const owner = ownerOf(path)
+  if (!isStale(path, owner)) return
+  const aside = `${path}.${randomUUID()}`
+  try {
+    renameSync(path, aside)
+  } catch {
+    return
+  }
+  if (ownerOf(aside)?.token !== owner?.token) renameSync(aside, path)
+  else rmSync(aside, { force: true })
+}
+
+function isStale(path: string, owner: Owner | undefined): boolean {
+  if (owner?.host === hostname() && !isAlive(owner.pid)) return true
+  try {
+    return Date.now() - statSync(path).mtimeMs > staleAfter_ms
+  } catch {
+    return false
+  }
+}
+
+/** Undefined where there is none, or it is being written. */
+function ownerOf(path: string): Owner | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Owner
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }

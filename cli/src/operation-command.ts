@@ -8,7 +8,8 @@ import type { CommonOptions, Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { addFields, json, kindOf, readFields, readSecrets, type Schema, text } from './fields.ts'
 import { define } from './define.ts'
-import { writeAll } from './write-all.ts'
+import { download } from './download.ts'
+import { untilInterrupted } from './interrupt.ts'
 
 /** Entries that a list shows where nothing is said. */
 const limitDefault = 30
@@ -28,6 +29,8 @@ export function operationCommand(program: Command, operation: Operation, words: 
     command.option('--limit <number>', `Entries at most; ${limitDefault} where nothing is said.`)
     command.option('--all', 'All entries.')
   }
+  if (isDownload(operation))
+    command.option('-o, --output <path>', 'A file to write it to, in the place of standard output.')
   if (operation.body) {
     addFields(command, members(operation.body))
     command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
@@ -70,9 +73,11 @@ async function run(
       body,
       idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
     })
-  if (operation.responses[0]?.media_type !== undefined && !operation.responses[0].schema) {
-    const { body: answer } = await client.open(operation.method, path, { query })
-    return answer ? writeAll(answer) : undefined
+  if (isDownload(operation)) {
+    const to = typeof options.output === 'string' ? options.output : undefined
+    return untilInterrupted(async (signal) =>
+      download(await client.open(operation.method, path, { query, body, signal }), to, signal),
+    )
   }
   const member = listMember(operation)
   if (member === undefined) return out.entry(await request())
@@ -115,6 +120,11 @@ async function bodyOf(schema: Schema, context: Context, options: Record<string, 
 function queryOf(operation: Operation): Schema {
   const { limit, offset, page, ...own } = members(operation.query)
   return { properties: isList(operation) ? own : members(operation.query) }
+}
+
+/** Whether the answer is not JSON: it is written as it comes. */
+function isDownload({ responses }: Operation): boolean {
+  return responses[0]?.media_type !== undefined && !responses[0].schema
 }
 
 function isList(operation: Operation): boolean {

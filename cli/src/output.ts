@@ -66,6 +66,11 @@ export class Output {
     this.line(JSON.stringify(chosen(event, this.options.fields)))
   }
 
+  /** One line of a stream: its parts beside one another, tabs between them when piped. */
+  row(parts: readonly string[]): void {
+    this.line(parts.map(cell).join(this.options.isTerminal ? '  ' : '\t'))
+  }
+
   line(text: string): void {
     process.stdout.write(`${text}\n`)
   }

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import type { Environment } from './config.ts'
-import { exitCodes, tell } from './failure.ts'
+import { exitCodes, Interrupted, tell } from './failure.ts'
 import { plain } from './output.ts'
 import { clientProgram } from './program.ts'
 import { helpTree } from './help-tree.ts'
@@ -17,6 +17,7 @@ export async function run(words: readonly string[], env: Environment): Promise<n
     return exitCodes.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+    if (error instanceof Interrupted) return error.exit
     return complain(
       error,
       words.some((word) => word === '--json' || word.startsWith('--json=')),

@@ -1,6 +1,8 @@
 import { define, type AddCommand } from '../define.ts'
-import { CommandFailure, UsageError } from '../failure.ts'
+import { download } from '../download.ts'
+import { UsageError } from '../failure.ts'
 import { json, text } from '../fields.ts'
+import { untilInterrupted } from '../interrupt.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'DELETE']
 
@@ -23,10 +25,15 @@ export const addApi: AddCommand = (program) =>
       if (dryRun && verb !== 'GET')
         return context.out.line(JSON.stringify({ method: verb, path: whole, body }, null, 2))
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : undefined
-      const answer = await context.client(true).request(verb, whole, { body: body as object, idempotencyKey: key })
-      if (answer === undefined) throw new CommandFailure('The service answered nothing.')
-      if (context.options.fields !== undefined) return context.out.entry(answer)
-      context.out.line(typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2))
+      await untilInterrupted(async (signal) => {
+        const request = { body, idempotencyKey: key, signal }
+        const response = await context.client(true).open(verb, whole, request)
+        if (!response.headers.get('content-type')?.startsWith('application/json'))
+          return download(response, undefined, signal)
+        const answer: unknown = await response.json()
+        if (context.options.fields !== undefined) return context.out.entry(answer)
+        context.out.line(JSON.stringify(answer, null, 2))
+      })
     },
   })
     .option('--data <json>', 'The body: JSON, @file, or - for standard input.')

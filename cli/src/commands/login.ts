@@ -2,7 +2,7 @@ import { Cadre } from '#sdk/client.ts'
 import { secret } from '../ask.ts'
 import { changeProfile } from '../config.ts'
 import type { Context } from '../context.ts'
-import { credentialsPath, type Login, writeLogin } from '../credentials.ts'
+import { credentialsPath, keepLogin, type Login } from '../credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
 import { loginByDevice } from '../device.ts'
@@ -16,15 +16,15 @@ export const addLogin: AddCommand = (program) =>
   define(program, 'login', {
     summary: 'Log in to a service.',
     description:
-      'Opens a browser, where the service asks whether the command line may act for you (OAuth 2.0, authorization code with PKCE). The app must be registered once, by `cadre oauth-clients create`. --device is for a machine without a browser: it shows a code that is confirmed on any other one. --with-key reads an API key instead: typed unseen, or standard input. The credential is kept in a file that only you may read.',
+      'Opens a browser, where the service asks whether the command line may act for you (OAuth 2.0, authorization code with PKCE). The app must be registered once, by `cadre oauth-clients create`. --device shows a code instead, to be typed in a browser on any other machine. --with-key reads an API key: typed unseen, or standard input. The credential is kept in a file that only you may read.',
     examples: [
       'cadre login --with-key < key.txt',
-      'cadre login --device --client-id client_01jcm3x5v8f9a2b4c6d8e0g2h4',
       'cadre login --base-url https://cadre.example --client-id client_01jcm3x5v8f9a2b4c6d8e0g2h4',
+      'cadre login --device --client-id client_01jcm3x5v8f9a2b4c6d8e0g2h4',
     ],
-    async run(context, _, { withKey, clientId, scope, browser, device }) {
+    async run(context, _, { withKey, device, clientId, scope, browser }) {
       const { env, profile, base_url, out } = context
-      if (withKey && device) throw new UsageError('--with-key and --device exclude each other.')
+      if (withKey && device) throw new UsageError('Say --with-key or --device, not both.')
       const login = withKey
         ? await byKey(context)
         : device
@@ -35,13 +35,13 @@ export const addLogin: AddCommand = (program) =>
         ...(login.api_key === undefined ? { token: login.access_token } : { apiKey: login.api_key }),
       })
       const user = await client.user.get()
-      writeLogin(env, profile, login)
+      await keepLogin(env, profile, login)
       changeProfile(env, profile, { base_url, ...(login.client_id ? { oauth_client_id: login.client_id } : {}) })
       out.note(`Logged in to ${base_url} as ${user.name}. The credential is in ${credentialsPath(env)}.`)
     },
   })
     .option('--with-key', 'Reads an API key.')
-    .option('--device', 'Shows a code to be confirmed in the browser of another machine.')
+    .option('--device', 'Shows a code to type in a browser on another machine.')
     .option('--client-id <id>', 'The registered app; kept in the profile.')
     .option('--scope <scopes>', `What to ask for, with spaces between; "${scopeDefault}" where nothing is said.`)
     .option('--no-browser', 'Shows the address only.')
@@ -52,29 +52,40 @@ async function byKey(context: Context): Promise<Login> {
   return { base_url: context.base_url, api_key }
 }
 
-/** What is asked for, and on behalf of which app. Throws `UsageError` where none is known. */
-function asked({ base_url, settings }: Context, client: unknown, scope: unknown) {
-  const client_id = typeof client === 'string' ? client : settings.oauth_client_id.value
+/** The app that acts for whoever logs in. */
+function appOf({ settings }: Context, given: unknown): string {
+  const client_id = typeof given === 'string' ? given : settings.oauth_client_id.value
   if (client_id === undefined)
     throw new UsageError(
       'No app is known to log in with: say --client-id, or --with-key. An administrator registers one: `cadre oauth-clients create --name cadre-cli --redirect-uris http://127.0.0.1/callback --scopes read,write --native true --confidential false`.',
     )
-  return { base_url, client_id, scope: typeof scope === 'string' ? scope : scopeDefault }
-}
-
-function byBrowser(context: Context, client: unknown, scope: unknown, isOpened: boolean): Promise<Login> {
-  return loginByBrowser({
-    ...asked(context, client, scope),
-    // Not a note: nobody could log in without it.
-    show: (url) => void process.stderr.write(`Go to this address to log in:\n\n  ${url}\n\n`),
-    isOpened: isOpened && context.out.options.isTerminal,
-  })
+  return client_id
 }
 
 function byDevice(context: Context, client: unknown, scope: unknown): Promise<Login> {
   return loginByDevice({
-    ...asked(context, client, scope),
-    show: (address, code) =>
-      void process.stderr.write(`Go to ${address} in any browser, and confirm this code:\n\n  ${code}\n\n`),
+    base_url: context.base_url,
+    client_id: appOf(context, client),
+    scope: typeof scope === 'string' ? scope : scopeDefault,
+    // Not a note: nobody could log in without it.
+    show: ({ user_code, verification_uri, verification_uri_complete }) =>
+      void process.stderr.write(
+        `Go to ${verification_uri} and type ${user_code}, or go to\n\n  ${verification_uri_complete}\n\nWaiting until you have decided there.\n`,
+      ),
+  })
+}
+
+function byBrowser(context: Context, client: unknown, scope: unknown, isOpened: boolean): Promise<Login> {
+  const { base_url, out } = context
+  return loginByBrowser({
+    base_url,
+    client_id: appOf(context, client),
+    scope: typeof scope === 'string' ? scope : scopeDefault,
+    // Not a note: nobody could log in without it.
+    show: (url) =>
+      void process.stderr.write(
+        `Go to this address to log in:\n\n  ${url}\n\nThe browser must be on this machine; \`cadre login --device\` is for any other.\n`,
+      ),
+    isOpened: isOpened && out.options.isTerminal,
   })
 }

@@ -1,6 +1,6 @@
 import { Cadre } from '#sdk/client.ts'
 import { APIError } from '#sdk/errors.ts'
-import { writeLogin } from '../credentials.ts'
+import { keepLogin } from '../credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 
 /** Ends a login. */
@@ -14,7 +14,7 @@ export const addLogout: AddCommand = (program) =>
       if (login === undefined) return out.note(`Nobody was logged in to ${base_url}.`)
       const { refresh_token, client_id } = login
       // Removed in any case: a service that is gone must not keep a credential here.
-      writeLogin(env, profile, undefined)
+      await keepLogin(env, profile, undefined)
       if (refresh_token !== undefined && client_id !== undefined) {
         const client = new Cadre({ baseURL: base_url, apiKey: null })
         try {

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { LogEntry } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
+import { untilInterrupted } from '../../interrupt.ts'
 import { plain } from '../../output.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
@@ -9,6 +10,8 @@ type Level = (typeof levels)[number]
 const poll_ms = 1000
 /** Entries that were made later may be read earlier: so far back each look begins. */
 const overlap_ms = 5000
+/** While it follows: a service that is started again is waited for. */
+const retriesMax = 20
 const limitDefault = 100
 
 /** An agent's log. */
@@ -25,8 +28,8 @@ export const addAgentsLogs: AddCommand = (program) =>
       const max = Number(limit)
       if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
       const { out } = context
-      const list = (query: { level?: Level | undefined; start_time?: string }, most: number) =>
-        context.client().agents.logs(context.project(), agent_id, query).toArray({ max: most })
+      const list = (query: { level?: Level | undefined; start_time?: string }, most: number, options = {}) =>
+        context.client().agents.logs(context.project(), agent_id, query, options).toArray({ max: most })
       const show = (entry: LogEntry) => {
         if (out.options.json) return out.event(entry)
         const { timestamp, level, message } = entry
@@ -37,20 +40,24 @@ export const addAgentsLogs: AddCommand = (program) =>
       if (!follow) return
       let seen = countsOf(first)
       let last = first.at(-1)?.timestamp ?? new Date().toISOString()
-      for (;;) {
-        await pause(poll_ms)
-        const start_time = new Date(Date.parse(last) - overlap_ms).toISOString()
-        const entries = (await list({ level, start_time }, Number.POSITIVE_INFINITY)).reverse()
-        const now = new Map<string, number>()
-        for (const entry of entries) {
-          const key = JSON.stringify(entry)
-          const count = (now.get(key) ?? 0) + 1
-          now.set(key, count)
-          if (count > (seen.get(key) ?? 0)) show(entry)
+      await untilInterrupted(async (signal) => {
+        for (;;) {
+          await pause(poll_ms, undefined, { signal })
+          const start_time = new Date(Date.parse(last) - overlap_ms).toISOString()
+          const entries = (
+            await list({ level, start_time }, Number.POSITIVE_INFINITY, { signal, maxRetries: retriesMax })
+          ).reverse()
+          const now = new Map<string, number>()
+          for (const entry of entries) {
+            const key = JSON.stringify(entry)
+            const count = (now.get(key) ?? 0) + 1
+            now.set(key, count)
+            if (count > (seen.get(key) ?? 0)) show(entry)
+          }
+          seen = now
+          if (entries.length > 0) last = entries.at(-1)!.timestamp
         }
-        seen = now
-        if (entries.length > 0) last = entries.at(-1)!.timestamp
-      }
+      })
     },
   })
     .option('-f, --follow', 'Goes on with what is written, until Ctrl-C.')

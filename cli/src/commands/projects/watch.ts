@@ -1,36 +1,55 @@
-import { define, type AddCommand } from '../../define.ts'
-import { plain } from '../../output.ts'
 import type { ProjectStreamEvent } from '#sdk/project-stream.ts'
+import { define, type AddCommand } from '../../define.ts'
+import { untilInterrupted } from '../../interrupt.ts'
+import type { Output } from '../../output.ts'
 
-/** Shows what happens in a project. */
+/** What happens in a project, as it happens. */
 export const addProjectsWatch: AddCommand = (program) =>
   define(program, 'projects watch', {
-    summary: 'Show what happens in a project.',
+    summary: 'Show what happens in a project, as it happens.',
     description:
-      'Every event of every task and every change of an agent, a line each, until Ctrl-C; --json writes each event on its line. A lost connection is made again, and no event of a task is missed.',
+      'One line for each event of its tasks and each new state of its agents; --json writes each as an object on its line. After a lost connection it goes on where it was. It ends with Ctrl-C, with exit code 2.',
     args: ['[project_id]'],
-    examples: ['cadre projects watch', 'cadre projects watch 42 --json'],
-    async run(context, [project_id = context.project()]) {
+    examples: ['cadre projects watch', 'cadre projects watch --events task.completed,task.failed --json'],
+    async run(context, [project_id], { events }) {
       const { out } = context
-      for await (const event of context.client().projects.stream(project_id)) {
-        if (out.options.json || out.options.fields) out.event(event)
-        else out.line(`${out.dim(event.created_at)} ${plain(lineOf(event))}`)
-      }
+      const project = project_id ?? context.project()
+      const wanted = typeof events === 'string' ? events.split(',').map((name) => name.trim()) : undefined
+      await untilInterrupted(async (signal) => {
+        const stream = context.client().projects.stream(project, {
+          signal,
+          onState: (state) => state === 'reconnecting' && out.note('The connection is lost; it is made again.'),
+        })
+        for await (const event of stream)
+          if (wanted === undefined || wanted.some((name) => matches(event.type, name))) show(out, event)
+      })
     },
-  })
+  }).option('--events <names>', 'Only events of these types, with commas between; task.* is all that begin so.')
 
-function lineOf(event: ProjectStreamEvent): string {
+/** Whether an event has a name, or begins as `task.*` says. */
+export function matches(type: string, name: string): boolean {
+  return name.endsWith('.*') ? type.startsWith(name.slice(0, -1)) : type === name
+}
+
+function show(out: Output, event: ProjectStreamEvent): void {
+  if (out.options.json) return out.event(event)
   switch (event.type) {
-    case 'project.snapshot':
-      return `${event.type} agents: ${summary(event.data.agents)}; open tasks: ${summary(event.data.tasks)}`
+    case 'project.snapshot': {
+      const { tasks, agents, resumed } = event.data
+      if (resumed) return
+      out.row([event.created_at, event.type, event.project_id, counts('tasks', tasks), counts('agents', agents)])
+      break
+    }
     case 'agent.status':
-      return `${event.type} ${event.agent_id} ${event.status}`
+      out.row([event.created_at, event.type, event.agent_id, event.status])
+      break
     default:
-      return `${event.type} ${event.task_id} ${event.status}`
+      out.row([event.created_at, event.type, event.task_id, event.status, event.agent_id])
   }
 }
 
-function summary(counts: Readonly<Record<string, number>>): string {
-  const some = Object.entries(counts).filter(([, count]) => count > 0)
-  return some.map(([state, count]) => `${count} ${state}`).join(', ') || 'none'
+/** `tasks: 3 queued, 1 running`. */
+function counts(what: string, states: Partial<Record<string, number>>): string {
+  const some = Object.entries(states).filter(([, count]) => count !== 0)
+  return `${what}: ${some.map(([state, count]) => `${count} ${state}`).join(', ') || 'none'}`
 }
