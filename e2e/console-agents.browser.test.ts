@@ -190,6 +190,68 @@ test('an agent is written with models and tools that are known, and tried beside
   assert.equal((await cadre.send('GET', `${agents}/${agent.id}`)).body.config.temperature, 0.3)
 })
 
+test(
+  'an app is registered, changed, given a new secret and deleted, and what a person let in is ended',
+  inBrowser,
+  async () => {
+    const page = await cadre.open('/settings/apps', { allowed: /400|404/ })
+    await page.getByRole('button', { name: 'Register an app' }).click()
+    const form = page.getByRole('dialog', { name: 'Register an OAuth app' })
+    await form.getByLabel('Name').fill('Dashboard')
+    await form.getByLabel('Redirect URIs').fill('http://dashboard.example.com/callback')
+    await form.getByRole('button', { name: 'Register', exact: true }).click()
+    await form.getByText('must be an https URL', { exact: false }).first().waitFor()
+    await checkScreen(page, 'app-form-refused')
+    await form.getByLabel('Redirect URIs').fill('https://dashboard.example.com/callback')
+    await form.getByRole('button', { name: 'Register', exact: true }).click()
+    const first = await saveSecret(page)
+    await page.getByRole('table').getByRole('link', { name: 'Dashboard', exact: true }).click()
+    const panel = page.getByRole('dialog', { name: 'Dashboard', exact: true })
+    await panel.getByLabel('Name').fill('Dashboard EU')
+    await panel.getByRole('button', { name: 'Save', exact: true }).click()
+    const changed = page.getByRole('dialog', { name: 'Dashboard EU', exact: true })
+    await changed.getByRole('button', { name: 'Rotate the secret' }).click()
+    await page.getByRole('button', { name: 'Replace the secret' }).click()
+    assert.notEqual(await saveSecret(page), first)
+    await page.getByRole('table').getByRole('link', { name: 'Dashboard EU' }).waitFor()
+    await checkScreen(page, 'own-apps')
+
+    await cadre.sql`
+    insert into oauth_grant (id, user_id, org_id, client_id, scopes, expires_at, ip, user_agent)
+    select 'sess_' || repeat('0', 26), m.user_id, m.org_id, c.client_id, '{read}', now() + interval '1 day', '203.0.113.7', 'Dashboard/1'
+    from member m join oauth_client c using (org_id) where c.name = 'Dashboard EU'`
+    await page.getByRole('link', { name: 'That act for you' }).click()
+    await page.getByText('May see projects, agents and organizations').waitFor()
+    await checkScreen(page, 'granted-apps')
+    await page.getByRole('button', { name: 'End the access of Dashboard EU' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'End access' }).click()
+    await page.getByText('No app acts for you').waitFor()
+
+    await page.getByRole('link', { name: 'Of the organization' }).click()
+    await page.getByRole('table').getByRole('link', { name: 'Dashboard EU' }).click()
+    await changed.getByRole('button', { name: 'Delete the app' }).click()
+    await page.getByLabel('Type Dashboard EU to go on').fill('Dashboard EU')
+    await page
+      .getByRole('dialog', { name: 'Delete Dashboard EU' })
+      .getByRole('button', { name: 'Delete the app' })
+      .click()
+    await page.waitForURL(({ searchParams }) => !searchParams.has('panel'))
+  await page.locator('table').getByText('Dashboard EU').waitFor({ state: 'detached' })
+    const { body } = await cadre.send('GET', '/api/v1/auth/oauth-clients')
+    assert.ok(body.oauth_clients.every(({ name }: { name: string }) => !name.startsWith('Dashboard')))
+    checkPage(page)
+  },
+)
+
+/** Reads the secret that is shown once, says that it is saved, and gives it. */
+async function saveSecret(page: Page): Promise<string> {
+  const secret = await page.getByTestId('secret').innerText()
+  await page.getByLabel('I have saved it').check()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByTestId('secret').waitFor({ state: 'detached' })
+  return secret
+}
+
 /** Runs what the page shows, with a key in the place of the placeholder, and gives what it writes. */
 async function inShell(snippet: string): Promise<string> {
   const command = fileURLToPath(new URL('../cadre.mjs', import.meta.url))

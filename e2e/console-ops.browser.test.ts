@@ -213,7 +213,7 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await page.goto('/settings/sessions')
   await page.getByText('this one').waitFor()
   await checkScreen(page, 'sessions')
-  await page.goto('/settings/apps')
+  await page.goto('/settings/apps?tab=granted')
   await page.getByText('No app acts for you').waitFor()
   await checkScreen(page, 'apps')
   await page.context().close()

@@ -67,7 +67,7 @@ export const paths = {
   }),
   keys: (search: object = {}): LinkProps => ({ to: '/settings/keys', search: search as never }),
   sessions: (): LinkProps => ({ to: '/settings/sessions' }),
-  apps: (): LinkProps => ({ to: '/settings/apps' }),
+  apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),
   members: (): LinkProps => ({ to: '/settings/members' }),
   preferences: (): LinkProps => ({ to: '/settings/preferences' }),
 } as const

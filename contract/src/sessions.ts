@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { defineOperation, type Operation } from './operation.ts'
-import { Choice, Confirmation, Named, Timestamp } from './schemas.ts'
+import { Choice, Confirmation, Named, Nullable, Timestamp } from './schemas.ts'
 import { scopes } from './scopes.ts'
 
 const common = { family: 'A', tag: 'Sessions', credentials: ['token', 'session'] } as const
@@ -20,7 +20,15 @@ export const SessionInfo = Named(
 )
 const SessionListItem = Named(
   'SessionListItem',
-  Type.Object({ ...shared, is_current: Type.Boolean(), last_activity: Timestamp }),
+  Type.Object({
+    ...shared,
+    is_current: Type.Boolean(),
+    last_activity: Timestamp,
+    app: Nullable({
+      ...Type.Object({ client_id: Type.String(), name: Type.String(), scopes: Type.Array(Choice(scopes)) }),
+      description: 'The OAuth app that was let in, and what for; null where somebody signed in by themselves.',
+    }),
+  }),
 )
 
 const sharedExample = {
@@ -65,7 +73,9 @@ export const listSessions = defineOperation({
       status: 200,
       description: 'The sessions.',
       schema: Named('SessionList', Type.Object({ sessions: Type.Array(SessionListItem) })),
-      example: { sessions: [{ ...sharedExample, is_current: true, last_activity: '2026-11-20T09:31:00.000Z' }] },
+      example: {
+        sessions: [{ ...sharedExample, is_current: true, last_activity: '2026-11-20T09:31:00.000Z', app: null }],
+      },
     },
   ],
   problems: [],

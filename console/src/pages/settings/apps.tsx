@@ -1,5 +1,22 @@
+import { paths } from '../../paths.ts'
+import { TabLinks } from '../../ui/tabs.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { OwnApps } from './own-apps.tsx'
 import { SessionList } from './session-list.tsx'
 
+/** OAuth apps: those that the organization has registered, and those that a person let act for them. */
 export default function Apps() {
-  return <SessionList kind="apps" />
+  const [{ tab }] = useAddressWords()
+  const current = tab === 'granted' ? 'granted' : 'own'
+  const tabs = (
+    <TabLinks
+      label="OAuth apps"
+      current={current}
+      tabs={[
+        { id: 'own', label: 'Of the organization', link: paths.apps() },
+        { id: 'granted', label: 'That act for you', link: paths.apps({ tab: 'granted' }) },
+      ]}
+    />
+  )
+  return current === 'granted' ? <SessionList kind="apps" tabs={tabs} /> : <OwnApps tabs={tabs} />
 }

@@ -12,6 +12,7 @@ import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
+import { scopeWords } from './scope-presets.ts'
 import type { Operations } from '../../../../sdk/src/types.ts'
 
 type Session = Operations['listSessions']['result']['sessions'][number]
@@ -23,14 +24,22 @@ const words = {
     none: 'You are signed in by other means than a browser.',
   },
   apps: {
-    title: 'Apps',
+    title: 'OAuth apps',
     lead: 'Every app that you let act for you by OAuth.',
     none: 'No app acts for you. When you allow one, such as the command line by “cadre login” or an editor, it appears here with its last activity, and can be sent away.',
   },
 } as const
 
 /** Where a user is signed in, or which apps they let in. Whatever is ended is refused with its next request. */
-export function SessionList({ kind, children }: { kind: keyof typeof words; children?: ReactNode }) {
+export function SessionList({
+  kind,
+  tabs,
+  children,
+}: {
+  kind: keyof typeof words
+  tabs?: ReactNode
+  children?: ReactNode
+}) {
   const [url, setUrl] = useAddressWords()
   const queries = useQueryClient()
   const sessions = useQuery({ queryKey: ['sessions'], queryFn: () => cadre.sessions.list() })
@@ -52,7 +61,7 @@ export function SessionList({ kind, children }: { kind: keyof typeof words; chil
     },
   })
   const all = sessions.data?.sessions ?? []
-  const shown = all.filter(({ id }) => id.startsWith('sess_') === (kind === 'browsers'))
+  const shown = all.filter(({ app }) => (app === null) === (kind === 'browsers'))
   const others = all.filter(({ is_current }) => !is_current).length
   const asked = all.find(({ id }) => id === url.panel)
   const failure = end.error ?? endOthers.error
@@ -71,6 +80,7 @@ export function SessionList({ kind, children }: { kind: keyof typeof words; chil
         </Button>
       }
     >
+      {tabs}
       <ErrorBox error={failure} />
       {sessions.isPending && <Skeleton label="Loading sessions" />}
       <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />
@@ -96,20 +106,22 @@ export function SessionList({ kind, children }: { kind: keyof typeof words; chil
         </div>
       </Dialog>
       <Dialog
-        title={asked?.is_current ? 'End this session' : 'End a session'}
+        title={
+          asked?.is_current ? 'End this session' : asked?.app ? `End the access of ${asked.app.name}` : 'End a session'
+        }
         isOpen={asked !== undefined}
         close={() => setUrl({ panel: undefined })}
       >
         <p className="mb-4 text-sm">
           {asked?.is_current
             ? 'You are signed out here.'
-            : asked?.id.startsWith('sess_')
+            : asked?.app === null
               ? `Whoever uses “${deviceOf(asked.user_agent)}” must sign in again.`
               : 'The app is refused with its next request, and must ask you again.'}
         </p>
         <div className="flex justify-end">
           <Button kind="danger" onClick={() => asked && end.mutate(asked.id)} disabled={end.isPending}>
-            End session
+            {asked?.app ? 'End access' : 'End session'}
           </Button>
         </div>
       </Dialog>
@@ -120,6 +132,7 @@ export function SessionList({ kind, children }: { kind: keyof typeof words; chil
 
 function Item({
   id,
+  app,
   user_agent,
   ip_address,
   created_at,
@@ -132,21 +145,33 @@ function Item({
     <li className="flex flex-wrap items-center justify-between gap-3 rounded-lg border border-line bg-panel p-3">
       <div className="min-w-0">
         <div className="flex flex-wrap items-center gap-2 text-sm font-medium">
-          <span title={user_agent}>{deviceOf(user_agent)}</span>
+          <span title={user_agent}>{app?.name ?? deviceOf(user_agent)}</span>
           {is_current && <Badge tone="good">this one</Badge>}
         </div>
         <div className="mt-0.5 text-xs text-soft">
           {ip_address} · active <Time at={last_activity} /> · since <Time at={created_at} /> · ends{' '}
           <Time at={expires_at} />
         </div>
+        {app && (
+          <p className="mt-0.5 text-sm text-soft">
+            May {app.scopes.map((scope) => lowered(scopeWords[scope])).join('; ')}
+          </p>
+        )}
         <CopyId id={id} />
       </div>
-      <Button onClick={onEnd} aria-label={`End the session of ${deviceOf(user_agent)} at ${ip_address}`}>
+      <Button
+        onClick={onEnd}
+        aria-label={
+          app ? `End the access of ${app.name}` : `End the session of ${deviceOf(user_agent)} at ${ip_address}`
+        }
+      >
         End
       </Button>
     </li>
   )
 }
+
+const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
 /** What a person would call it; the whole text is its title. */
 export function deviceOf(user_agent: string): string {

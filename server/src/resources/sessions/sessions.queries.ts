@@ -77,14 +77,20 @@ export async function endSessionOfCookie(tx: Sql, secret: string): Promise<void>
   await tx`delete from session where secret_hash = ${hashOf(secret)}`
 }
 
+/** A session, with the app whose grant it is. */
+export interface ListedSession extends SessionRow {
+  app: { client_id: string; name: string; scopes: string[] } | null
+}
+
 /** Everything a user is signed in with, cookies and grants, the latest activity first. */
-export async function listSessions(sql: Sql, user_id: string): Promise<SessionRow[]> {
-  return sql<SessionRow>`
-    select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent from session
+export async function listSessions(sql: Sql, user_id: string): Promise<ListedSession[]> {
+  return sql<ListedSession>`
+    select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent, null::jsonb as app from session
     where user_id = ${user_id} and expires_at > now() and idle_expires_at > now()
     union all
-    select id, user_id, created_at, expires_at, last_activity, ip, user_agent from oauth_grant
-    where user_id = ${user_id} and expires_at > now()
+    select g.id, g.user_id, g.created_at, g.expires_at, g.last_activity, g.ip, g.user_agent,
+      jsonb_build_object('client_id', c.client_id, 'name', c.name, 'scopes', g.scopes)
+    from oauth_grant g join oauth_client c using (client_id) where g.user_id = ${user_id} and g.expires_at > now()
     order by last_activity desc, id`
 }
 

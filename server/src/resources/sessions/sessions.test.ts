@@ -51,6 +51,7 @@ test('sign-ins and apps are both sessions, the current one marked', async () => 
   const sessions = await list({ token: access_token })
   assert.equal(sessions.length, 3, 'the sign-in, the browser of the authorization, the app')
   assert.deepEqual(Object.keys(sessions[0]).sort(), [
+    'app',
     'created_at',
     'expires_at',
     'id',
@@ -65,6 +66,9 @@ test('sign-ins and apps are both sessions, the current one marked', async () => 
   )
   const mine = (await list(signedIn)).find(({ id }: { id: string }) => id === signedIn.id)
   assert.equal(mine.is_current, true)
+  assert.equal(mine.app, null)
+  const { app } = sessions.find(({ id }: { id: string }) => id === grant.id)
+  assert.deepEqual([app.client_id, app.scopes], [web.client_id, ['read', 'write']])
   assert.equal(mine.user_agent, 'browser of ada@example.com')
   assert.equal(mine.ip_address, '127.0.0.1')
 })

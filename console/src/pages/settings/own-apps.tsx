@@ -1,0 +1,157 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState, type ReactNode } from 'react'
+import type { OAuthClient } from '../../../../sdk/src/types.ts'
+import { cadre } from '../../api/client.ts'
+import { permissionsQuery } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import type { Column } from '../../ui/data-table.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { useAddressWords } from '../parts/address-words.ts'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { AppForm, type AppValues } from './app-form.tsx'
+import { AppPanel } from './app-panel.tsx'
+import { Reveal } from './reveal.tsx'
+import { scopeWords } from './scope-presets.ts'
+
+const pageSize = 20
+
+/** An app whose secret is shown now, for the only time. */
+export interface MadeSecret {
+  name: string
+  client_secret: string
+}
+
+/** Apps that the organization has registered, to ask its people and others for access. */
+export function OwnApps({ tabs }: { tabs: ReactNode }) {
+  const [words, setWords] = useAddressWords()
+  const { data: permissions } = useQuery(permissionsQuery)
+  const mayNot =
+    permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators register apps' : undefined
+  const offset = Number(words.offset ?? 0)
+  const query = { limit: pageSize, offset }
+  const queries = useQueryClient()
+  const apps = useQuery({
+    queryKey: ['oauth-clients', query],
+    queryFn: () => cadre.oauth.listClients(query).page({ offset }),
+    enabled: permissions !== undefined && mayNot === undefined,
+    placeholderData: keepPreviousData,
+  })
+  const [made, setMade] = useState<MadeSecret>()
+  const close = (): void => {
+    setWords({ panel: undefined })
+    create.reset()
+  }
+  const create = useMutation({
+    mutationFn: (values: AppValues) => cadre.oauth.createClient(values),
+    // The answer holds the secret: nothing keeps it but what shows it.
+    gcTime: 0,
+    onSuccess: ({ name, client_id, client_secret }) => {
+      if (client_secret !== undefined) setMade({ name, client_secret })
+      else tell('The app is registered')
+      setWords({ panel: client_secret === undefined ? client_id : undefined })
+      return queries.invalidateQueries({ queryKey: ['oauth-clients'] })
+    },
+  })
+  const add = (label: string) => (
+    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+      {label}
+    </Button>
+  )
+  return (
+    <PageFrame
+      title="OAuth apps"
+      lead="An app asks people for access in their name; they see what for, and may end it at any time."
+      path="/api/v1/auth/oauth-clients"
+      query={query}
+      actions={apps.data?.total === 0 ? undefined : add('Register an app')}
+    >
+      {tabs}
+      {mayNot !== undefined && <p className="text-soft">{mayNot}; ask one of them to see which there are.</p>}
+      {mayNot === undefined && (
+        <Panel>
+          <PagedTable
+            label="OAuth apps of the organization"
+            noun="apps"
+            query={apps}
+            columns={columns}
+            keyOf={({ client_id }) => client_id}
+            offset={offset}
+            limit={pageSize}
+            go={(to) => setWords({ offset: to ? String(to) : undefined })}
+            empty={
+              <EmptyState title="No apps yet" actions={add('Register the first app')}>
+                <p>
+                  A web application, an editor or the command line that signs people in by OAuth is registered here
+                  once. It gets an identifier, and a secret where it can keep one.
+                </p>
+              </EmptyState>
+            }
+          />
+        </Panel>
+      )}
+      <Dialog title="Register an OAuth app" isOpen={words.panel === 'new'} close={close} width="max-w-2xl">
+        <div className="mb-3 empty:hidden">
+          <ErrorBox error={create.error} />
+        </div>
+        <AppForm error={create.error} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+      </Dialog>
+      {words.panel !== undefined && words.panel !== 'new' && mayNot === undefined && (
+        <AppPanel client_id={words.panel} close={() => setWords({ panel: undefined })} reveal={setMade} />
+      )}
+      {made && (
+        <Reveal
+          title={`Save the secret of “${made.name}”`}
+          secret={made.client_secret}
+          file={`${made.name.replaceAll(/[^\w-]+/g, '-')}.secret`}
+          done={() => {
+            setMade(undefined)
+            tell('The app is ready')
+          }}
+        />
+      )}
+    </PageFrame>
+  )
+}
+
+const columns: Column<OAuthClient>[] = [
+  {
+    id: 'name',
+    header: 'Name',
+    cell: ({ client_id, name }) => (
+      <Link {...paths.apps({ panel: client_id })} className="font-medium whitespace-nowrap">
+        {name}
+      </Link>
+    ),
+  },
+  { id: 'id', header: 'Client id', cell: ({ client_id }) => <CopyId id={client_id} short /> },
+  {
+    id: 'kind',
+    header: 'Kind',
+    cell: ({ confidential, native }) => `${confidential ? 'keeps a secret' : 'public'}${native ? ', on devices' : ''}`,
+  },
+  {
+    id: 'redirects',
+    header: 'Leads back to',
+    cell: ({ redirect_uris: [first, ...more] }) => (
+      <span className="text-sm break-all" title={[first, ...more].join('\n')}>
+        {first}
+        {more.length > 0 && ` and ${more.length} more`}
+      </span>
+    ),
+  },
+  {
+    id: 'scopes',
+    header: 'May ask for',
+    cell: ({ scopes }) => <span title={scopes.map((scope) => scopeWords[scope]).join('; ')}>{scopes.join(', ')}</span>,
+  },
+  { id: 'created', header: 'Registered', cell: ({ created_at }) => <Time at={created_at} /> },
+]
