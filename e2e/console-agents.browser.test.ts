@@ -236,7 +236,7 @@ test(
       .getByRole('button', { name: 'Delete the app' })
       .click()
     await page.waitForURL(({ searchParams }) => !searchParams.has('panel'))
-  await page.locator('table').getByText('Dashboard EU').waitFor({ state: 'detached' })
+    await page.locator('table').getByText('Dashboard EU').waitFor({ state: 'detached' })
     const { body } = await cadre.send('GET', '/api/v1/auth/oauth-clients')
     assert.ok(body.oauth_clients.every(({ name }: { name: string }) => !name.startsWith('Dashboard')))
     checkPage(page)
