@@ -42,12 +42,14 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
     search === undefined && task_id === undefined
       ? fragment`select count_log(${agent_id}, ${level}, ${since}::timestamptz, ${until}::timestamptz) as total`
       : fragment`select count(*) as total from agent_log where ${where}`
-  const rows = await sql.run<LogRow & { id: string | null; total: number }>(fragment`
+  // Without a name, so that it is planned every time: the days that are read, and how, depend on what is asked for.
+  const page = fragment`
     with counted as (${total})
     select counted.total, page.* from counted left join (
       select id, timestamp, level, message, context from agent_log where ${where}
       order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}
-    ) page on true order by page.timestamp desc, page.id desc`)
+    ) page on true order by page.timestamp desc, page.id desc`
+  const { rows }: { rows: (LogRow & { id: string | null; total: number })[] } = await sql.query(page.text, page.values)
   const logs = rows.flatMap(({ id, timestamp, level: of, message, context }) =>
     id === null ? [] : { timestamp, level: of, message, context },
   )

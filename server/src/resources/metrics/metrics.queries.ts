@@ -26,15 +26,21 @@ export const storageShare_bytes = 1024 ** 3
 
 /**
  * What a period of an agent's ended tasks consists of: `rolled`, roll-ups of the full minutes that are summed up, none longer
- * than `largest_seconds`; and `fresh`, the tasks at its edges and since, with `seconds` of those that count as timed.
+ * than `largest_seconds`, as the function `rolled` gives them; and `fresh`, the tasks at its edges and since, with `seconds` of those that count as timed.
  */
-function endedIn({ fragment }: Sql, agent_id: string, { start_time, end_time }: Period, largest_seconds: number) {
+function endedIn(
+  { fragment }: Sql,
+  agent_id: string,
+  { start_time, end_time }: Period,
+  largest_seconds: number,
+  rolled = 'task_rollups',
+) {
   return fragment`
     state as materialized (
       select bucket_ceil(60, ${start_time}::timestamptz) as lo, greatest(bucket_ceil(60, ${start_time}::timestamptz),
         least(bucket_floor(60, ${end_time}::timestamptz), coalesce((select rolled_until from task_rollup_state), '-infinity'))) as hi
     ), rolled as materialized (
-      select r.* from state, task_rollups(${agent_id}, lo, hi, ${largest_seconds}::int) r
+      select r.* from state, ${raw(rolled)}(${agent_id}, lo, hi, ${largest_seconds}::int) r
     ), fresh as materialized (
       select status, finished_at, case when status <> 'canceled' then extract(epoch from finished_at - started_at)::float8 end as seconds
       from (
@@ -152,7 +158,7 @@ export async function listSeries(sql: Sql, agent_id: string, period: Period): Pr
     with buckets as (
       select generate_series(date_bin(make_interval(secs => ${bucket_seconds}), ${start_time}::timestamptz, 'epoch'),
         ${end_time}::timestamptz - interval '1 microsecond', make_interval(secs => ${bucket_seconds})) as timestamp
-    ), ${endedIn(sql, agent_id, period, bucket_seconds)}, finished as (
+    ), ${endedIn(sql, agent_id, period, bucket_seconds, 'task_series')}, finished as (
       select timestamp, sum(completed)::bigint as tasks_completed, sum(took) / nullif(sum(timed), 0) as avg_response_time from (
         select ${binned('bucket')} as timestamp, completed, timed, microseconds / 1000000.0 as took from rolled
         union all

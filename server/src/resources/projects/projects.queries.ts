@@ -90,24 +90,35 @@ export interface ProjectFilter {
   offset: number
 }
 
-/** A page of projects and how many there are; ties are broken by number. */
+/**
+ * A page of projects and how many there are; ties are broken by number. A part of a name is found by its groups of three letters,
+ * where PostgreSQL has the extension (`project_name_parts`); a shorter one has none.
+ */
 export async function listProjects(
   sql: Sql,
   filter: ProjectFilter,
 ): Promise<{ projects: { id: number; name: string }[]; total: number }> {
-  const where = sql.fragment`
-    org_id = ${filter.org_id}
-    and (${filter.search ?? null}::text is null or name ilike ${filter.search === undefined ? null : likePattern(filter.search)} escape '\\')
-    and created_at >= coalesce(${filter.created_after ?? null}::timestamptz, '-infinity')
-    and created_at < coalesce(${filter.created_before ?? null}::timestamptz, 'infinity')
-    and updated_at >= coalesce(${filter.updated_after ?? null}::timestamptz, '-infinity')
-    and updated_at < coalesce(${filter.updated_before ?? null}::timestamptz, 'infinity')`
-  const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from project where ${where}`)
-  const projects = await sql.run<{ id: number; name: string }>(sql.fragment`
+  const { fragment } = sql
+  const conditions = [fragment`org_id = ${filter.org_id}`]
+  if (filter.search !== undefined) {
+    const name = filter.search.length < indexedLengthMin ? fragment`(name || '')` : fragment`name`
+    conditions.push(fragment`${name} ilike ${likePattern(filter.search)} escape '\\'`)
+  }
+  if (filter.created_after) conditions.push(fragment`created_at >= ${filter.created_after}::timestamptz`)
+  if (filter.created_before) conditions.push(fragment`created_at < ${filter.created_before}::timestamptz`)
+  if (filter.updated_after) conditions.push(fragment`updated_at >= ${filter.updated_after}::timestamptz`)
+  if (filter.updated_before) conditions.push(fragment`updated_at < ${filter.updated_before}::timestamptz`)
+  const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from project where ${where}`)
+  if (count!.total <= filter.offset) return { projects: [], total: count!.total }
+  const projects = await sql.run<{ id: number; name: string }>(fragment`
     select id, name from project where ${where}
     order by ${orderings(sql)[`${filter.sort} ${filter.order}`]} limit ${filter.limit} offset ${filter.offset}`)
-  return { projects, total: count?.total ?? 0 }
+  return { projects, total: count!.total }
 }
+
+/** Characters of a search from which on an index can find it. */
+const indexedLengthMin = 3
 
 /** A pattern of `like` for text that contains `search`: `%` and `_` in it are themselves (decision D32). */
 export function likePattern(search: string): string {

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeChance, testSeed } from '../../../test/chance.ts'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+import { listProjects } from './projects.queries.ts'
+
+describe('a search among names of projects', () => {
+  let service: TestService
+  let org_id: string
+  const seed = testSeed()
+  before(async () => {
+    service = await startTestService()
+    await service.send('POST', '/api/v1/projects', { body: { name: 'first' } })
+    org_id = (await service.sql<{ org_id: string }>`select org_id from project`)[0]!.org_id
+  })
+  after(() => service.stop())
+
+  it('finds the same with the index of parts of names and without the extension that it needs', async (t) => {
+    t.diagnostic(`CADRE_TEST_SEED=${seed}`)
+    const chance = makeChance(seed)
+    const letters = ['a', 'b', 'A', 'é', 'É', '_', '%', '\\', '-', ' ', '1', '😀']
+    const word = (length: number) => Array.from({ length }, () => chance.pick(letters)).join('')
+    const names = new Set(Array.from({ length: 2000 }, () => `x${word(chance.between(1, 12))}`))
+    await service.sql`
+      insert into project (org_id, name) select ${org_id}, name from unnest(${[...names]}::text[]) as n(name) on conflict do nothing`
+    // So many that reading all of them is dearer than the index.
+    await service.sql`
+      insert into project (org_id, name) select ${org_id}, 'filler ' || md5(n::text) from generate_series(1, 20000) n`
+    await service.sql.script('analyze project')
+    const searches = Array.from({ length: 60 }, () => word(chance.between(1, 5)))
+    const find = async () =>
+      Promise.all(
+        searches.map((search) =>
+          listProjects(service.sql, { org_id, search, sort: 'name', order: 'asc', limit: 30_000, offset: 0 }),
+        ),
+      )
+    const plan = await service.sql<Record<string, string>>`
+      explain select from project where name ilike ${'%abab%'} escape '\\'`
+    assert.match(JSON.stringify(plan), /project_name_parts/)
+    const withIndex = await find()
+    await service.sql.script('drop extension pg_trgm cascade')
+    const without = await find()
+    assert.deepEqual(withIndex, without)
+    assert.ok(
+      without.some(({ total }) => total > 0) && without.every(({ projects, total }) => projects.length === total),
+    )
+  })
+})
