@@ -392,8 +392,9 @@ begin
     end loop;
     if isfinite(since) or isfinite(until) then
       select min(t.first_id), max(t.last_id) into first_id, last_id from task_total t
-      where t.project_id = project and t.agent_id = agent and t.seconds = 86400
-        and t.bucket >= bucket_floor(86400, since) and t.bucket < until;
+      where t.project_id = project and t.agent_id = agent
+        and (t.seconds = 86400 and t.bucket >= d_lo and t.bucket < d_hi
+          or t.seconds = 3600 and (t.bucket >= bucket_floor(3600, since) and t.bucket < least(d_lo, until) or t.bucket >= d_hi and t.bucket < until));
     end if;
     -- Those that ended since.
     if agent = '' then
@@ -419,6 +420,26 @@ begin
     first_id := least(first_id, a);
     last_id := greatest(last_id, z);
   end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.task_series(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
+ RETURNS TABLE(bucket timestamp with time zone, completed bigint, timed bigint, microseconds bigint)
+ LANGUAGE plpgsql
+ STABLE ROWS 2000
+AS $function$
+declare
+  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
+  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
+  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
+  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
+begin
+  return query
+    select r.bucket, r.completed, r.timed, r.microseconds from task_rollup r where r.agent_id = agent and (
+      r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
+      or r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
+      or r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
+      or r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
+      or r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi);
 end $function$;
 
 create table agent (
@@ -1260,6 +1281,7 @@ CREATE INDEX oauth_grant_expiry ON oauth_grant USING btree (expires_at);
 CREATE INDEX oauth_grant_user ON oauth_grant USING btree (user_id);
 CREATE INDEX project_created ON project USING btree (org_id, created_at, id);
 CREATE UNIQUE INDEX project_name ON project USING btree (org_id, lower(name));
+CREATE INDEX project_name_parts ON project USING gin (name trigrams.gin_trgm_ops) WITH (fastupdate=off);
 CREATE INDEX project_sorted ON project USING btree (org_id, name, id);
 CREATE INDEX project_updated ON project USING btree (org_id, updated_at, id);
 CREATE INDEX schedule_agent ON schedule USING btree (agent_id);
