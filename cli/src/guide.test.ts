@@ -19,7 +19,11 @@ it('the guide of the command line does what it says', async (t) => {
     await service.stop()
     await rm(home, { recursive: true })
   })
-  const line = ['set -eo pipefail', `cadre() { "${process.execPath}" "${root.pathname}cadre.mjs" "$@"; }`, ...examples].join('\n')
+  const line = [
+    'set -eo pipefail',
+    `cadre() { "${process.execPath}" "${root.pathname}cadre.mjs" "$@"; }`,
+    ...examples,
+  ].join('\n')
   const env = { PATH: process.env.PATH, HOME: home, URL: service.url, KEY: service.owner.api_key }
   const { stdout } = await promisify(execFile)('bash', ['-c', line], { cwd: home, env })
   assert.match(stdout, /^Hello, agent$/m)

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Operation } from '#contract/operation.ts'
+import { operations } from '#contract/operations.ts'
+import { assertDeclared } from '../../server/test/declared.ts'
+import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { Samples } from '../../server/test/samples.ts'
+import { Runner } from '../test/runner.ts'
+import { kindOf, optionOf, type Schema } from './fields.ts'
+import { operationWords } from './operation-words.ts'
+
+/** Commands with tests of their own: they log in and out, follow what goes on, or are no operation's alone. */
+const apart = ['login', 'logout', 'api', 'tasks watch', 'projects watch', 'agents logs', 'approvals approve']
+
+let service: TestService
+let samples: Samples
+let home: string
+let env: Record<string, string>
+const runner = new Runner()
+before(async () => {
+  service = await startTestService()
+  samples = await Samples.make(service)
+  home = await mkdtemp(join(tmpdir(), 'cadre-every-command-'))
+  env = { HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: service.url, CADRE_PROJECT: String(samples.project_id) }
+  await mkdir(join(home, 'cadre'))
+  const { token } = (await samples.credential('token')) as { token: string }
+  await writeFile(
+    join(home, 'cadre', 'credentials.json'),
+    JSON.stringify({ default: { base_url: service.url, access_token: token } }),
+  )
+})
+after(async () => {
+  runner.stop()
+  await service.stop()
+  await rm(home, { recursive: true })
+})
+
+for (const operation of operations) {
+  const words = operationWords[operation.id]
+  if (words === undefined || apart.includes(words)) continue
+  test(`\`cadre ${words}\` does what ${operation.id} is declared to`, { timeout: 60_000 }, async () => {
+    const line = await lineOf(operation, words)
+    const own = operation.credentials.includes('api_key') ? { ...env, CADRE_API_KEY: samples.key } : env
+    const { code, stdout, stderr } = await runner.run([...line, '--json'], own)
+    assert.equal(code, 0, `${line.join(' ')}\n${stderr}`)
+    const [response] = operation.responses
+    if (response?.schema) assertDeclared(operation, replyOf(operation, JSON.parse(stdout)))
+    else assert.notEqual(stdout, '')
+    if (operation.method !== 'GET') return
+    // And what people see of it, on a terminal and in a pipe.
+    for (const isTerminal of [true, false]) {
+      const seen = await runner.run(line, own, isTerminal)
+      assert.equal(seen.code, 0, seen.stderr)
+      assert.doesNotMatch(seen.stdout, /undefined|\[object |NaN/)
+      if (response?.schema) assert.equal(isTerminal && seen.stdout.includes('\t'), false)
+    }
+  })
+}
+
+/** The words of a command that sends the sample of an operation: each member of the body as an option of its own. */
+async function lineOf(operation: Operation, words: string): Promise<string[]> {
+  const sample = await samples.of(operation)
+  const [parts, given] = [operation.path.split('/'), sample.path.split('/')]
+  const ids = parts.flatMap((part, at) =>
+    part.startsWith('{') && (part !== '{project_id}' || words.startsWith('projects ')) ? [given[at]!] : [],
+  )
+  const members: Record<string, Schema> = (operation.body as Schema | undefined)?.properties ?? {}
+  const options: string[] = []
+  for (const [name, value] of Object.entries((sample.body ?? {}) as Record<string, unknown>)) {
+    const schema = members[name] ?? assert.fail(`${operation.id} has no ${name}`)
+    if (schema['x-secret']) {
+      const path = join(home, `${operation.id}-${name}`)
+      await writeFile(path, String(value))
+      options.push(`${optionOf(name)}-file`, path)
+    } else if (kindOf(schema) === 'list' && Array.isArray(value))
+      options.push(...value.flatMap((one) => [optionOf(name), String(one)]))
+    else options.push(optionOf(name), typeof value === 'string' ? value : JSON.stringify(value))
+  }
+  return [...words.split(' '), ...ids, ...options, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
+}
+
+/** What the service must have answered for a command to write this: of a list the command writes the entries alone. */
+function replyOf(operation: Operation, written: unknown) {
+  const { status, example } = operation.responses[0]!
+  const whole = Array.isArray(written) ? { ...(example as object), [memberOf(operation)]: written } : written
+  const headers = new Headers({ 'content-type': 'application/json', 'x-request-id': `req_${'0'.repeat(24)}` })
+  return { status, headers, body: whole }
+}
+
+function memberOf({ responses }: Operation): string {
+  const answer = (responses[0]?.schema as Schema).properties ?? {}
+  return Object.keys(answer).find((name) => answer[name]!.items) ?? assert.fail('it is no list')
+}
