@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { build } from 'vite'
+import { inBrowser, launchBrowser } from '../../e2e/chromium.ts'
+import { makeToken, ownerOf } from '../../server/test/actors.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { sdkTypes } from '../../tools/sdk-types.ts'
 
@@ -103,6 +108,63 @@ export const missing = client.agents.start(1)
   })
   const expected = snippets(page, 'text').join('')
   assert.equal(said, expected)
+})
+
+/** What a page does with the installed package; it gives what it has seen. */
+const inPage = `async ({ baseURL, token }) => {
+  const { Cadre, NotFoundError, verifyWebhook, WebhookVerificationError } = await import('/dist/index.js')
+  const client = new Cadre({ baseURL, token: async () => token })
+  const { id } = await client.projects.create({ name: 'of-a-page' })
+  const project = client.project(id)
+  const agent = await project.agents.create({ name: 'echo', config: { model: 'builtin/echo' } })
+  await project.agents.waitUntil(agent.id, 'running', { timeout_ms: 60_000 })
+  const types = []
+  const run = project.tasks.run(agent.id, { input: 'Hello, page' }).on('event', ({ type }) => types.push(type))
+  const task = await run.finalTask()
+  const names = []
+  for await (const { name } of project.agents.list({ limit: 1 })) names.push(name)
+  const { etag, requestId } = await project.agents.get(agent.id).withResponse()
+  const wrong = await project.agents.get('agent_that_is_not').catch((error) => error)
+  const unsigned = await verifyWebhook('{}', {}, 'secret').catch((error) => error)
+  return {
+    output: task.output.content,
+    last: types.at(-1),
+    names,
+    hasHeaders: etag !== null && requestId !== null,
+    errors: [wrong instanceof NotFoundError && wrong.code, unsigned instanceof WebhookVerificationError],
+  }
+}`
+
+test('the installed package works in a page of another origin', { ...timeout, ...inBrowser }, async (t) => {
+  const dist = join(folder, 'node_modules', '@cadre', 'sdk', 'dist')
+  const pages = createServer(async ({ url = '/' }, response) => {
+    const isScript = /^\/dist\/[\w/-]+\.js$/.test(url)
+    response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')
+    response.end(
+      isScript ? await readFile(join(dist, url.slice('/dist/'.length))) : '<!doctype html><title>Page</title>',
+    )
+  }).listen(0, '127.0.0.1')
+  await once(pages, 'listening')
+  const origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`
+  const open = await startTestService({ CADRE_CORS_ORIGINS: origin })
+  const browser = await launchBrowser()
+  t.after(async () => {
+    await browser.close()
+    await open.stop()
+    pages.close()
+    pages.closeAllConnections()
+  })
+  const { token } = await makeToken(open, ownerOf(open), ['admin'])
+  const page = await browser.newPage()
+  await page.goto(origin)
+  const seen = await page.evaluate(`(${inPage})(${JSON.stringify({ baseURL: open.url, token })})`)
+  assert.deepEqual(seen, {
+    output: 'Hello, page',
+    last: 'task.completed',
+    names: ['echo'],
+    hasHeaders: true,
+    errors: ['agent_not_found', true],
+  })
 })
 
 test('the types that the package has written out are those of the contract', timeout, async () => {
