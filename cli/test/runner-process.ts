@@ -12,7 +12,7 @@ process.on('message', ({ words, env, isTerminal }: ToRun) => {
       const done = rest.at(-1)
       if (typeof done === 'function') done()
       return true
-    }) as typeof process.stdout.write
+    })
   }
   run(words, env)
     .then((code) => (ran.code = code))
