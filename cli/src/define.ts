@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
 import type { Environment } from './config.ts'
 
@@ -15,6 +15,7 @@ export interface Definition {
 /** A file of a command: adds it to the program. */
 export type AddCommand = (program: Command) => Command
 
+const commonGroup = 'Options of all commands:'
 const environments = new WeakMap<Command, Environment>()
 
 const examples = new WeakMap<Command, readonly string[]>()
@@ -27,6 +28,16 @@ export function examplesOf(command: Command): readonly string[] {
 /** Makes the program that commands are added to. */
 export function makeProgram(env: Environment): Command {
   const program = new Command('cadre')
+  const help = new Help()
+  program.configureHelp({
+    // A command's own options are what somebody looks for.
+    groupItems(all, visible, groupOf) {
+      const groups = help.groupItems(all, visible, groupOf)
+      const common = groups.get(commonGroup)
+      groups.delete(commonGroup)
+      return common ? groups.set(commonGroup, common) : groups
+    },
+  })
   environments.set(program, env)
   return program
 }
@@ -43,6 +54,7 @@ export function define(program: Command, words: string, definition: Definition):
   for (const argument of definition.args ?? []) command.argument(argument)
   command.summary(definition.summary).description(definition.description)
   addCommon(command)
+  command.showHelpAfterError(`\`cadre ${words} --help\` says more, as in: ${definition.examples[0]}`)
   command.addHelpText('after', `\nExamples:\n${definition.examples.map((example) => `  $ ${example}`).join('\n')}`)
   command.action(async (...given: unknown[]) => {
     const options: CommonOptions & Record<string, unknown> = command.opts()
@@ -68,6 +80,7 @@ function settle(program: Command, command: Command): void {
 
 function addCommon(command: Command): void {
   command
+    .optionsGroup(commonGroup)
     .option('-p, --project <id>', 'The project, in the place of the chosen one.')
     .option('--json', 'Writes JSON; --json=id,name only those members.')
     .option('--fields <names>', 'Members to write, with commas between.')
@@ -79,4 +92,5 @@ function addCommon(command: Command): void {
     .option('-q, --quiet', 'Says nothing beside the result.')
     .option('--debug', 'Says what is sent and answered, without secrets and bodies.')
     .option('--no-color', 'Writes no colors; so does NO_COLOR.')
+    .optionsGroup('Options:')
 }

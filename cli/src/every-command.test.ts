@@ -91,6 +91,6 @@ function replyOf(operation: Operation, written: unknown) {
 }
 
 function memberOf({ responses }: Operation): string {
-  const answer = (responses[0]?.schema as Schema).properties ?? {}
+  const { properties: answer = {} }: Schema = responses[0]?.schema ?? {}
   return Object.keys(answer).find((name) => answer[name]!.items) ?? assert.fail('it is no list')
 }

@@ -16,14 +16,14 @@ export class LiveView {
   #counts = { steps: 0, tokens: 0, cost: 0 }
   #written = ''
   #isAtStart = true
-  #state = 'queued'
+  #state = 'connecting'
   #timer: NodeJS.Timeout | undefined
   #isLineShown = false
 
   constructor(out: Output) {
     this.#out = out
     this.#hasLine = process.stderr.isTTY && !out.options.quiet && !out.options.json
-    if (this.#hasLine) this.#timer = setInterval(() => this.#showLine(), frame_ms)
+    this.resume()
   }
 
   /** Shows one event. */
@@ -75,8 +75,11 @@ export class LiveView {
     if (!this.#isAtStart) this.#write('\n')
   }
 
+  /** Shows the line, at once and from then on. */
   resume(): void {
-    if (this.#hasLine) this.#timer = setInterval(() => this.#showLine(), frame_ms)
+    if (!this.#hasLine) return
+    this.#showLine()
+    this.#timer = setInterval(() => this.#showLine(), frame_ms)
   }
 
   /** Says how the task ended. */
@@ -87,7 +90,9 @@ export class LiveView {
     if (error) this.#out.note(`${task.status}: ${plain(error.message)} [${error.code}]`)
     const cost = usage.cost_usd === null ? 'cost unknown' : dollars(usage.cost_usd)
     const tokens = usage.input_tokens + usage.output_tokens
-    this.#out.note(this.#out.dim(`${task.id} ${task.status}: ${usage.steps} steps, ${tokens} tokens, ${cost}`))
+    this.#out.note(
+      this.#out.dim(`${task.id} ${task.status}: ${counted(usage.steps, 'step')}, ${counted(tokens, 'token')}, ${cost}`),
+    )
   }
 
   #step(type: string, data: Record<string, unknown>): void {
@@ -131,7 +136,7 @@ export class LiveView {
     const { steps, tokens, cost } = this.#counts
     const seconds = Math.floor((Date.now() - this.#began) / 1000)
     const now = [...this.#steps.values()].at(-1)
-    const text = `${this.#state} ${seconds} s · ${steps} steps · ${tokens} tokens · ${dollars(cost)}${now ? ` · ${plain(now)}` : ''}`
+    const text = `${this.#state} ${seconds} s · ${counted(steps, 'step')} · ${counted(tokens, 'token')} · ${dollars(cost)}${now ? ` · ${plain(now)}` : ''}`
     process.stderr.write(`\r\u001B[K${text.slice(0, Math.max(20, (process.stderr.columns || 80) - 1))}`)
     this.#isLineShown = true
   }
@@ -144,6 +149,10 @@ export class LiveView {
 
 function wordOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 function dollars(cost: number): string {

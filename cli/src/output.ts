@@ -18,15 +18,34 @@ const firstColumns = [
   'name',
   'status',
   'timestamp',
+  'at',
   'level',
   'message',
   'kind',
   'type',
   'event',
+  'action',
+  'target',
   'agent_id',
   'role',
+  'created_at',
+]
+/** Columns that are shown where there is room: most are alike in all entries of a list, or of use only to programs. */
+const lastColumns = [
+  'updated_at',
+  'project_id',
+  'agent_version',
+  'thread_id',
+  'retried_from',
+  'user_agent',
+  'request_id',
 ]
 const columnsMax = 7
+/** So many are shown however narrow a terminal is. */
+const columnsMin = 3
+const gap = '  '
+/** Members of members that are shown on lines of their own. */
+const depthMax = 3
 
 /** Writes results to standard output, and what is said beside them to standard error. */
 export class Output {
@@ -39,9 +58,9 @@ export class Output {
   entry(entry: unknown): void {
     if (this.options.json) return this.line(JSON.stringify(chosen(entry, this.options.fields), null, 2))
     if (!isEntry(entry)) return this.line(typeof entry === 'string' ? entry : JSON.stringify(entry))
-    const members = Object.entries(chosen(entry, this.options.fields) as Entry)
-    const rows = members.map(([name, value]) => [name, cell(value)])
-    this.#rows(this.options.isTerminal ? rows.filter(([, value]) => value !== '') : rows)
+    const whole = chosen(entry, this.options.fields) as Entry
+    if (this.options.isTerminal) return this.#sections(whole)
+    this.#rows(Object.entries(whole).map(([name, value]) => [name, cell(value)]))
   }
 
   /** A list: a table, TSV when piped, a JSON array on demand. `known` are the members that entries may have. */
@@ -55,10 +74,11 @@ export class Output {
           2,
         ),
       )
+    if (isTerminal && entries.length === 0) return this.note('None.')
+    const all = entries.filter(isEntry)
+    if (isTerminal) return this.#table(all, fields ?? known)
     const columns = fields ?? columnsOf(known)
-    const rows = entries.filter(isEntry).map((entry) => columns.map((column) => cell(entry[column])))
-    if (isTerminal && rows.length === 0) return this.note('None.')
-    this.#rows(isTerminal ? [columns.map((column) => this.bold(column.toUpperCase())), ...rows] : rows)
+    this.#rows(all.map((entry) => columns.map((column) => cell(entry[column]))))
   }
 
   /** One event of a stream: a JSON object on its line. */
@@ -88,6 +108,38 @@ export class Output {
     return this.options.hasColor ? `\u001B[2m${text}\u001B[22m` : text
   }
 
+  /** Members below one another, those of members too; lists of entries follow as tables. */
+  #sections(entry: Entry): void {
+    const [rows, tables] = [[] as string[][], [] as [string, Entry[]][]]
+    const collect = (name: string, value: unknown): void => {
+      if (Array.isArray(value) && value.length > 0 && value.every(isEntry)) tables.push([name, value])
+      else if (Array.isArray(value)) rows.push([name, value.map(cell).join(', ')])
+      else if (isEntry(value) && name.split('.').length < depthMax)
+        for (const [inner, member] of Object.entries(value)) collect(`${name}.${inner}`, member)
+      else rows.push([name, cell(value)])
+    }
+    for (const [name, value] of Object.entries(entry)) collect(name, value)
+    this.#rows(rows.filter(([, text]) => text !== ''))
+    for (const [name, entries] of tables) {
+      this.line(`\n${this.bold(plain(name))}`)
+      this.#table(entries, [...new Set(entries.flatMap((one) => Object.keys(one)))])
+    }
+  }
+
+  /** The columns that were asked for; else those that say something and have room, the most telling ones first. */
+  #table(entries: readonly Entry[], known: readonly string[]): void {
+    const isChosen = this.options.fields !== undefined
+    const filled = known.filter((name) => isChosen || entries.some((entry) => cell(entry[name]) !== ''))
+    const columns = (isChosen ? filled : columnsOf(filled)).map((name) => {
+      const texts = [this.bold(name.toUpperCase()), ...entries.map((entry) => cell(entry[name]))]
+      return { texts, width: Math.max(...texts.map(width)) }
+    })
+    const room = process.stdout.columns || Infinity
+    const used = (): number => columns.reduce((sum, column) => sum + column.width + gap.length, -gap.length)
+    while (!isChosen && columns.length > columnsMin && used() > room) columns.pop()
+    this.#rows([...entries, undefined].map((_, row) => columns.map(({ texts }) => texts[row]!)))
+  }
+
   #rows(rows: readonly (readonly string[])[]): void {
     if (!this.options.isTerminal) {
       for (const row of rows) this.line(row.join('\t'))
@@ -98,7 +150,7 @@ export class Output {
       this.line(
         row
           .map((text, at) => text + ' '.repeat(widths[at]! - width(text)))
-          .join('  ')
+          .join(gap)
           .trimEnd(),
       )
   }
@@ -111,8 +163,9 @@ function width(text: string): number {
 /** The members that tables show of a kind of resource. */
 export function columnsOf(known: readonly string[]): string[] {
   const first = firstColumns.filter((name) => known.includes(name))
-  const rest = known.filter((name) => !first.includes(name))
-  return [...first, ...rest].slice(0, columnsMax)
+  const last = lastColumns.filter((name) => known.includes(name))
+  const rest = known.filter((name) => !first.includes(name) && !last.includes(name))
+  return [...first, ...rest, ...last].slice(0, columnsMax)
 }
 
 function chosen(value: unknown, fields: readonly string[] | undefined): unknown {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
 import { OAuthDriver } from '../../server/test/oauth.ts'
 import { runCommand, startCommand } from '../../e2e/process.ts'
@@ -40,14 +41,18 @@ after(async () => {
 })
 
 /** A command at a pseudo-terminal of util-linux. */
-function terminal(t: TestContext, line: string) {
-  const words = ['-qfec', `stty cols 120 rows 40; exec ${process.execPath} cadre.mjs ${line}`, '/dev/null']
+function terminal(t: TestContext, line: string, columns = 120) {
+  const words = ['-qfec', `stty cols ${columns} rows 40; exec ${process.execPath} cadre.mjs ${line}`, '/dev/null']
   const child = spawn('script', words, { cwd: root, env: { PATH: process.env.PATH, ...env } })
   t.after(() => child.kill('SIGKILL'))
   let text = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
   const ended = new Promise<number | null>((resolve) => child.on('exit', resolve))
   return { type: (keys: string) => child.stdin.write(keys), screen: () => text, ended }
+}
+
+function plainLines(text: string): string[] {
+  return stripVTControlCharacters(text).split(/\r?\n/)
 }
 
 test('a terminal sees a table, and a pipe TSV', { skip: noScript }, async (t) => {
@@ -57,10 +62,29 @@ test('a terminal sees a table, and a pipe TSV', { skip: noScript }, async (t) =>
   assert.ok(!screen().includes('\t'))
 })
 
+test(
+  'a table has the columns that fit and say something, and a resource its inner members',
+  { skip: noScript },
+  async (t) => {
+    const narrow = terminal(t, 'agents list', 60)
+    assert.equal(await narrow.ended, 0)
+    for (const line of plainLines(narrow.screen())) assert.ok(line.length <= 60, line)
+    assert.match(narrow.screen(), /ID.*NAME.*STATUS/)
+    assert.doesNotMatch(narrow.screen(), /CREATED_AT|DESCRIPTION/)
+
+    const one = terminal(t, `agents get ${agent_id}`)
+    assert.equal(await one.ended, 0)
+    assert.match(one.screen(), /^config\.model +builtin\/echo/m)
+    const limits = terminal(t, 'limits get')
+    assert.equal(await limits.ended, 0)
+    assert.match(limits.screen(), /NAME.*WINDOW.*LIMIT/)
+  },
+)
+
 test('a task is shown to its end', { skip: noScript }, async (t) => {
   const { ended, screen } = terminal(t, `tasks run ${agent_id} 'Hello, terminal'`)
   assert.equal(await ended, 0, screen())
-  assert.match(screen(), /Hello, terminal[^]*completed: \d+ steps, \d+ tokens, \$/)
+  assert.match(screen(), /Hello, terminal[^]*completed: \d+ steps?, \d+ tokens?, \$/)
 })
 
 test(

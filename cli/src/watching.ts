@@ -6,9 +6,14 @@ import { CommandFailure, UsageError } from './failure.ts'
 import { LiveView } from './live-view.ts'
 
 /** Shows a task to its end; Ctrl-C leaves it, and `mayCancel` asks before whether it is to be canceled. */
-export async function watch(context: Context, client: Cadre, task_id: string, mayCancel: boolean): Promise<Task> {
+export async function watch(
+  context: Context,
+  client: Cadre,
+  task_id: string,
+  mayCancel: boolean,
+  view = new LiveView(context.out),
+): Promise<Task> {
   const project = context.project()
-  const view = new LiveView(context.out)
   const stop = new AbortController()
   let left: Promise<never> | undefined
   const interrupted = Promise.withResolvers<never>()

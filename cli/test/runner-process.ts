@@ -7,14 +7,14 @@ process.on('message', ({ words, env, isTerminal }: ToRun) => {
   const real = { stdout: process.stdout.write, stderr: process.stderr.write }
   for (const name of ['stdout', 'stderr'] as const) {
     process[name].isTTY = isTerminal
-    process[name].write = ((chunk: string | Uint8Array, ...rest: unknown[]) => {
+    process[name].write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
       ran[name] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
       const done = rest.at(-1)
       if (typeof done === 'function') done()
       return true
-    })
+    }
   }
-  run(words, env)
+  void run(words, env)
     .then((code) => (ran.code = code))
     .finally(() => {
       for (const name of ['stdout', 'stderr'] as const) process[name].write = real[name]

@@ -1,5 +1,6 @@
 import { define, type AddCommand } from '../../define.ts'
 import { text } from '../../fields.ts'
+import { LiveView } from '../../live-view.ts'
 import { mustHaveCompleted, watch } from '../../watching.ts'
 
 /** Gives an agent a task, and shows it. */
@@ -18,7 +19,10 @@ export const addTasksRun: AddCommand = (program) =>
       const project = context.project()
       if (context.options.dryRun) return context.out.line(JSON.stringify({ method: 'POST', agent_id, body }, null, 2))
       const client = context.client()
-      const { id } = await client.tasks.create(project, agent_id, body)
-      mustHaveCompleted(await watch(context, client, id, true))
+      // Before the request: somebody waits for a first sign of life.
+      const view = new LiveView(context.out)
+      const { id } = await client.tasks.create(project, agent_id, body).finally(() => view.pause())
+      view.resume()
+      mustHaveCompleted(await watch(context, client, id, true, view))
     },
   }).option('--thread <id>', 'The conversation that it goes on.')
