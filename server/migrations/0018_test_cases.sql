@@ -1,3 +1,4 @@
+-- runs-with: 0015
 -- Inputs that people keep to try an agent with, again and again, while they change it.
 create table test_case (
   id identifier primary key,

@@ -1,3 +1,4 @@
+-- runs-with: 0015
 -- Lists of agents stay fast however many there are: their totals are kept instead of counted, and every filter and sort has
 -- an index.
 

@@ -1,3 +1,4 @@
+-- runs-with: 0015
 -- What an agent's ended tasks sum up to, by the minute, hour and day (UTC) in which they ended: so that metrics and statistics
 -- take no longer with five million tasks than with five thousand. Made in batches by the maintenance; what ended since is read
 -- from the tasks themselves, in the same statement, so that nothing is missing or counted twice at any moment.

@@ -1,4 +1,4 @@
--- runs-with: 0020
+-- runs-with: 0015
 -- Entries of agents' logs by the quarter of an hour and the day (UTC): so that the total of a log takes no longer with ten
 -- million entries than with ten thousand. Made by the maintenance; what came since is counted from the log itself, in the same
 -- statement, so that nothing is missing or counted twice at any moment.

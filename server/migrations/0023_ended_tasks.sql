@@ -1,4 +1,4 @@
--- runs-with: 0020
+-- runs-with: 0015
 -- An agent's tasks that ended from `since` to before `until`. By the index, whatever the planner makes of a moment that it does
 -- not know: it would take a third of all tasks for it, and read the whole table.
 create function ended_tasks(agent text, since timestamptz, until timestamptz)

@@ -1,4 +1,4 @@
--- runs-with: 0020
+-- runs-with: 0015
 -- Ended tasks by the hour and the day (UTC) in which they were created, of each agent and, under an empty agent, of each project:
 -- so that the total of a list of tasks takes no longer with five million than with five thousand. Added up by the maintenance;
 -- those that ended since, and those that are open, are counted themselves, in the same statement.

@@ -1,4 +1,4 @@
--- runs-with: 0020
+-- runs-with: 0015
 -- Names of projects are found by a part of them without reading all. Where the extension may not be made, which any owner of a
 -- database may since it is a trusted one, they are read as before; docs/operations.md tells how to add the index later.
 do $$

@@ -1,4 +1,4 @@
--- runs-with: 0020
+-- runs-with: 0015
 -- Identifiers of a period are told by the hour now, before by the day: so no page reads a day of tasks that are not in it.
 -- How many tasks of a project, of one agent or (empty) of all, were created from `since` to before `until`, of one state or (null)
 -- of all. Exact. Where one of the moments is finite, also identifiers between which all of them are. Tasks of agents that are removed count no more.

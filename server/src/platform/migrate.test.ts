@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeTestDatabase } from '../../test/harness.ts'
+import pg from 'pg'
+import { eventually, makeTestDatabase } from '../../test/harness.ts'
 import { openDatabase, type Database } from './database.ts'
 import { listMigrations, migrate } from './migrate.ts'
 
@@ -52,6 +53,53 @@ describe('migrations', () => {
   it('say of which builds they can be run with, of those there were before', async () => {
     const known = await listMigrations()
     for (const { name, version, runs_with } of known) assert.ok(runs_with === null || runs_with < version, name)
+  })
+})
+
+describe('a migration of a table that is in use', () => {
+  let other: typeof made
+  let mine: Database
+  let user: pg.Client
+  before(async () => {
+    other = await makeTestDatabase()
+    mine = openDatabase({ connection: other.connection, connectionsMax: 4, patience: 20 })
+    await mine.sql.script('drop schema public cascade; drop schema if exists trigrams cascade; create schema public')
+    await migrate(mine.sql, { upTo: 18 })
+    user = new pg.Client({ ...other.connection, application_name: 'a long report' })
+    await user.connect()
+  })
+  after(async () => {
+    await user.end()
+    await mine.close()
+    await other.drop()
+  })
+
+  it('gives up after so many tries, changes nothing and says who is in the way', async () => {
+    await user.query('begin; lock table agent in row exclusive mode')
+    await assert.rejects(migrate(mine.sql, { lockTries: 2 }), {
+      name: 'MigrationError',
+      message: /were in use .* 2 times .* process \d+ of PostgreSQL \(a long report, for \d+ s\).* Nothing was changed/,
+    })
+    const [last] = await mine.sql<{ version: number }>`select max(version) as version from schema_migration`
+    assert.equal(last!.version, 18)
+    await user.query('rollback')
+  })
+
+  it('lets others pass between its tries, and is done once the table is free', async () => {
+    await user.query('begin; lock table agent in row exclusive mode')
+    const migrating = migrate(mine.sql)
+    const isWaiting = async () =>
+      (
+        await mine.sql`select from pg_locks where relation = 'agent'::regclass and mode = 'ShareRowExclusiveLock' and not granted`
+      ).length > 0
+    await eventually(isWaiting)
+    // Behind the one that waits, and not behind the one that is in the way.
+    await mine.sql.script('begin; lock table agent in row exclusive mode; commit')
+    await eventually(isWaiting)
+    await user.query('commit')
+    const { applied } = await migrating
+    assert.equal(applied[0], '0019_agent_counts.sql')
+    assert.equal(applied.length, (await listMigrations()).length - 18)
   })
 })
 
