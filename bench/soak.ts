@@ -52,7 +52,10 @@ try {
     () => ask('GET', `${one}/logs?limit=20`),
     () => ask('GET', `${one}/metrics?interval=1m`),
     async () => {
-      const { id } = await ask<{ id: string }>('POST', agents, { name: `a${made++}`, config: { model: 'builtin/echo' } })
+      const { id } = await ask<{ id: string }>('POST', agents, {
+        name: `a${made++}`,
+        config: { model: 'builtin/echo' },
+      })
       return ask('DELETE', `${agents}/${id}`)
     },
   ]
@@ -89,7 +92,8 @@ try {
   for (const [text, n] of failures) console.log(`  ${n} times: ${text}`)
   console.log('\n| Minute | resident, MB |\n|---|---|')
   const step = Math.max(1, Math.round(minutes / 10))
-  for (let minute = 0; minute < minutes; minute += step) console.log(`| ${minute} | ${median(minute, minute + 1).toFixed(0)} |`)
+  for (let minute = 0; minute < minutes; minute += step)
+    console.log(`| ${minute} | ${median(minute, minute + 1).toFixed(0)} |`)
   console.log(
     `\nAfter the warm-up ${first.toFixed(1)} MB, in the last minute ${last.toFixed(1)} MB: ${(last / first).toFixed(3)} times.`,
   )
