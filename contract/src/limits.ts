@@ -46,6 +46,10 @@ export const sessionGeneralFactor = 10
 export const bounds = {
   body_bytes: 1_048_576,
   nesting: 32,
+  /** Values of a body of which all faults are told. */
+  values_checked: 10_000,
+  /** Faults that an answer tells of. */
+  issues: 100,
   agent_name: 100,
   agent_description: 2000,
   agent_tag: 100,

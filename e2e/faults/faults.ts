@@ -5,6 +5,10 @@ import { workerKilled } from './f03-worker-killed.ts'
 import { postgresKilled } from './f04-postgres-killed.ts'
 import { databaseUnreachable } from './f05-network.ts'
 import { poolExhausted } from './f08-pool-exhausted.ts'
+import { deadlocks } from './f09-deadlocks.ts'
+import { clockJumps } from './f10-clock.ts'
+import { slowClients } from './f13-slow-clients.ts'
+import { hostileInput } from './f14-hostile-input.ts'
 import { eventLoopStalled } from './f15-stall.ts'
 
 /** The fault plan (reliability 4), in its order. */
@@ -15,5 +19,9 @@ export const faults: readonly Fault[] = [
   postgresKilled,
   databaseUnreachable,
   poolExhausted,
+  deadlocks,
+  clockJumps,
+  slowClients,
+  hostileInput,
   eventLoopStalled,
 ]

@@ -4,50 +4,84 @@ import { isObject } from '#contract/merge-patch.ts'
 import type { Issue } from '#contract/problems.ts'
 import { parseTimestamp } from '#contract/timestamps.ts'
 
-const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, useDefaults: true, ownProperties: true })
-ajv.addFormat('timestamp', (text) => parseTimestamp(text) !== undefined)
-ajv.addFormat('date-time', (text) => parseTimestamp(text) !== undefined)
-ajv.addFormat('http-url', isHttpUrl)
-ajv.addFormat('uri', isHttpUrl)
-ajv.addFormat('email', /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/)
-ajv.addKeyword({
-  keyword: 'x-max-json-bytes',
-  validate: (max: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= max,
-})
-ajv.addKeyword({
-  keyword: 'x-future',
-  // A text that is no moment at all is the format's complaint.
-  validate: (_: boolean, text: string) => !(Date.parse(parseTimestamp(text) ?? '9999-12-31') <= Date.now()),
-})
-for (const keyword of ['x-secret', 'x-name']) ajv.addKeyword({ keyword })
+const every = makeAjv(true)
+/** Ends at the first fault, for what is too large to be told all that is wrong with it. */
+const first = makeAjv(false)
+
+function makeAjv(allErrors: boolean): Ajv {
+  const ajv = new Ajv({ allErrors, verbose: true, strict: false, useDefaults: true, ownProperties: true })
+  ajv.addFormat('timestamp', (text) => parseTimestamp(text) !== undefined)
+  ajv.addFormat('date-time', (text) => parseTimestamp(text) !== undefined)
+  ajv.addFormat('http-url', isHttpUrl)
+  ajv.addFormat('uri', isHttpUrl)
+  ajv.addFormat('email', /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/)
+  ajv.addKeyword({
+    keyword: 'x-max-json-bytes',
+    validate: (max: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= max,
+  })
+  ajv.addKeyword({
+    keyword: 'x-future',
+    // A text that is no moment at all is the format's complaint.
+    validate: (_: boolean, text: string) => !(Date.parse(parseTimestamp(text) ?? '9999-12-31') <= Date.now()),
+  })
+  for (const keyword of ['x-secret', 'x-name']) ajv.addKeyword({ keyword })
+  return ajv
+}
 
 function isHttpUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
 }
 
-const compiled = new WeakMap<object, ValidateFunction>()
+const compiled = { every: new WeakMap<object, ValidateFunction>(), first: new WeakMap<object, ValidateFunction>() }
 
 /** Of a value that may have one of several forms: what is wrong inside of the form that it has, not that it has no other. */
 function meant(errors: readonly ErrorObject[]): ErrorObject[] {
+  const parents = new Set(errors.flatMap(({ instancePath }) => ancestors(instancePath)))
   return errors.filter(
     ({ keyword, schemaPath, instancePath }) =>
-      !(
-        (keyword === 'type' || keyword === 'anyOf') &&
-        schemaPath.includes('/anyOf') &&
-        errors.some((other) => other.instancePath.startsWith(`${instancePath}/`))
-      ),
+      !((keyword === 'type' || keyword === 'anyOf') && schemaPath.includes('/anyOf') && parents.has(instancePath)),
   )
 }
 
-/** Checks `value` against a schema of the contract; fills in defaults. Returns every fault, none when it is valid. */
+/** `/a/b/c` → '', `/a`, `/a/b`. */
+function ancestors(pointer: string): string[] {
+  const parts = pointer.split('/')
+  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
+}
+
+/**
+ * Checks `value` against a schema of the contract; fills in defaults. Returns the faults, one a field and `bounds.issues` at
+ * most, none when it is valid. What has more than `bounds.values_checked` values is told its first fault alone: somebody who
+ * sends half a million wrong ones is not to keep the process busy with them.
+ */
 export function check(schema: object, value: unknown): Issue[] {
-  let validate = compiled.get(schema)
-  if (!validate) compiled.set(schema, (validate = ajv.compile(schema)))
+  const kind = isSmall(value) ? 'every' : 'first'
+  let validate = compiled[kind].get(schema)
+  if (!validate) compiled[kind].set(schema, (validate = (kind === 'every' ? every : first).compile(schema)))
   if (validate(value)) return []
-  const issues = meant(validate.errors ?? []).map(toIssue)
+  const errors = validate.errors ?? []
+  // They hold what was sent, which nobody needs any more.
+  validate.errors = null
+  const byField = new Map<string, Issue>()
   // One complaint a field is enough: an empty text breaks its least length and its pattern alike.
-  return issues.filter((issue, i) => issues.findIndex(({ field }) => field === issue.field) === i)
+  for (const issue of meant(errors).map(toIssue)) if (!byField.has(issue.field)) byField.set(issue.field, issue)
+  return [...byField.values()].slice(0, bounds.issues)
+}
+
+/** Whether there are no more than `bounds.values_checked` values in it. */
+function isSmall(value: unknown): boolean {
+  const open = [value]
+  let count = 0
+  let next
+  while ((next = open.pop()) !== undefined) {
+    if (typeof next !== 'object' || next === null) continue
+    const members: unknown[] = Array.isArray(next) ? next : Object.values(next)
+    count += members.length
+    if (count > bounds.values_checked) return false
+    for (const member of members) if (typeof member === 'object' && member !== null) open.push(member)
+  }
+  return true
 }
 
 function toIssue(error: ErrorObject): Issue {
@@ -196,6 +230,8 @@ export function checkStructure(body: unknown): Issue | undefined {
         code: 'out_of_range',
         max: bounds.nesting,
       }
+    // Of half a million numbers none is worth a path.
+    if (Array.isArray(value) && value.every(isPlain)) continue
     for (const [key, member] of Object.entries(value)) {
       const field = Array.isArray(value) ? `${path}[${key}]` : path ? `${path}.${key}` : key
       if (key === '__proto__' || (key === 'constructor' && isObject(member) && Object.hasOwn(member, 'prototype'))) {
@@ -211,6 +247,11 @@ export function checkStructure(body: unknown): Issue | undefined {
     }
   }
   return undefined
+}
+
+/** A value with nothing in it that could be wrong. */
+function isPlain(value: unknown): boolean {
+  return value === null || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
 }
 
 /** Well-formed Unicode without U+0000 (decision D15). */
