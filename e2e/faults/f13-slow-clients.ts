@@ -12,13 +12,13 @@ const trickle_ms = 1000
 
 /** What slow clients send at once, and then from time to time (slowhttptest's modes H and B). */
 const modes = {
-  'slow headers': { first: 'GET /api/v1/hello HTTP/1.1\r\nhost: cadre\r\n', then: 'x-a: b\r\n' },
+  'slow headers': { first: 'GET /api/v1/hello HTTP/1.1\r\nhost: cadre\r\n', later: 'x-a: b\r\n' },
   'slow body': {
     first:
       'POST /api/v1/projects HTTP/1.1\r\nhost: cadre\r\ncontent-type: application/json\r\ncontent-length: 10000\r\n\r\n{',
-    then: ' ',
+    later: ' ',
   },
-  'no word': { first: '', then: '' },
+  'no word': { first: '', later: '' },
 } as const
 
 export const slowClients: Fault = {
@@ -48,7 +48,7 @@ export const slowClients: Fault = {
       resting.push(socket)
     }
     for (let round = 0; round < (short ? 1 : 5); round++)
-      for (const [name, { first, then }] of Object.entries(modes)) {
+      for (const [name, { first, later }] of Object.entries(modes)) {
         const answers: (number | undefined)[] = []
         const spans: Span[] = []
         let isOver = false
@@ -74,7 +74,7 @@ export const slowClients: Fault = {
               socket.once('close', () => resolve({ from, to: performance.now() })),
             )
             if (first) socket.write(first)
-            const trickle = setInterval(() => then && socket.writable && socket.write(then), trickle_ms)
+            const trickle = setInterval(() => later && socket.writable && socket.write(later), trickle_ms)
             const span = await Promise.race([closed, delay(patience_ms, undefined, { ref: false })])
             clearInterval(trickle)
             socket.destroy()

@@ -15,6 +15,7 @@ export function startHeart(url: string): Heart {
   const beats = new Promise<Span[]>((resolve, reject) => worker.once('message', resolve).once('error', reject))
   return {
     stop() {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
       worker.postMessage('stop')
       // Threads count from their own begin.
       return beats.then((spans) =>
@@ -37,5 +38,6 @@ if (typeof workerData === 'string') {
     spans.push({ from, to: answered ? performance.timeOrigin + performance.now() : Number.POSITIVE_INFINITY })
     await delay(beat_ms)
   }
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
   parentPort!.postMessage(spans)
 }
