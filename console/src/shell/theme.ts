@@ -27,3 +27,19 @@ function setTheme(theme: Theme): void {
   }
   for (const listener of listeners) listener()
 }
+
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)')
+
+/** The theme that is shown, for what draws by itself: it changes with the system's, where nobody has chosen. */
+export function useShownTheme(): 'light' | 'dark' {
+  const [theme] = useTheme()
+  const isDark = useSyncExternalStore(
+    (listener) => {
+      systemIsDark.addEventListener('change', listener)
+      return () => systemIsDark.removeEventListener('change', listener)
+    },
+    () => systemIsDark.matches,
+  )
+  if (theme !== 'system') return theme
+  return isDark ? 'dark' : 'light'
+}

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
 import type uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { useTheme } from '../../shell/theme.ts'
+import { useShownTheme } from '../../shell/theme.ts'
 import { exactTime, useTimeZone } from '../../ui/time.tsx'
 
 export interface Line {
@@ -36,7 +36,7 @@ export function Chart({ title, times, lines, format, cursor, setCursor, open }: 
   const latest = useRef({ setCursor, open })
   latest.current = { setCursor, open }
   const [zone] = useTimeZone()
-  const [theme] = useTheme()
+  const theme = useShownTheme()
   const [isReady, setReady] = useState(false)
 
   useEffect(() => {

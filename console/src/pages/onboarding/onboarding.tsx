@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Circle, CircleCheck, Terminal } from 'lucide-react'
+import { Circle, CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { Snippets, textsOf } from '../../agents/snippets.tsx'
@@ -28,7 +28,13 @@ export default function OnboardingPage() {
     queryKey: ['project', project_id, 'tasks', 'first'],
     queryFn: () => cadre.tasks.list(project_id, { limit: 1, status: 'completed' }).page(),
   })
-  const keys = useQuery({ queryKey: ['api-keys', 'count'], queryFn: () => cadre.apiKeys.list({ limit: 1 }).page() })
+  const keys = useQuery({
+    queryKey: ['api-keys', 'first steps'],
+    queryFn: () => cadre.apiKeys.list({ limit: 100 }).page(),
+    // Nothing tells a page that a key was used.
+    refetchInterval: ({ state }) => (state.data?.items.some(({ last_used }) => last_used !== null) ? false : 5_000),
+  })
+  const isKeyUsed = keys.data?.items.some(({ last_used }) => last_used !== null) === true
   const agent = agents.data?.items[0]
   const failed = project.error ?? agents.error ?? tasks.error
   const path = `/api/v1/projects/${project_id}/agents/${agent?.id ?? '{agent_id}'}/tasks`
@@ -78,7 +84,7 @@ export default function OnboardingPage() {
               <Link {...paths.keys()}>API keys</Link>
             </p>
           </Step>
-          <Step isDone={false} isLast title="The same from a program">
+          <Step isDone={isKeyUsed} title="The same from a program">
             <Snippets
               texts={textsOf({
                 method: 'POST',
@@ -98,25 +104,15 @@ export default function OnboardingPage() {
   )
 }
 
-function Step({
-  isDone,
-  title,
-  children,
-  isLast = false,
-}: {
-  isDone: boolean
-  title: string
-  children: ReactNode
-  isLast?: boolean
-}) {
-  const Icon = isLast ? Terminal : isDone ? CircleCheck : Circle
+function Step({ isDone, title, children }: { isDone: boolean; title: string; children: ReactNode }) {
+  const Icon = isDone ? CircleCheck : Circle
   return (
     <li className="flex gap-3 rounded-lg border border-line bg-panel p-4">
       <Icon size={20} aria-hidden className={`shrink-0 ${isDone ? 'text-good' : 'text-edge'}`} />
       <div className="min-w-0 flex-1 space-y-2">
         <h2>
           {title}
-          {!isLast && <span className="sr-only">{isDone ? ': done' : ': to do'}</span>}
+          <span className="sr-only">{isDone ? ': done' : ': to do'}</span>
         </h2>
         {children}
       </div>
