@@ -43,8 +43,9 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
       ? fragment`select count_log(${agent_id}, ${level}, ${since}::timestamptz, ${until}::timestamptz) as total`
       : fragment`select count(*) as total from agent_log where ${where}`
   // Without a name, so that it is planned every time: the days that are read, and how, depend on what is asked for.
+  // Materialized: else PostgreSQL counts again for every row of the page.
   const page = fragment`
-    with counted as (${total})
+    with counted as materialized (${total})
     select counted.total, page.* from counted left join (
       select id, timestamp, level, message, context from agent_log where ${where}
       order by timestamp desc, id desc limit ${filter.limit} offset ${filter.offset}
