@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, ownerOf } from '../../test/actors.ts'
-import { startTestService, type TestService } from '../../test/harness.ts'
+import { eventually, startTestService, type TestService } from '../../test/harness.ts'
 
 describe('requests of one key at once', () => {
   let test: TestService
@@ -67,5 +67,69 @@ describe('requests of one key at once', () => {
     await callers
     assert.deepEqual([...new Set(refusedAfter)], [401])
     assert.equal(refusedAfter.length, 48)
+  })
+})
+
+describe('requests of one key while its statement fails', () => {
+  let test: TestService
+  // A machine that stands still must not run into the bounds of locks and statements: they are no part of these promises.
+  before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' }, { patience: 20 })))
+  after(() => test.stop())
+
+  const path = '/api/v1/auth/user'
+  /** The process of PostgreSQL in which a statement of authentication waits for a lock. */
+  const waits = (but?: number) =>
+    eventually(async () => {
+      const rows = await test.sql<{ pid: number }>`
+        select pid from pg_stat_activity where datname = current_database()
+          and application_name = 'cadre authentication' and wait_event_type = 'Lock'`
+      assert.ok(rows.length <= 1, 'requests of one key ask one at a time')
+      return rows.find(({ pid }) => pid !== but)?.pid
+    })
+  const end = (pid: number) => test.sql`select pg_terminate_backend(${pid})`
+
+  it('one broken connection costs one request, and those of other keys nothing; none is counted twice', async () => {
+    const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
+    await test.sql`
+      insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
+      values (${id}, 'user', date_trunc('hour', now(), 'UTC') + interval '1 hour', 0,
+        date_trunc('minute', now(), 'UTC') + interval '1 minute', 0, true)`
+    let arrived = 0
+    test.service.app.server.on('request', () => void arrived++)
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>()
+    const holder = test.sql.begin(async (tx) => {
+      await tx`select from rate_window where subject = ${id} and bucket = 'user' for update`
+      lock()
+      await released
+    })
+    try {
+      await locked
+      const first = test.send('GET', path, { key })
+      const alone = await waits()
+      const others = Promise.all(Array.from({ length: 19 }, () => test.send('GET', path, { key })))
+      await eventually(async () => arrived === 20)
+
+      await end(alone)
+      const { status, headers } = await first
+      assert.equal(status, 503)
+      assert.ok(Number(headers.get('retry-after')) >= 1)
+
+      const shared = await waits(alone)
+      assert.equal((await test.send('GET', path)).status, 200)
+      await end(shared)
+      await waits(shared)
+      release()
+      assert.deepEqual([...new Set((await others).map((reply) => reply.status))], [200])
+    } finally {
+      release()
+      await holder
+    }
+    const [row] = await test.sql<{ minute: number }>`
+      select minute_used as minute from rate_window where subject = ${id} and bucket = 'user'`
+    assert.equal(row!.minute, 19)
+    const [uses] = await test.sql<{ n: number }>`
+      select sum(requests)::bigint as n from api_key_usage where key_id = ${id}`
+    assert.equal(uses!.n, 19)
   })
 })

@@ -69,6 +69,8 @@ export function presentedCredential(
  * Turns the credential of a request into a principal and counts the request in its windows, both by one statement: a
  * revoked credential stops working with the next request, and the counts are exact across processes (decisions 1.6). Requests
  * of one credential that come while such a statement is on its way share the next: its row is written by one at a time anyway.
+ * Where a connection breaks between such a statement's commit and its answer, those who shared it are counted once more, as
+ * callers are who then try again: windows may admit fewer for it, never more.
  *
  * Throws 401 by decision D23. A request over its limit is not thrown here but returned as `refused`, so that its
  * answer carries the headers too.

@@ -37,4 +37,35 @@ describe('asking together', () => {
     await Promise.all([1, 2, 3].map(() => assert.rejects(together('key', failing), /no database/)))
     assert.equal((await together('key', async () => 'back')).answer, 'back')
   })
+
+  it('asks once more where the connection broke under several, and not twice', async () => {
+    const together = makeTogether()
+    const lost = () => Promise.reject(Object.assign(new Error('terminating connection'), { code: '57P01' }))
+    for (const breaks of [1, 2]) {
+      const asked: number[] = []
+      const ask = (of: number): Promise<string> => {
+        asked.push(of)
+        return asked.length > 1 && asked.length <= 1 + breaks ? lost() : Promise.resolve('here')
+      }
+      const told = await Promise.allSettled([1, 2, 3].map(() => together('key', ask)))
+      assert.deepEqual(asked, [1, 2, 2])
+      const shared = breaks === 1 ? 'fulfilled' : 'rejected'
+      assert.deepEqual(
+        told.map(({ status }) => status),
+        ['fulfilled', shared, shared],
+      )
+    }
+    await assert.rejects(together('key', lost), /terminating/)
+  })
+
+  it('does not ask again what took too long', async () => {
+    const together = makeTogether()
+    const asked: number[] = []
+    const slow = (of: number) => {
+      asked.push(of)
+      return Promise.reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }))
+    }
+    await Promise.all([1, 2, 3].map(() => assert.rejects(together('key', slow), /lock timeout/)))
+    assert.deepEqual(asked, [1, 2])
+  })
 })

@@ -1,3 +1,5 @@
+import { isConnectionLost } from '../platform/database.ts'
+
 /** What one question for several askers gave one of them. */
 export interface Share<T> {
   answer: T
@@ -10,6 +12,10 @@ export interface Share<T> {
 /**
  * Asks one question at a time of each key. Whoever comes while one is on its way is not given its answer, but shares the next
  * with all who came meanwhile: so an answer is never older than the asking. `ask` is told for how many it asks.
+ *
+ * A question that several share and that ended with its connection is asked once more, for all of them: one connection that
+ * breaks costs one request at most, as it does where each asks for itself. Whatever else it fails with is told to all: to ask
+ * again what took too long would keep an overloaded database so.
  */
 export type Together = <T>(key: string, ask: (of: number) => Promise<T>) => Promise<Share<T>>
 
@@ -26,7 +32,11 @@ export function makeTogether(): Together {
   const answer = async (askers: readonly Asker[]): Promise<void> => {
     const of = askers.length
     try {
-      const given = await askers[0]!.ask(of)
+      const { ask } = askers[0]!
+      const given = await ask(of).catch((error: unknown) => {
+        if (of > 1 && isConnectionLost(error)) return ask(of)
+        throw error
+      })
       for (const [place, { resolve }] of askers.entries()) resolve({ answer: given, place, of })
     } catch (error) {
       for (const { reject } of askers) reject(error)

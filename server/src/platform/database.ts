@@ -302,6 +302,13 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
+/** Whether a statement failed because its connection ended: by PostgreSQL, by an administrator, or by what lies between. */
+export function isConnectionLost(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== undefined) return /^(57P0[123]|08...|ECONNRESET|EPIPE)$/.test(state)
+  return error instanceof Error && error.message === 'Connection terminated unexpectedly'
+}
+
 /** The constraint that a statement broke, by name. */
 export function brokenConstraint(error: unknown): string | undefined {
   if (!sqlState(error)?.startsWith('23')) return undefined
