@@ -136,6 +136,6 @@ export const readingOptions: ICruiseOptions = {
   parser: 'swc',
   doNotFollow: { path: ['^node_modules/', '/node_modules/'] },
   // What is built is nobody's source.
-  exclude: { path: '^console/([.]build-.*|dist)/' },
+  exclude: { path: '^console/[.]build-|^(console|sdk)/dist/' },
   enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
 }

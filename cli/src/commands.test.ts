@@ -86,6 +86,17 @@ test('a key is kept for its service alone', async () => {
   assert.equal(other.code, 4, 'it is not sent to another address')
 })
 
+test('an address that is none is told of with where it comes from, and each complaint once', async () => {
+  const { code, stderr } = await cadre(['status'], '', { CADRE_BASE_URL: 'nonsense' })
+  assert.equal(code, 2)
+  assert.match(stderr, /not nonsense \(CADRE_BASE_URL\)/)
+  const wrong = await cadre(['tasks', 'list', '-p', '1', '--status', 'nonsense'], '', {
+    CADRE_API_KEY: service.owner.api_key,
+  })
+  assert.equal(wrong.code, 1)
+  assert.equal(wrong.stderr.match(/must be one of/g)?.length, 1, wrong.stderr)
+})
+
 test('a command line that means nothing ends with 2', async () => {
   for (const words of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
     assert.equal((await cadre(words)).code, 2, words.join(' '))

@@ -43,6 +43,10 @@ export function contextOf(options: CommonOptions, env: Environment): Context {
   const settings = readSettings(env, flags, process.cwd())
   const profile = settings.profile.value!
   const base_url = settings.base_url.value!.replace(/\/+$/, '').replace(/\/api\/v1$/, '')
+  if (!/^https?:\/\//i.test(base_url) || !URL.canParse(base_url))
+    throw new UsageError(
+      `The service must be an address with http:// or https://, not ${base_url} (${settings.base_url.source}).`,
+    )
   const login = readLogin(env, profile, base_url)
   const isTerminal = process.stdout.isTTY
   const out = new Output({

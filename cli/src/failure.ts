@@ -70,7 +70,7 @@ export function tell(error: unknown): Told {
       exit: exitCodes.failed,
       code: 'connection',
       retryable: true,
-      next: '`cadre config view` says which service is asked; `cadre status` asks it',
+      next: '`cadre config view` says which service is asked',
     }
   if (error instanceof CadreError) return { ...plain, exit: exitCodes.failed, code: 'client' }
   return { ...plain, exit: exitCodes.failed, code: 'internal' }

@@ -34,7 +34,10 @@ function complain(error: unknown, isJson: boolean): number {
   const { exit, ...told } = tell(error)
   const lines = [
     `cadre: ${plain(told.message)} [${told.code}]`,
-    ...told.issues.map(({ field, message }) => `  ${plain(field)}: ${plain(message)}`),
+    // Some messages say them already.
+    ...told.issues
+      .filter(({ message }) => !told.message.includes(message))
+      .map(({ field, message }) => `  ${plain(field)}: ${plain(message)}`),
     ...(told.request_id === null ? [] : [`  request id: ${told.request_id}`]),
     ...(told.next === undefined ? [] : [`  next: ${told.next}`]),
   ]
