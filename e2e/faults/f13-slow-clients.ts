@@ -56,6 +56,7 @@ export const slowClients: Fault = {
           while (!isOver) {
             const from = performance.now()
             const reply = await fetch(`http://${hostname}:${port}/api/v1/hello`, {
+              headers: { 'x-api-key': stage.tenants[0]!.callers[0]!.api_key },
               signal: AbortSignal.timeout(patience_ms),
             }).catch(() => undefined)
             await reply?.arrayBuffer()

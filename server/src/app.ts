@@ -52,7 +52,8 @@ import { webhookRoutes } from './resources/webhooks/webhooks.routes.ts'
 
 /** Bounds of connections: a slow or idle client is closed, never waited for. */
 const headersTimeout_ms = 10_000
-const requestTimeout_ms = 15_000
+/** With the time between two looks, a client that sends slowly is closed within 15 s. */
+const requestTimeout_ms = 13_000
 const connectionsCheckingInterval_ms = 2000
 const keepAliveTimeout_ms = 72_000
 const connectionsMax = 2000
