@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { judgeSpan, runFault, type Fault } from './fault.ts'
+import { elsewhere } from './elsewhere.ts'
+import { judgeSpan, promises, runFault, type Fault } from './fault.ts'
 import { faults } from './faults.ts'
 import { watchStandstill } from './standstill.ts'
 import { makeChance } from '../../server/test/chance.ts'
@@ -57,6 +59,25 @@ describe('a run', () => {
     const table = promisesTable(findings.map((finding) => ({ ...finding, fault: 'F0' })))
     assert.match(table, /^R1 +BROKEN .*\n +F0 +broken +writes: 1: one is lost$/m)
     assert.match(table, /^R2 +not touched/m)
+  })
+})
+
+describe('the table', () => {
+  const held = (promise: 'R1' | 'R5') => ({ promise, what: 'some', verdict: 'held', fault: 'F0' }) as const
+
+  it('says of every promise that this run does not show, or only in part, where it is measured', () => {
+    const nothing = promisesTable([])
+    for (const id of Object.keys(promises))
+      assert.match(nothing, new RegExp(`^${id} +not touched .*\\n {4}not in this run: `, 'm'))
+    const some = promisesTable([held('R1'), held('R5')])
+    assert.match(some, /^R1 +held {2}.*\n {4}F0 .*\nR2 /m)
+    assert.match(some, /^R5 +held in part .*\n {4}F0 .*\n {4}not in this run: bench\/http\.ts/m)
+  })
+
+  it('names files that are there', () => {
+    const paths = Object.values(elsewhere).flatMap((text) => text.match(/[\w/.-]+\.ts/g) ?? [])
+    assert.ok(paths.length > 10)
+    for (const path of paths) assert.ok(existsSync(new URL(`../../${path}`, import.meta.url)), path)
   })
 })
 

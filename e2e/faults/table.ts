@@ -1,23 +1,32 @@
+import { elsewhere, inPart } from './elsewhere.ts'
 import { promises, type Finding, type PromiseId } from './fault.ts'
 
-/** What all faults showed of each promise, as a table to be read; `ran` says which finding is of which fault. */
+const indent = '    '
+
+/**
+ * What all faults showed of each promise, as a table to be read; `fault` says which finding is of which fault. A promise of which
+ * this run shows nothing, or a part, is told with where it is measured: none is silent.
+ */
 export function promisesTable(findings: readonly (Finding & { fault: string })[]): string {
-  const lines = Object.entries(promises).flatMap(([id, text]) => {
-    const own = findings.filter(({ promise }) => promise === (id as PromiseId))
-    const worst = own.some(({ verdict }) => verdict === 'broken')
-      ? 'BROKEN'
-      : own.some(({ verdict }) => verdict === 'held')
-        ? 'held'
-        : own.length > 0
-          ? 'not judged'
-          : 'not touched'
-    return [
-      `${id.padEnd(4)}${worst.padEnd(12)}${text}`,
-      ...own.map(
-        ({ fault, what, verdict, why }) =>
-          `    ${fault.padEnd(4)}${verdict.padEnd(11)} ${what}${why ? `: ${why}` : ''}`,
-      ),
-    ]
-  })
-  return lines.join('\n')
+  const ids = Object.keys(promises) as PromiseId[]
+  return ids
+    .flatMap((id) => {
+      const own = findings.filter(({ promise }) => promise === id)
+      const isWhole = own.some(({ verdict }) => verdict === 'held') && !inPart.has(id)
+      return [
+        `${id.padEnd(4)}${verdictOf(id, own).padEnd(14)}${promises[id]}`,
+        ...own.map(
+          ({ fault, what, verdict, why }) =>
+            `${indent}${fault.padEnd(4)}${verdict.padEnd(11)} ${what}${why ? `: ${why}` : ''}`,
+        ),
+        ...(isWhole ? [] : [`${indent}not in this run: ${elsewhere[id] ?? 'measured by faults alone'}`]),
+      ]
+    })
+    .join('\n')
+}
+
+function verdictOf(id: PromiseId, own: readonly Finding[]): string {
+  if (own.some(({ verdict }) => verdict === 'broken')) return 'BROKEN'
+  if (own.some(({ verdict }) => verdict === 'held')) return inPart.has(id) ? 'held in part' : 'held'
+  return own.length > 0 ? 'not judged' : 'not touched'
 }
