@@ -10,7 +10,8 @@ export async function readSchema(sql: Sql): Promise<string> {
     // Names of other schemas are written out, those of `public` are not.
     await tx`set local search_path to public`
     const readers = [types, sequences, functions, tables, functionsOfRows, foreignKeys, indexes, views, triggers]
-    const parts: string[] = []
+    // A function may name a table that comes after it.
+    const parts = ['set check_function_bodies to off;']
     for (const reader of readers) parts.push(...(await reader(tx)))
     return `${parts.join('\n\n')}\n`
   })
