@@ -162,6 +162,64 @@ test('the playground shows the tools and words of an agent, and its stop ends th
   await page.context().close()
 })
 
+test(
+  'an input is kept as a test case, and what is expected stands beside the answers of two agents',
+  inBrowser,
+  async () => {
+    const teller = (
+      await post(`/api/v1/projects/${project}/agents`, {
+        name: 'teller',
+        config: { model: 'builtin/script', system_prompt: JSON.stringify([{ text: 'It is noon.' }]) },
+      })
+    ).id
+    const cases = async () =>
+      (await cadre.send('GET', `/api/v1/projects/${project}/agents/${teller}/test-cases`)).body.test_cases
+    const echo = (
+      await post(`/api/v1/projects/${project}/agents`, { name: 'parrot', config: { model: 'builtin/echo' } })
+    ).id
+    const page = await cadre.open(`/p/${project}/playground?agent=${teller}`)
+    await page.getByLabel('Message').fill('What time is it?')
+    await button(page, 'Save as test case').click()
+    await dialog(page).getByLabel('Name').fill('The time')
+    await dialog(page).getByLabel('Expected').fill('It says that it is noon.')
+    await checkScreen(page, 'playground-save-case')
+    await button(page, 'Save').click()
+    await page.getByRole('region', { name: 'Expected' }).getByText('It says that it is noon.').waitFor()
+    const [kept] = await cases()
+    assert.deepEqual(
+      [kept.name, kept.input, kept.expected],
+      ['The time', 'What time is it?', 'It says that it is noon.'],
+    )
+
+    // The address alone opens the case, for two agents, and the message can be sent as it stands.
+    await page.goto(`/p/${project}/playground?agent=${teller}&against=${echo}&case=${kept.id}`)
+    await page.getByRole('link', { name: 'The time' }).and(page.locator('[aria-current]')).waitFor()
+    assert.equal(await page.getByLabel('Message').inputValue(), 'What time is it?')
+    await button(page, 'Send').click()
+    await page.getByRole('status').getByText('The task is completed').nth(1).waitFor({ state: 'attached' })
+    const answers = page.getByRole('region', { name: 'Output' })
+    await answers.getByText('It is noon.').waitFor()
+    await answers.getByText('What time is it?').waitFor()
+    await checkScreen(page, 'playground-compare')
+
+    await page.getByLabel('Message').fill('What time is it now?')
+    await button(page, 'Change The time').click()
+    await dialog(page).getByLabel('Name').fill('The time now')
+    await button(page, 'Save').click()
+    await page.getByRole('link', { name: 'The time now' }).waitFor()
+    assert.deepEqual(
+      (await cases()).map(({ id, input }: { id: string; input: string }) => [id, input]),
+      [[kept.id, 'What time is it now?']],
+    )
+    await button(page, 'Delete The time now').click()
+    await button(page, 'Delete test case').click()
+    await page.getByText('Save an input with what a good answer says').waitFor()
+    assert.deepEqual(await cases(), [])
+    checkPage(page)
+    await page.context().close()
+  },
+)
+
 test('metrics are lines and a table, and a point leads to the tasks of its moment', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/metrics?range=1h`)
   await page.getByLabel('Agent', { exact: true }).selectOption('clerk')
@@ -176,6 +234,17 @@ test('metrics are lines and a table, and a point leads to the tasks of its momen
   await page.keyboard.press('End')
   await page.keyboard.press('Enter')
   await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('created_after'))
+  // The tasks of that moment, and no others.
+  await page.getByText(/^Created from .* until /).waitFor()
+  const asked = new URL(page.url()).searchParams
+  const { body } = await cadre.send(
+    'GET',
+    `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ created_after: asked.get('created_after')!, created_before: asked.get('created_before')! })}`,
+  )
+  await page
+    .getByText(body.tasks.length === 0 ? 'No task matches' : `1–${body.tasks.length} of ${body.tasks.length} tasks`)
+    .waitFor()
+  await checkScreen(page, 'tasks-of-a-moment')
   await page.goBack()
   await page.getByLabel('As a table').check()
   await page.getByRole('table', { name: 'Points over time' }).waitFor()

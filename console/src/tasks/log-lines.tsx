@@ -1,6 +1,8 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronUp } from 'lucide-react'
+import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
+import { paths } from '../paths.ts'
 import { Button, CopyButton } from './kit.tsx'
 import { usePathIds, A } from './links.tsx'
 import type { LogStore } from './log-store.ts'
@@ -29,10 +31,12 @@ interface Props {
   at: string | undefined
   onAt: (at: string) => void
   onTask: (task: string) => void
+  /** Where a line stands among those that do not match, too; undefined where all are shown. */
+  aroundOf: ((at: string) => object) | undefined
 }
 
 /** The lines of a log, the newest last; only those in sight are there. */
-export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask }: Props) {
+export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask, aroundOf }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set())
   const [note, setNote] = useState('')
@@ -140,6 +144,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask 
                     onToggle={() => toggle(index)}
                     onAt={onAt}
                     onTask={onTask}
+                    aroundOf={aroundOf}
                   />
                 ) : (
                   <span className="flex h-6 items-center px-3 text-soft md:px-5">…</span>
@@ -163,9 +168,10 @@ interface LineProps {
   onToggle: () => void
   onAt: (at: string) => void
   onTask: (task: string) => void
+  aroundOf: Props['aroundOf']
 }
 
-function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask }: LineProps) {
+function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask, aroundOf }: LineProps) {
   const task = (line.context as { task_id?: unknown }).task_id
   const { project } = usePathIds()
   return (
@@ -195,6 +201,7 @@ function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask
             <Button size="small" onClick={() => onAt(line.timestamp)}>
               Link to this line
             </Button>
+            {aroundOf && <Link {...paths.logs(project, aroundOf(line.timestamp))}>Lines around it</Link>}
             {typeof task === 'string' && (
               <>
                 <Button size="small" onClick={() => onTask(task)}>

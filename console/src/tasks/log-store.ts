@@ -17,7 +17,12 @@ const page_lines = 1000
 const pagesMax = 40
 /** Lines that are written at the same time may be seen in any order for this long. */
 const overlap_ms = 3000
+/** How often new lines are asked for where nothing says that there are some. */
 const poll_ms = 2000
+/** The same while the project's stream is heard: some lines come without an event of a task. */
+const seldom_ms = 15_000
+/** After an event lines are read this much later, so that a burst of events is one reading. */
+const burst_ms = 400
 
 /**
  * An agent's log of any length: lines up to an anchor are read by their distance from it, as they are looked at, and what
@@ -31,6 +36,8 @@ export class LogStore {
   live: LogLine[] = []
   isRead = false
   isTailing = true
+  /** Whether somebody calls `happened` when an agent has done something. */
+  isTold = false
   error: unknown
   version = 0
   #anchor: string | undefined
@@ -39,6 +46,8 @@ export class LogStore {
   readonly #abort = new AbortController()
   readonly #listeners = new Set<() => void>()
   #timer: ReturnType<typeof setTimeout> | undefined
+  #isFollowing = false
+  #burst: ReturnType<typeof setTimeout> | undefined
 
   constructor(filter: LogFilter) {
     this.filter = filter
@@ -54,27 +63,39 @@ export class LogStore {
     return this.history + this.live.length
   }
 
+  /** Reads the newest lines, and follows what comes after them; where the service is away, it is tried again until it answers. */
   async start(): Promise<void> {
-    try {
-      const newest = (await this.#read({ limit: 1 })).items[0]
-      if (newest) {
-        this.#anchor = new Date(Date.parse(newest.timestamp) - overlap_ms).toISOString()
-        const page = await this.#read({ end_time: this.#anchor, limit: page_lines })
-        this.history = page.total
-        this.#pages.set(0, page.items)
-      }
-      await this.#readLive()
-      this.isRead = true
-    } catch (error) {
-      this.#fail(error)
-    }
+    await this.#follow()
     this.#tell()
     this.#pollSoon()
+  }
+
+  async #readFirst(): Promise<void> {
+    const newest = (await this.#read({ limit: 1 })).items[0]
+    if (newest) {
+      const anchor = new Date(Date.parse(newest.timestamp) - overlap_ms).toISOString()
+      const page = await this.#read({ end_time: anchor, limit: page_lines })
+      this.#anchor = anchor
+      this.history = page.total
+      this.#pages.set(0, page.items)
+    }
+    await this.#readLive()
+    this.isRead = true
+    this.#tell()
   }
 
   stop(): void {
     this.#abort.abort()
     clearTimeout(this.#timer)
+    clearTimeout(this.#burst)
+  }
+
+  /** The agent has done something, of which there may be a line. */
+  happened(): void {
+    this.#burst ??= setTimeout(() => {
+      this.#burst = undefined
+      void this.#follow()
+    }, burst_ms)
   }
 
   /** The line in a row, the oldest being row 0; undefined where it is not read. */
@@ -107,9 +128,9 @@ export class LogStore {
     return (await this.#read({ level: 'error', start_time, limit: 1, offset: total - 1 })).items[0]?.timestamp
   }
 
-  /** Every line that matches, the oldest first, a page at a time. */
-  async *all(signal: AbortSignal): AsyncGenerator<LogLine[]> {
-    for (let offset = this.history; offset > 0;) {
+  /** The newest lines that match, `most` of them, the oldest of those first, a page at a time. */
+  async *newest(most: number, signal: AbortSignal): AsyncGenerator<LogLine[]> {
+    for (let offset = Math.min(this.history, Math.max(0, most - this.live.length)); offset > 0;) {
       const limit = Math.min(1000, offset)
       offset -= limit
       signal.throwIfAborted()
@@ -183,10 +204,22 @@ export class LogStore {
 
   #pollSoon(): void {
     if (this.#abort.signal.aborted) return
-    this.#timer = setTimeout(() => {
-      const work = this.isTailing && !document.hidden && this.isRead ? this.#readLive() : Promise.resolve()
-      void work.catch((error: unknown) => this.#fail(error)).finally(() => this.#pollSoon())
-    }, poll_ms)
+    this.#timer = setTimeout(
+      () => void this.#follow().finally(() => this.#pollSoon()),
+      this.isTold && this.isRead ? seldom_ms : poll_ms,
+    )
+  }
+
+  async #follow(): Promise<void> {
+    if (this.#isFollowing || (this.isRead && (!this.isTailing || document.hidden))) return
+    this.#isFollowing = true
+    try {
+      await (this.isRead ? this.#readLive() : this.#readFirst())
+    } catch (error) {
+      this.#fail(error)
+    } finally {
+      this.#isFollowing = false
+    }
   }
 
   #fail(error: unknown): void {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -14,9 +14,11 @@ import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { Options } from '../parts/options.tsx'
+import { Cases } from './cases.tsx'
 import { readInput } from './input.ts'
 import { Output } from './output.tsx'
 import { asSdk } from './snippets.ts'
+import { textOf, useTestCases } from './test-cases.ts'
 import { useRun } from './use-run.ts'
 
 /** Where an agent is tried: what it is given, what it does and says, and what that costs. Two of them answer side by side. */
@@ -32,8 +34,17 @@ export default function Playground() {
   const second = useRun(project_id)
   const agent_id = words.agent ?? agents.data?.[0]?.id
   const other_id = words.against
+  const cases = useTestCases(project_id, agent_id)
+  const open = cases.data?.find(({ id }) => id === words.case)
+  // A case is put into the message once it is opened; what is typed there afterwards stays.
+  const shown = useRef<string>(undefined)
+  useEffect(() => {
+    if (open !== undefined && shown.current !== open.id) setText(textOf(open.input))
+    shown.current = open?.id
+  }, [open])
   const read = readInput(text)
   const isRunning = first.isRunning || second.isRunning
+  const hasTwo = other_id !== undefined || open?.expected != null
   const names = Object.fromEntries((agents.data ?? []).map(({ id, name }) => [id, name]))
   const reason =
     agent_id === undefined
@@ -89,61 +100,87 @@ export default function Playground() {
       )}
       {agents.data && agents.data.length > 0 && (
         <div className="grid grid-cols-1 gap-5 lg:grid-cols-[22rem_minmax(0,1fr)]">
-          <form
-            className="space-y-4"
-            onSubmit={(event) => {
-              event.preventDefault()
-              send()
-            }}
-          >
-            <Field label="Agent">
-              <SelectInput value={agent_id ?? ''} onChange={(event) => setWords({ agent: event.target.value })}>
-                <Options of={names} />
-              </SelectInput>
-            </Field>
-            <Checkbox
-              label="Compare with another agent"
-              checked={other_id !== undefined}
-              disabled={agents.data.length < 2 || isRunning}
-              title={agents.data.length < 2 ? 'There is only one agent' : undefined}
-              onChange={(event) =>
-                setWords({
-                  against: event.target.checked ? agents.data.find(({ id }) => id !== agent_id)?.id : undefined,
-                })
-              }
-            />
-            {other_id !== undefined && (
-              <Field label="Other agent">
-                <SelectInput value={other_id} onChange={(event) => setWords({ against: event.target.value })}>
+          <div className="min-w-0 space-y-5">
+            <form
+              className="space-y-4"
+              onSubmit={(event) => {
+                event.preventDefault()
+                send()
+              }}
+            >
+              <Field label="Agent">
+                <SelectInput
+                  value={agent_id ?? ''}
+                  onChange={(event) => setWords({ agent: event.target.value, case: undefined })}
+                >
                   <Options of={names} />
                 </SelectInput>
               </Field>
-            )}
-            <Field label="Message" hint="Text, or JSON: a list of messages. Ctrl Enter sends it.">
-              <TextArea
-                rows={7}
-                value={text}
-                onChange={(event) => setText(event.target.value)}
-                onKeyDown={(event) => {
-                  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-                    event.preventDefault()
-                    send()
-                  }
+              <Checkbox
+                label="Compare with another agent"
+                checked={other_id !== undefined}
+                disabled={agents.data.length < 2 || isRunning}
+                title={agents.data.length < 2 ? 'There is only one agent' : undefined}
+                onChange={(event) =>
+                  setWords({
+                    against: event.target.checked ? agents.data.find(({ id }) => id !== agent_id)?.id : undefined,
+                  })
+                }
+              />
+              {other_id !== undefined && (
+                <Field label="Other agent">
+                  <SelectInput value={other_id} onChange={(event) => setWords({ against: event.target.value })}>
+                    <Options of={names} />
+                  </SelectInput>
+                </Field>
+              )}
+              <Field label="Message" hint="Text, or JSON: a list of messages. Ctrl Enter sends it.">
+                <TextArea
+                  rows={7}
+                  value={text}
+                  onChange={(event) => setText(event.target.value)}
+                  onKeyDown={(event) => {
+                    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+                      event.preventDefault()
+                      send()
+                    }
+                  }}
+                />
+              </Field>
+              <div className="flex gap-2">
+                <Button kind="primary" type="submit" reason={reason}>
+                  Send
+                </Button>
+                <Button kind="danger" onClick={stop} reason={isRunning ? undefined : 'Nothing runs'}>
+                  Stop
+                </Button>
+              </div>
+            </form>
+            {agent_id !== undefined && (
+              <Cases
+                project_id={project_id}
+                agent_id={agent_id}
+                cases={cases}
+                open_id={open?.id}
+                words={other_id === undefined ? {} : { against: other_id }}
+                read={read}
+                opened={(id) => {
+                  shown.current = id
+                  setWords({ agent: agent_id, case: id })
                 }}
               />
-            </Field>
-            <div className="flex gap-2">
-              <Button kind="primary" type="submit" reason={reason}>
-                Send
-              </Button>
-              <Button kind="danger" onClick={stop} reason={isRunning ? undefined : 'Nothing runs'}>
-                Stop
-              </Button>
-            </div>
-          </form>
-          <div
-            className={`grid min-w-0 grid-cols-1 content-start gap-5 ${other_id === undefined ? '' : 'xl:grid-cols-2'}`}
-          >
+            )}
+          </div>
+          <div className={`grid min-w-0 grid-cols-1 content-start gap-5 ${hasTwo ? 'xl:grid-cols-2' : ''}`}>
+            {open?.expected != null && (
+              <section
+                aria-label="Expected"
+                className={`min-w-0 rounded-lg border border-line bg-page p-4 ${other_id === undefined ? 'xl:order-last' : 'xl:col-span-2'}`}
+              >
+                <h2 className="mb-3">Expected</h2>
+                <p className="break-words whitespace-pre-wrap">{open.expected}</p>
+              </section>
+            )}
             <Column name={names[agent_id ?? '']} run={first.run} project_id={project_id} />
             {other_id !== undefined && <Column name={names[other_id]} run={second.run} project_id={project_id} />}
           </div>

@@ -1,0 +1,58 @@
+import { ClipboardCopy, Download } from 'lucide-react'
+import { useState } from 'react'
+import { Button } from '../ui/button.tsx'
+import { tell } from '../ui/toast.tsx'
+import { saveFile } from './download.ts'
+import type { LogStore } from './log-store.ts'
+
+/** Lines of a download, and of what is copied, at most: more is for the API, a page at a time. */
+const linesMax = 200_000
+const patience_ms = 120_000
+
+/** All lines that match, as NDJSON: as a file, or for pasting. Says how many they are, and which where there are more. */
+export function LogFile({ store, onError }: { store: LogStore | undefined; onError: (error: unknown) => void }) {
+  const [progress, setProgress] = useState<number>()
+  const count = store?.count ?? 0
+  const reason = progress !== undefined ? 'Lines are being read' : count === 0 ? 'There is no line' : undefined
+  const which =
+    count > linesMax
+      ? `the newest ${linesMax.toLocaleString()} of ${count.toLocaleString()} lines`
+      : `all ${count.toLocaleString()} lines`
+
+  async function take(use: (lines: string[]) => Promise<void> | void): Promise<void> {
+    if (!store) return
+    onError(undefined)
+    const read: string[] = []
+    try {
+      for await (const lines of store.newest(linesMax, AbortSignal.timeout(patience_ms))) {
+        for (const line of lines) read.push(`${JSON.stringify(line)}\n`)
+        setProgress(read.length)
+      }
+      await use(read)
+    } catch (error) {
+      onError(error)
+    } finally {
+      setProgress(undefined)
+    }
+  }
+  const copy = () =>
+    take(async (lines) => {
+      await navigator.clipboard.writeText(lines.join(''))
+      const number = lines.length.toLocaleString()
+      tell(count > linesMax ? `Copied the newest ${number} lines; there are more` : `Copied ${number} lines`)
+    })
+  return (
+    <>
+      <Button reason={reason} title={`Copy ${which}`} onClick={() => void copy()}>
+        <ClipboardCopy size={14} aria-hidden /> Copy {which}
+      </Button>
+      <Button
+        reason={reason}
+        title={`Download ${which}`}
+        onClick={() => void take((lines) => saveFile('logs.ndjson', 'application/x-ndjson', lines))}
+      >
+        <Download size={14} aria-hidden /> {progress === undefined ? 'NDJSON' : `${progress.toLocaleString()} lines…`}
+      </Button>
+    </>
+  )
+}

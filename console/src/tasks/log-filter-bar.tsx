@@ -1,0 +1,69 @@
+import { FilterSelect } from '../ui/field.tsx'
+import { TypedSearch } from '../ui/typed-search.tsx'
+import { levels, type LogWords, type Period } from './log-filter.ts'
+import type { LogLine } from './types.ts'
+
+interface LogFilterBar {
+  agent: string | undefined
+  agents: readonly { id: string; name: string }[]
+  words: Partial<LogWords>
+  change: (words: Partial<LogWords>, replace?: boolean) => void
+}
+
+/** Which lines are shown. */
+export function LogFilterBar({ agent, agents, words, change }: LogFilterBar) {
+  return (
+    <div
+      className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
+      role="search"
+      aria-label="Filter lines"
+    >
+      <FilterSelect
+        label="Agent"
+        className="max-w-64"
+        value={agent ?? ''}
+        onChange={({ target }) => change({ agent: target.value, at: undefined })}
+      >
+        {agent !== undefined && !agents.some(({ id }) => id === agent) && <option value={agent}>{agent}</option>}
+        {agents.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </FilterSelect>
+      <FilterSelect
+        label="Level"
+        value={levels.find((name) => name === words.level) ?? ''}
+        onChange={({ target }) => change({ level: (target.value || undefined) as LogLine['level'] })}
+      >
+        <option value="">Any level</option>
+        {levels.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </FilterSelect>
+      <FilterSelect
+        label="Time"
+        value={words.since ?? ''}
+        onChange={({ target }) => change({ since: (target.value || undefined) as Period })}
+      >
+        <option value="">At any time</option>
+        <option value="15m">Last 15 minutes</option>
+        <option value="1h">Last hour</option>
+        <option value="24h">Last 24 hours</option>
+        <option value="7d">Last 7 days</option>
+      </FilterSelect>
+      <TypedSearch
+        label="Text in the message"
+        className="!w-44"
+        value={String(words.q ?? '')}
+        commit={(q) => change({ q: q || undefined }, true)}
+      />
+      <TypedSearch
+        label="Task id"
+        className="!w-36"
+        value={String(words.task ?? '')}
+        commit={(task) => change({ task: task || undefined }, true)}
+      />
+    </div>
+  )
+}
