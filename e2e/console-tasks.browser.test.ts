@@ -124,6 +124,8 @@ test('an approval is edited and given on a telephone, and the call is made as it
   const page = await cadre.open(`/p/${project}/approvals`, { screen: 'telephone' })
   const card = page.getByRole('article', { name: 'Approval of run_javascript' })
   await card.waitFor()
+  await card.getByText('It changes nothing outside.').waitFor()
+  await card.getByRole('checkbox', { name: /^If approved, always let careful call/ }).check()
   await checkScreen(page, 'approvals')
 
   await card.getByRole('button', { name: 'Edit and approve' }).tap()
@@ -137,6 +139,11 @@ test('an approval is edited and given on a telephone, and the call is made as it
   await page.getByText('Nothing waits for you').waitFor()
 
   assert.equal((await taskIs(id, 'completed')).output.content, 'It is 48.')
+  const { body: changed } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${careful.id}`)
+  assert.deepEqual(changed.config.tool_policies, { run_javascript: 'auto' })
+  // The next task is not held up, so it ends by itself.
+  const next = await task(careful.id, 'And what is it now?')
+  assert.equal((await taskIs(next, 'completed')).output.content, 'It is 42.')
   checkPage(page)
   await page.context().close()
 })

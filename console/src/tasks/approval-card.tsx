@@ -1,9 +1,12 @@
 import { Check, Pencil, X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { cadre as api } from '../api/client.ts'
+import { Checkbox } from '../ui/field.tsx'
+import { tell, tellFailure } from '../ui/toast.tsx'
 import { formatAgo, formatDateTime } from './format.ts'
 import { Button, ErrorNotice, Id, inputClass } from './kit.tsx'
 import type { Approval } from './types.ts'
+import { ToolRisk } from './tool-risk.tsx'
 import { ValueView } from './value-view.tsx'
 
 type Mode = 'ask' | 'edit' | 'deny' | 'result'
@@ -26,6 +29,7 @@ export function ApprovalCard({
   const [fault, setFault] = useState<string>()
   const [isSending, setSending] = useState(false)
   const [error, setError] = useState<unknown>()
+  const [isAlways, setAlways] = useState(false)
   const field = useId()
   const isRecovery = approval.kind === 'recovery'
   const isPending = approval.status === 'pending'
@@ -34,11 +38,24 @@ export function ApprovalCard({
     setSending(true)
     setError(undefined)
     try {
-      onResolved(await api.approvals.resolve(project, approval.id, body))
+      const resolved = await api.approvals.resolve(project, approval.id, body)
+      if (isAlways && body.decision === 'approve') await askNoMore()
+      onResolved(resolved)
     } catch (thrown) {
       setError(thrown)
     } finally {
       setSending(false)
+    }
+  }
+
+  /** The answer stands whether or not this succeeds: what it says is about calls to come. */
+  async function askNoMore(): Promise<void> {
+    const { tool, agent_id } = approval
+    try {
+      await api.agents.update(project, agent_id, { config: { tool_policies: { [tool]: 'auto' } } })
+      tell(`In its next tasks ${agent ?? 'the agent'} calls ${tool} without asking`)
+    } catch (failure) {
+      tellFailure(`The call is approved, but ${agent ?? 'the agent'} goes on asking about ${tool}`, failure)
     }
   }
 
@@ -82,6 +99,9 @@ export function ApprovalCard({
           )}
         </p>
       </header>
+      <div className="mt-1">
+        <ToolRisk project={project} approval={approval} />
+      </div>
       {isRecovery && (
         <p className="mt-1 text-sm">
           The call was begun and cut off, and nobody knows whether it took effect. Look there before you answer.
@@ -132,6 +152,18 @@ export function ApprovalCard({
         <div className="mt-3">
           <ErrorNotice error={error} />
         </div>
+      )}
+      {isPending && !isRecovery && mode !== 'deny' && (
+        <Checkbox
+          label={
+            <span>
+              If approved, always let {agent ?? 'this agent'} call <code>{approval.tool}</code> in its next tasks
+            </span>
+          }
+          className="mt-3 text-sm"
+          checked={isAlways}
+          onChange={({ target }) => setAlways(target.checked)}
+        />
       )}
       {isPending && (
         <div className="mt-3 grid grid-cols-2 gap-2 md:flex md:flex-wrap">
