@@ -1,3 +1,4 @@
+import { APIError } from '../../../sdk/src/errors.ts'
 import { cadre as api } from '../api/client.ts'
 import type { LogLine } from './types.ts'
 
@@ -47,6 +48,7 @@ export class LogStore {
   readonly #listeners = new Set<() => void>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isFollowing = false
+  #isRefused = false
   #burst: ReturnType<typeof setTimeout> | undefined
 
   constructor(filter: LogFilter) {
@@ -197,9 +199,10 @@ export class LogStore {
     const kept = since === undefined ? [] : this.live.filter(({ timestamp }) => Date.parse(timestamp) < since)
     const next = [...kept, ...lines.reverse()]
     const isNew = next.length !== this.live.length || next.at(-1)?.timestamp !== last?.timestamp
+    const isWell = this.error !== undefined
     this.live = next
     this.error = undefined
-    if (isNew) this.#tell()
+    if (isNew || isWell) this.#tell()
   }
 
   #pollSoon(): void {
@@ -211,11 +214,13 @@ export class LogStore {
   }
 
   async #follow(): Promise<void> {
-    if (this.#isFollowing || (this.isRead && (!this.isTailing || document.hidden))) return
+    if (this.#isRefused || this.#isFollowing || (this.isRead && (!this.isTailing || document.hidden))) return
     this.#isFollowing = true
     try {
       await (this.isRead ? this.#readLive() : this.#readFirst())
     } catch (error) {
+      // What is refused stays refused: an agent that is gone is not asked for again and again.
+      this.#isRefused = error instanceof APIError && error.status < 500 && error.status !== 429
       this.#fail(error)
     } finally {
       this.#isFollowing = false
