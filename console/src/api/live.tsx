@@ -1,5 +1,6 @@
-import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from 'react'
+import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
+import type { ProjectStreamEvent } from '../../../sdk/src/project-stream.ts'
 import { cadre } from './client.ts'
 
 /** How the page knows what happens: by its stream, not at all for now, or by trying again to get one. */
@@ -9,6 +10,8 @@ interface Live {
   state: LiveState
   pause: () => void
   resume: () => void
+  /** Is told of everything that happens in the project; gives the way to end that. */
+  listen: (listener: (event: ProjectStreamEvent) => void) => () => void
 }
 
 const LiveContext = createContext<Live | undefined>(undefined)
@@ -24,6 +27,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
   const queries = useQueryClient()
   const [state, setState] = useState<LiveState>('reconnecting')
   const [isPaused, setPaused] = useState(() => false)
+  const listeners = useRef(new Set<(event: ProjectStreamEvent) => void>())
 
   useEffect(() => {
     if (isPaused) {
@@ -46,6 +50,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
         try {
           for await (const event of cadre.projects.stream(project_id, { signal: end.signal })) {
             setState('live')
+            for (const listener of listeners.current) listener(event)
             if (event.type === 'project.snapshot') {
               if (!event.data.resumed) refresh('agents', 'tasks', 'approvals')
             } else if (event.type === 'agent.status') refresh('agents')
@@ -74,6 +79,10 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
         setPaused(false)
         void queries.invalidateQueries({ queryKey: ['project', project_id] })
       },
+      listen: (listener) => {
+        listeners.current.add(listener)
+        return () => listeners.current.delete(listener)
+      },
     }),
     [state, queries, project_id],
   )
@@ -85,4 +94,12 @@ export function useLive(): Live {
   const live = useContext(LiveContext)
   if (!live) throw new Error('there is no project here to be told about')
   return live
+}
+
+/** Is told of everything that happens in the project that is open. */
+export function useProjectEvents(listener: (event: ProjectStreamEvent) => void): void {
+  const { listen } = useLive()
+  const latest = useRef(listener)
+  latest.current = listener
+  useEffect(() => listen((event) => latest.current(event)), [listen])
 }
