@@ -3,6 +3,9 @@
 
 set check_function_bodies to off;
 
+create schema trigrams;
+create extension pg_trgm schema trigrams;
+
 create domain identifier as text collate "C";
 
 CREATE OR REPLACE FUNCTION public.id_floor(prefix text, at timestamp with time zone)

@@ -1,7 +1,7 @@
 import type { Sql } from '../server/src/platform/database.ts'
 
 /**
- * The schema of a database as SQL, read from PostgreSQL's own catalogs: types, sequences, functions, tables with their
+ * The schema of a database as SQL, read from PostgreSQL's own catalogs: extensions, types, sequences, functions, tables with their
  * columns and constraints, indexes, views and triggers of the schema `public`, each kind sorted by name. The same schema
  * gives the same text, whenever it was made: partitions and the table of migrations are left out.
  */
@@ -9,7 +9,18 @@ export async function readSchema(sql: Sql): Promise<string> {
   return sql.begin(async (tx) => {
     // Names of other schemas are written out, those of `public` are not.
     await tx`set local search_path to public`
-    const readers = [types, sequences, functions, tables, functionsOfRows, foreignKeys, indexes, views, triggers]
+    const readers = [
+      extensions,
+      types,
+      sequences,
+      functions,
+      tables,
+      functionsOfRows,
+      foreignKeys,
+      indexes,
+      views,
+      triggers,
+    ]
     // A function may name a table that comes after it.
     const parts = ['set check_function_bodies to off;']
     for (const reader of readers) parts.push(...(await reader(tx)))
@@ -22,6 +33,17 @@ interface Line {
 }
 
 const lines = (rows: Line[]): string[] => rows.map(({ line }) => line)
+
+/** Extensions, and the schema that each has for itself. */
+async function extensions(sql: Sql): Promise<string[]> {
+  return lines(
+    await sql<Line>`
+      select format(E'create schema %I;\ncreate extension %I schema %I;', n.nspname, e.extname, n.nspname) as line
+      from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+      where e.extname <> 'plpgsql' and n.nspname <> 'public'
+      order by e.extname`,
+  )
+}
 
 async function types(sql: Sql): Promise<string[]> {
   return lines(
