@@ -35,7 +35,14 @@ before(async () => {
   await mkdir(join(root, 'server', 'src'), { recursive: true })
   await mkdir(join(root, 'node_modules'))
   // What they read before they know which Node, and which half of the program, they need.
-  for (const name of ['start.mjs', 'cadre.mjs', 'tools/console-build.mjs', 'cli/src/nouns.ts'])
+  for (const name of [
+    'start.mjs',
+    'cadre.mjs',
+    'tools/console-build.mjs',
+    'cli/src/nouns.ts',
+    'server/src/commands/commands.ts',
+    'server/src/platform/nearest.ts',
+  ])
     await cp(new URL(`../${name}`, import.meta.url), join(root, name))
   await writeFile(join(root, 'package.json'), '{ "type": "module" }')
   await writeFile(join(root, 'server', 'src', 'main.ts'), service)
