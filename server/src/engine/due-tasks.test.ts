@@ -71,7 +71,8 @@ describe('tasks for later', () => {
       await tx`delete from agent where id = ${agent.id}`
     })
     await blocked.promise
-    const creation = give(agent, { run_after: far() })
+    // Watched from the begin, so that it is not unhandled for the moment until the deletion has ended.
+    const refused = assert.rejects(give(agent, { run_after: far() }), { kind: 'agent_not_found' })
     await eventually(async () => {
       const waits =
         await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%for share%' and state = 'active'`
@@ -79,7 +80,7 @@ describe('tasks for later', () => {
     })
     deleting.resolve()
     await deletion
-    await assert.rejects(creation, { kind: 'agent_not_found' })
+    await refused
     assert.equal((await sql`select from task where agent_id = ${agent.id}`).length, 0)
   })
 

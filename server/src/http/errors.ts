@@ -61,7 +61,7 @@ export function familyOf(request: FastifyRequest): Family {
 export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/oauth2/') || path.startsWith('/.well-known/')) return 'O'
-  if (path === '/api/v1/auth' || path.startsWith('/api/v1/auth/')) return 'A'
+  if (/^\/api\/v1\/(auth|model-providers)(\/|$)/.test(path)) return 'A'
   if (
     /^\/api\/v1\/projects\/[^/]+\/(agents|tasks|events|threads|approvals|schedules|tools|credentials|budgets|usage)(\/|$)/.test(
       path,
