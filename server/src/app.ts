@@ -156,7 +156,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
       sql: context.auth_sql,
       rates,
       tokens_per_hour: context.config.tokens_per_hour,
-      together: makeTogether(),
+      together: makeTogether({ waitMax_ms: context.database.settings.connectionTimeoutMillis! }),
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {
         const { valid, value } = app.unsignCookie(signed)

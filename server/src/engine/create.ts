@@ -1,6 +1,6 @@
 import { notFound } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
-import { GroupCommit } from './group-commit.ts'
+import { Groups } from '../platform/groups.ts'
 import { isPassing } from './journal.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
@@ -33,7 +33,7 @@ export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): C
     onSent()
     return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
   }
-  const commits = new GroupCommit<NewTask, TaskRow>(
+  const commits = new Groups<NewTask, TaskRow>(
     async (tasks) => {
       try {
         return await together(tasks)

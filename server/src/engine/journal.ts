@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../events/streams-hub.ts'
 import { sqlState, type Sql } from '../platform/database.ts'
 import type { Gate } from './gates.ts'
-import { GroupCommit } from './group-commit.ts'
+import { Groups } from '../platform/groups.ts'
 import type { Queue } from './queue.ts'
 import { budgetNews, openMoney } from './spending.ts'
 import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
@@ -90,7 +90,7 @@ export class Journal {
   readonly #onParked: (agent_ids: readonly string[]) => void
   readonly #onFreed: (gates: readonly Gate[]) => void
   readonly #onBudgets: NonNullable<JournalOptions['onBudgets']>
-  readonly #commits: GroupCommit<Write, boolean>
+  readonly #commits: Groups<Write, boolean>
 
   /** `onParked` is told of agents that tasks were put aside for: see `parkedAgents`. */
   constructor({ store, hub, onParked, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
@@ -99,7 +99,7 @@ export class Journal {
     this.#onParked = onParked
     this.#onFreed = onFreed
     this.#onBudgets = onBudgets
-    this.#commits = new GroupCommit((writes) => this.#commit(writes), { lanes, groupMax })
+    this.#commits = new Groups((writes) => this.#commit(writes), { lanes, groupMax })
   }
 
   /**

@@ -34,6 +34,15 @@ export async function dispatchParked(tx: Sql, queue: Queue, agent_id: string): P
   if (more || (await hasGated(tx, agent_id))) await noteFreed(tx, [agentGate(agent_id)])
 }
 
+/** Those of the agents that have parked tasks, whatever they wait for. */
+export async function listWithParked(tx: Sql, agent_ids: readonly string[]): Promise<string[]> {
+  if (agent_ids.length === 0) return []
+  const rows = await tx.run<{ id: string }>(tx.fragment`
+    select a.id from unnest(${agent_ids}::text[]) as a(id)
+    where exists (select from task t where t.agent_id = a.id and ${isParked(tx)})`)
+  return rows.map(({ id }) => id)
+}
+
 async function hasGated(tx: Sql, agent_id: string): Promise<boolean> {
   const [gated] = await tx.run(tx.fragment`
     select from task t where t.agent_id = ${agent_id} and ${isParked(tx)} limit 1`)

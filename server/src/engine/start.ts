@@ -21,7 +21,7 @@ import { openBudgetKeeper } from './budget-waits.ts'
 import { makeBacklogs } from './backlogs.ts'
 import { openGateKeeper } from './gate-keeper.ts'
 import { agentGate, type Gate } from './gates.ts'
-import { cancelAll, dispatchParked, relabelParked } from './parking.ts'
+import { cancelAll, dispatchParked, listWithParked, relabelParked } from './parking.ts'
 import { openQueue } from './queue.ts'
 import { resolveApproval } from './resolve.ts'
 import type { Told } from './resume.ts'
@@ -166,6 +166,15 @@ export async function startEngine({
   })
   ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))
 
+  const goOn = async (tx: Sql, agent_id: string): Promise<void> => {
+    await dispatchParked(tx, queue, agent_id)
+    tx.afterCommit(() => {
+      bus.tell('jobs')
+      bus.tell('agent', agent_id)
+      onFreed([agentGate(agent_id)])
+    })
+  }
+
   return {
     ready,
     isReady: () => isReady,
@@ -178,13 +187,9 @@ export async function startEngine({
         tx.afterCommit(() => bus.tell('jobs'))
     },
     create: (task) => create(traced(task)),
-    async dispatchParked(tx, agent_id) {
-      await dispatchParked(tx, queue, agent_id)
-      tx.afterCommit(() => {
-        bus.tell('jobs')
-        bus.tell('agent', agent_id)
-        onFreed([agentGate(agent_id)])
-      })
+    dispatchParked: goOn,
+    async dispatchAnyParked(tx, agent_ids) {
+      for (const agent_id of await listWithParked(tx, agent_ids)) await goOn(tx, agent_id)
     },
     async parkTasks(tx, agent_id, reason) {
       await relabelParked(tx, agent_id, reason)

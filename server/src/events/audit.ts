@@ -36,19 +36,40 @@ export function nobody(org_id: string | null): Doer {
  * members named like secrets are replaced, and what looks like one in a text. Each part is cut to 16 KiB.
  */
 export async function recordAudit(tx: Sql, doer: Doer, entry: AuditEntry): Promise<void> {
-  const { action, target, project_id, detail } = entry
-  const changed = changes(entry.before, entry.after)
-  if (!changed && detail === undefined) return
-  const part = (value: unknown): string | null => (value === undefined ? null : jsonb(bounded(withoutSecrets(value))))
-  const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
-  const organizations = doer.org_id === null ? await organizationsOf(tx, doer, target) : [doer.org_id]
+  await recordAudits(tx, [{ doer, entry }])
+}
+
+/** Writes several entries into the audit log in one statement; otherwise as `recordAudit`. */
+export async function recordAudits(tx: Sql, done: readonly { doer: Doer; entry: AuditEntry }[]): Promise<void> {
+  const rows: object[] = []
+  for (const { doer, entry } of done) {
+    const { action, target, project_id, detail } = entry
+    const changed = changes(entry.before, entry.after)
+    if (!changed && detail === undefined) continue
+    const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
+    const { actor, request_id, credential, ip, user_agent } = doer
+    const row = {
+      ...{ actor, action, target, request_id, ip, user_agent },
+      credential_kind: credential?.kind,
+      credential_id: credential?.id,
+      before: part(changed?.before),
+      after: part(changed?.after),
+      detail: part({ ...place, ...detail }),
+    }
+    const organizations = doer.org_id === null ? await organizationsOf(tx, doer, target) : [doer.org_id]
+    rows.push(...organizations.map((org_id) => ({ ...row, id: newId('aud'), org_id })))
+  }
+  if (rows.length === 0) return
   await tx`
     insert into audit (id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent,
       before, after, detail)
-    select id, org_id, ${doer.actor}, ${action}, ${target}, ${doer.request_id}, ${doer.credential?.kind ?? null},
-      ${doer.credential?.id ?? null}, ${doer.ip}, ${doer.user_agent}, ${part(changed?.before)}::jsonb,
-      ${part(changed?.after)}::jsonb, ${part({ ...place, ...detail })}::jsonb
-    from unnest(${organizations.map(() => newId('aud'))}::text[], ${organizations}::text[]) as e(id, org_id)`
+    select id, org_id, actor, action, target, request_id, credential_kind, credential_id, ip, user_agent, before, after, detail
+    from jsonb_to_recordset(${jsonb(rows)}::jsonb) as e(id text, org_id text, actor text, action text, target text,
+      request_id text, credential_kind text, credential_id text, ip text, user_agent text, before jsonb, after jsonb, detail jsonb)`
+}
+
+function part(value: unknown): unknown {
+  return value === undefined ? undefined : bounded(withoutSecrets(value))
 }
 
 /** Whose entry it is that belongs to none: of each organization of the user that it is about, or of nobody but the operator. */

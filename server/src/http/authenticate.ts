@@ -91,7 +91,7 @@ export async function authenticate(
   const look = async (requests: number, uses: number): Promise<AuthenticationRow | undefined> =>
     (
       await sql.run<AuthenticationRow>(
-        statement(sql, lookup, presented.kind, { bucket, limits, counted: rates.enabled, requests, uses }),
+        statement(sql, lookup(), presented.kind, { bucket, limits, counted: rates.enabled, requests, uses }),
       )
     )[0]
   const key = JSON.stringify([presented, headers['x-organization-id'], bucket])
@@ -175,29 +175,34 @@ const unknownKinds: Record<CredentialKind, ProblemKind> = {
 
 /**
  * How each kind of credential is found: a select of state, credential_id, subject, user_id, org_id, role and scopes,
- * with at most one row. Undefined where the credential is malformed, so that the database is not asked.
+ * with at most one row. Undefined where the credential is malformed, so that the database is not asked. It is made for those
+ * who ask, not for those who share what is asked.
  */
 const lookups: Record<
   CredentialKind,
-  (settings: AuthenticationSettings, presented: Presented, headers: IncomingHttpHeaders) => Fragment | undefined
+  (settings: AuthenticationSettings, presented: Presented, headers: IncomingHttpHeaders) => (() => Fragment) | undefined
 > = {
   api_key({ sql }, presented) {
     if (presented.kind !== 'api_key' || !/^cadre_[0-9a-f]{32}$/.test(presented.key)) return undefined
-    const hash = hashOf(presented.key)
-    // After a rotation the secret before it works until its time is over.
-    return sql.fragment`
+    const { key } = presented
+    return () => {
+      const hash = hashOf(key)
+      // After a rotation the secret before it works until its time is over.
+      return sql.fragment`
       select case when k.expires_at <= now() then 'expired' else 'ok' end as state,
         k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes
       from api_key k
       join member m on m.org_id = k.org_id and m.user_id = k.user_id
       join app_user u on u.id = k.user_id and u.disabled_at is null
       where (k.hash = ${hash} or (k.previous_hash = ${hash} and k.previous_expires_at > now())) and k.revoked_at is null`
+    }
   },
   token({ sql }, presented) {
     if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
+    const { token } = presented
     // The token must belong to a grant that is still alive; revoking a grant deletes it and its tokens. A scope that was
     // taken from the app since no longer counts (decision D81).
-    return sql.fragment`
+    return () => sql.fragment`
       select case when t.expires_at <= now() then 'expired' else 'ok' end as state,
         g.id as credential_id, g.id as subject, g.user_id, g.org_id, m.role,
         array(select s from unnest(string_to_array(t.payload->>'scope', ' ')) s where s = any(c.scopes)) as scopes
@@ -206,7 +211,7 @@ const lookups: Record<
       join oauth_client c on c.client_id = g.client_id
       join member m on m.org_id = g.org_id and m.user_id = g.user_id
       join app_user u on u.id = g.user_id and u.disabled_at is null
-      where t.kind = 'AccessToken' and t.id = ${hashOf(presented.token)}`
+      where t.kind = 'AccessToken' and t.id = ${hashOf(token)}`
   },
   session(settings, presented, headers) {
     const secret = presented.kind === 'session' ? settings.unsignCookie(presented.cookie) : undefined
@@ -216,7 +221,7 @@ const lookups: Record<
     const org_id = wanted === undefined || wanted === '' ? null : String(wanted)
     if (org_id !== null && !isId('org', org_id))
       throw notFound('organization_not_found', 'organization', org_id.slice(0, 100))
-    return sql.fragment`
+    return () => sql.fragment`
       select case when m.org_id is null and ${org_id}::text is not null then 'no_organization' else 'ok' end as state,
         s.id as credential_id, s.user_id as subject, s.user_id, m.org_id, m.role, '{}'::text[] as scopes
       from session s

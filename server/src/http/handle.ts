@@ -58,6 +58,11 @@ export class Answer {
 export interface Handlers<O extends Operation, Loaded> {
   /** Finds what the path names; throws 404 where it does not exist for this caller. Before validation. */
   load?: (loading: Loading) => Promise<Loaded>
+  /**
+   * Instead of `load`, where `run` itself finds what the path names, by the statement that does the work, and throws 404. A
+   * request that is refused for another reason looks first whether it is there, because that 404 comes before.
+   */
+  loadIfRefused?: (loading: Loading) => Promise<unknown>
   /** Does it, and gives the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>
   /**
@@ -125,10 +130,16 @@ async function serve<O extends Operation, Loaded>(
   const steps = async (sql: Sql): Promise<{ answer: Answer; handling: Handling<O, Loaded> }> => {
     const here = { ...loading, sql }
     const loaded = (await handlers.load?.(here)) as Loaded
-    if (principal) authorizeRole(operation, principal)
-    const handling = { ...here, loaded, ...validate(operation, raw) } as Handling<O, Loaded>
-    const result = await handlers.run(handling)
-    return { handling, answer: result instanceof Answer ? result : new Answer(operation.responses[0]!.status, result) }
+    try {
+      if (principal) authorizeRole(operation, principal)
+      const handling = { ...here, loaded, ...validate(operation, raw) } as Handling<O, Loaded>
+      const result = await handlers.run(handling)
+      const answer = result instanceof Answer ? result : new Answer(operation.responses[0]!.status, result)
+      return { handling, answer }
+    } catch (error) {
+      if (error instanceof Problem && isBeforeWork(error)) await handlers.loadIfRefused?.(here)
+      throw error
+    }
   }
 
   const key = isIdempotent(operation) ? idempotencyKey(request.headers['idempotency-key']) : undefined
@@ -140,6 +151,11 @@ async function serve<O extends Operation, Loaded>(
     handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
   if (!finished) return reply
   return reply.code(finished.status).send(finished.body)
+}
+
+/** Whether a request was refused before anything was done for it: by its role or for what it says. */
+function isBeforeWork({ status }: Problem): boolean {
+  return status === 400 || status === 403 || status === 422
 }
 
 /** The steps of a request with an Idempotency-Key: done once, its answer kept with its work. */

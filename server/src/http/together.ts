@@ -1,4 +1,5 @@
 import { isConnectionLost } from '../platform/database.ts'
+import { Groups } from '../platform/groups.ts'
 
 /** What one question for several askers gave one of them. */
 export interface Share<T> {
@@ -11,7 +12,8 @@ export interface Share<T> {
 
 /**
  * Asks one question at a time of each key. Whoever comes while one is on its way is not given its answer, but shares the next
- * with all who came meanwhile: so an answer is never older than the asking. `ask` is told for how many it asks.
+ * with all who came meanwhile: so an answer is never older than the asking. `ask` is told for how many it asks. Who has to wait
+ * for the next question longer than for a connection fails by a timeout.
  *
  * A question that several share and that ended with its connection is asked once more, for all of them: one connection that
  * breaks costs one request at most, as it does where each asks for itself. Whatever else it fails with is told to all: to ask
@@ -19,43 +21,33 @@ export interface Share<T> {
  */
 export type Together = <T>(key: string, ask: (of: number) => Promise<T>) => Promise<Share<T>>
 
-interface Asker {
-  ask: (of: number) => Promise<unknown>
-  resolve: (share: Share<unknown>) => void
-  reject: (error: unknown) => void
-}
+type Ask = (of: number) => Promise<unknown>
 
-export function makeTogether(): Together {
-  /** Of each key that is being asked about, who waits for the next question. */
-  const waiting = new Map<string, Asker[]>()
+export function makeTogether({ waitMax_ms }: { waitMax_ms: number }): Together {
+  /** Of each key that is being asked about. */
+  const questions = new Map<string, Groups<Ask, Share<unknown>>>()
 
-  const answer = async (askers: readonly Asker[]): Promise<void> => {
-    const of = askers.length
-    try {
-      const { ask } = askers[0]!
-      const given = await ask(of).catch((error: unknown) => {
-        if (of > 1 && isConnectionLost(error)) return ask(of)
-        throw error
-      })
-      for (const [place, { resolve }] of askers.entries()) resolve({ answer: given, place, of })
-    } catch (error) {
-      for (const { reject } of askers) reject(error)
-    }
-  }
-  const goOn = async (key: string): Promise<void> => {
-    for (let askers = waiting.get(key)!; askers.length > 0; askers = waiting.get(key)!) {
-      waiting.set(key, [])
-      await answer(askers)
-    }
-    waiting.delete(key)
-  }
-
-  return <T>(key: string, ask: (of: number) => Promise<T>) =>
-    new Promise<Share<T>>((resolve, reject) => {
-      const asker: Asker = { ask, resolve: resolve as Asker['resolve'], reject }
-      const others = waiting.get(key)
-      if (others) return void others.push(asker)
-      waiting.set(key, [asker])
-      void goOn(key)
+  const answer = async (asks: readonly Ask[]): Promise<Share<unknown>[]> => {
+    const of = asks.length
+    const ask = asks[0]!
+    const given = await ask(of).catch((error: unknown) => {
+      if (of > 1 && isConnectionLost(error)) return ask(of)
+      throw error
     })
+    return asks.map((_, place) => ({ answer: given, place, of }))
+  }
+
+  return <T>(key: string, ask: (of: number) => Promise<T>) => {
+    let question = questions.get(key)
+    if (!question) {
+      question = new Groups(answer, {
+        lanes: 1,
+        groupMax: Infinity,
+        waitMax_ms,
+        onIdle: () => void questions.delete(key),
+      })
+      questions.set(key, question)
+    }
+    return question.submit(ask) as Promise<Share<T>>
+  }
 }

@@ -10,6 +10,8 @@ const listedColumns = (sql: Sql) => sql.fragment`
 
 /** Which agents a list is of, in which order, and which part of them. */
 export interface AgentFilter {
+  /** The organization of whoever asks: another's project has no agents to be listed. */
+  org_id: string
   project_id: number
   status?: AgentState | undefined
   /** Part of the name or the description, without regard to case. */
@@ -23,11 +25,15 @@ export interface AgentFilter {
 }
 
 /**
- * A page of a project's agents, and how many match: both of one moment. The number is kept as agents come, move and go
- * (`agent_count`), so that it is exact without reading them; of a text, a model or a tag the agents are counted that have it.
- * Models and tags have indexes; a text reads all agents of the project. A page far down reads no more than an index up to there.
+ * A page of a project's agents, and how many match: both of one moment; undefined where the project does not exist or is another
+ * organization's. The number is kept as agents come, move and go (`agent_count`), so that it is exact without reading them; of a
+ * text, a model or a tag the agents are counted that have it. Models and tags have indexes; a text reads all agents of the
+ * project. A page far down reads no more than an index up to there.
  */
-export async function listAgents(sql: Sql, filter: AgentFilter): Promise<{ agents: AgentRow[]; total: number }> {
+export async function listAgents(
+  sql: Sql,
+  filter: AgentFilter,
+): Promise<{ agents: AgentRow[]; total: number } | undefined> {
   const { fragment } = sql
   // A name is there once in a project.
   const order = {
@@ -49,11 +55,18 @@ export async function listAgents(sql: Sql, filter: AgentFilter): Promise<{ agent
     text || model !== undefined || tag !== undefined
       ? fragment`select count(*) as total from agent where ${where}`
       : fragment`select coalesce(sum(agents), 0)::bigint as total from agent_count where ${kept}`
-  const rows = await sql.run<AgentRow & { total: number }>(fragment`
-    with counted as (${total}),
-    page as materialized (select id from agent where ${where} order by ${order} limit ${filter.limit} offset ${filter.offset})
-    select counted.total, shown.* from counted left join (
-      select ${listedColumns(sql)} from agent where id in (select id from page)
-    ) shown on true order by ${order}`)
-  return { agents: rows.filter(({ id }) => id !== null), total: rows[0]!.total }
+  const place = fragment`order by ${order} limit ${filter.limit} offset ${filter.offset}`
+  const page =
+    filter.offset === 0
+      ? fragment`select ${listedColumns(sql)} from agent where ${where} ${place}`
+      : fragment`
+        select shown.* from (select id from agent where ${where} ${place}) far
+        cross join lateral (select ${listedColumns(sql)} from agent where id = far.id limit 1) shown`
+  const rows = await sql.run<AgentRow & { is_there: boolean; total: number }>(fragment`
+    select heading.*, page.* from (
+      select exists (select from project where id = ${filter.project_id} and org_id = ${filter.org_id}) as is_there,
+        (${total}) as total
+    ) heading left join (${page}) page on true order by ${order}`)
+  const { is_there, total: matching } = rows[0]!
+  return is_there ? { agents: rows.filter(({ id }) => id !== null), total: matching } : undefined
 }

@@ -2,8 +2,8 @@ import { agentActions, allowedActions, type AgentAction, type AgentState } from 
 import { eventAgent } from '#contract/events.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
-import { writeAgentLog } from '../../events/agent-log.ts'
-import { emit } from '../../events/outbox.ts'
+import { writeAgentLog, type AgentLogEntry } from '../../events/agent-log.ts'
+import { emit, emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { Sql } from '../../platform/database.ts'
 import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
@@ -82,18 +82,14 @@ export async function settle(
   await logMove(tx, settled, row.status, actor, row.status === 'creating' ? 'create' : 'update')
   if (settled.status === 'running') {
     if (row.launch_trigger) {
-      await emit(tx, 'agent.launched', scope(settled, actor), {
-        agent: eventAgent(settled),
-        trigger: row.launch_trigger,
-        user_id: row.created_by,
-      })
+      await emitAll(tx, [launchedEvent(settled, actor.org_id, row.launch_trigger)])
     }
     await context.engine.dispatchParked(tx, row.id)
   }
   return settled
 }
 
-/** An `info` entry for a change of state (decision D48). */
+/** Writes an `info` entry for a change of state (decision D48). */
 export async function logMove(
   tx: Sql,
   row: AgentRow,
@@ -101,20 +97,34 @@ export async function logMove(
   actor: Partial<Actor>,
   trigger: string,
 ): Promise<void> {
-  await writeAgentLog(tx, [
-    {
-      agent_id: row.id,
-      level: 'info',
-      message: from === null ? `Agent ${row.status}` : `Agent ${from} → ${row.status}`,
-      context: {
-        from,
-        to: row.status,
-        trigger,
-        ...(actor.user_id ? { user_id: actor.user_id } : {}),
-        ...(actor.request_id ? { request_id: actor.request_id } : {}),
-      },
+  await writeAgentLog(tx, [moveEntry(row, from, actor, trigger)])
+}
+
+/** An `info` entry for a change of state (decision D48). */
+export function moveEntry(
+  row: AgentRow,
+  from: AgentState | null,
+  actor: Partial<Actor>,
+  trigger: string,
+): AgentLogEntry {
+  return {
+    agent_id: row.id,
+    level: 'info',
+    message: from === null ? `Agent ${row.status}` : `Agent ${from} → ${row.status}`,
+    context: {
+      from,
+      to: row.status,
+      trigger,
+      ...(actor.user_id ? { user_id: actor.user_id } : {}),
+      ...(actor.request_id ? { request_id: actor.request_id } : {}),
     },
-  ])
+  }
+}
+
+/** The event of an agent that settled into running after it was created. */
+export function launchedEvent(row: AgentRow, org_id: string, trigger: 'create' | 'launch'): NewEvent<'agent.launched'> {
+  const data = { agent: eventAgent(row), trigger, user_id: row.created_by }
+  return { type: 'agent.launched', scope: scope(row, { org_id }), data }
 }
 
 export function scope(row: AgentKey, actor: Pick<Actor, 'org_id'>) {

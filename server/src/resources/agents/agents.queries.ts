@@ -3,8 +3,6 @@ import { notFound, Problem } from '#contract/problems.ts'
 import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
 import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
-import type { Principal } from '../../http/principal.ts'
-import { projectNumber, requireProject } from '../projects/projects.queries.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
 /** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
@@ -54,27 +52,34 @@ export async function requireAgent(sql: Sql, key: AgentKey): Promise<AgentRow> {
   return row
 }
 
+/** An agent as a path names it, in a project that it names too, for a caller of an organization. */
+export interface AgentPath extends AgentKey {
+  org_id: string
+}
+
+/** An agent with what its tasks tell of it. */
+export type AgentWithStats = AgentRow & { stats: AgentStats }
+
 /**
- * The agent that a path names in a project that it names too, of the caller's organization, with what its tasks tell of it; one
- * statement. 404 for whichever of the two does not exist.
+ * The agents that paths name, in their order, with what their tasks tell of them; undefined where another organization's is named,
+ * or none. One statement, which finds each by its key however large the tables are.
  */
-export async function requireAgentWithStats(
+export async function findAgentsWithStats(
   sql: Sql,
-  path: { project_id: string; agent_id: string },
-  principal: Pick<Principal, 'org_id'>,
-): Promise<AgentRow & { stats: AgentStats }> {
-  const project_id = projectNumber(path.project_id)
+  paths: readonly AgentPath[],
+): Promise<(AgentWithStats | undefined)[]> {
   const { fragment } = sql
-  const [row] =
-    project_id === undefined || !isId('agent', path.agent_id)
-      ? []
-      : await sql.run<AgentRow & { stats: AgentStats }>(fragment`
-          select ${columns(sql)}, (select to_json(s) from (${agentStats(sql, path.agent_id)}) s) as stats
-          from agent where id = ${path.agent_id} and project_id = (
-            select id from project where id = ${project_id} and org_id = ${principal.org_id})`)
-  if (row) return row
-  await requireProject(sql, path.project_id, principal)
-  throw notFound('agent_not_found', 'agent', path.agent_id.slice(0, 100))
+  const rows = await sql.run<AgentWithStats & { nth: number }>(fragment`
+    select asked.nth::int, ${columns(sql)}, (select to_json(s) from (${agentStats(sql, fragment`found.id`)}) s) as stats
+    from unnest(${paths.map(({ id }) => id)}::text[], ${paths.map(({ project_id }) => project_id)}::bigint[],
+      ${paths.map(({ org_id }) => org_id)}::text[]) with ordinality as asked(agent_id, of_project, of_org, nth)
+    cross join lateral (
+      select agent.* from agent where id = asked.agent_id and project_id = asked.of_project
+        and exists (select from project p where p.id = asked.of_project and p.org_id = asked.of_org) limit 1
+    ) found`)
+  const found: (AgentWithStats | undefined)[] = paths.map(() => undefined)
+  for (const { nth, ...row } of rows) found[nth - 1] = row as AgentWithStats
+  return found
 }
 
 async function findAgent(sql: Sql, key: AgentKey): Promise<AgentRow | undefined> {
@@ -98,24 +103,50 @@ export async function lockAgentByName(tx: Sql, project_id: number, name: string)
   return row
 }
 
-/** Creates an agent in `creating`, with its first version; a name that is taken is `agent_conflict` (decision D44). */
-export async function insertAgent(
-  tx: Sql,
-  id: string,
-  project_id: number,
-  content: AgentContent,
-  by: { user_id: string; subject: string },
-  launch_trigger: 'create' | 'launch',
-): Promise<AgentRow> {
-  const { name, description, config, environment, metadata } = content
-  return answerConstraints(answersOf({ project_id, name }), async () => {
-    const [row] = await tx.run<AgentRow>(tx.fragment`
-      insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata, created_by, token_subject)
-      values (${id}, ${project_id}, ${name}, ${description}, 'creating', 'running', ${launch_trigger}, ${jsonb(config)}, ${environment},
-        ${jsonb(metadata)}, ${by.user_id}, ${by.subject})
-      returning ${columns(tx)}`)
-    await insertVersion(tx, row!, by.user_id)
-    return row!
+/** An agent that is to be created by somebody of an organization. */
+export interface NewAgent extends AgentKey {
+  org_id: string
+  content: AgentContent
+  created_by: string
+  /** Whose model tokens it uses. */
+  token_subject: string
+  launch_trigger: 'create' | 'launch'
+}
+
+/**
+ * Creates agents in `creating`, each with its first version, in one statement; gives their rows in their order. In the place of one
+ * whose project the organization does not have is `project_not_found`, of one whose name is taken `agent_conflict` (decision D44).
+ */
+export async function insertAgents(tx: Sql, agents: readonly NewAgent[]): Promise<(AgentRow | Problem)[]> {
+  const asked = agents.map(({ content, ...agent }, nth) => ({
+    ...agent,
+    ...content,
+    nth,
+    environment: content.environment?.toString('base64'),
+  }))
+  const rows = await tx.run<AgentRow & { nth: number; is_there: boolean }>(tx.fragment`
+    with asked as materialized (
+      select a.*, exists (select from project p where p.id = a.project_id and p.org_id = a.org_id) as is_there
+      from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(nth int, id text, org_id text, project_id bigint, name text, description text,
+        launch_trigger text, config jsonb, environment text, metadata jsonb, created_by text, token_subject text)
+    ), made as (
+      insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata,
+        created_by, token_subject)
+      -- In one order, so that of two such statements none waits for the other while that waits for it.
+      select id, project_id, name, description, 'creating', 'running', launch_trigger, config, decode(environment, 'base64'), metadata,
+        created_by, token_subject
+      from asked where is_there order by project_id, name
+      on conflict (project_id, name) do nothing
+      returning ${columns(tx)}
+    ), versions as (
+      insert into agent_version (agent_id, version, name, description, config, environment, created_by)
+      select id, version, name, description, config, environment, created_by from made
+    )
+    select asked.nth, asked.is_there, made.* from asked left join made on made.id = asked.id order by asked.nth`)
+  return rows.map(({ nth, is_there, ...row }) => {
+    if (row.id !== null) return row as AgentRow
+    const { project_id, content } = agents[nth]!
+    return is_there ? nameTaken(content.name) : notFound('project_not_found', 'project', project_id)
   })
 }
 
@@ -181,6 +212,27 @@ export async function settleAgent(tx: Sql, id: string, revision: number): Promis
   return row
 }
 
+/**
+ * Ends `creating` of agents that their creation left at a revision; gives those of which it did, with their organization. The others
+ * have settled, or another change came first.
+ */
+export async function settleCreated(
+  tx: Sql,
+  agents: readonly Pick<AgentRow, 'id' | 'revision'>[],
+): Promise<(AgentRow & { org_id: string })[]> {
+  return tx.run(tx.fragment`
+    with asked as materialized (
+      -- In one order, so that of two such statements none waits for the other while that waits for it.
+      select a.id from jsonb_to_recordset(${jsonb(agents.map(({ id, revision }) => ({ id, revision })))}::jsonb) as e(id text, revision bigint)
+      join agent a on a.id = e.id and a.revision = e.revision and a.status = 'creating' order by a.id for update of a
+    ), settled as (
+      update agent set status = settles_to, settles_to = null, launch_trigger = null, settle_attempts = 0
+      where id in (select id from asked) and status = 'creating'
+      returning ${columns(tx)}
+    )
+    select settled.*, p.org_id from settled join project p on p.id = settled.project_id`)
+}
+
 /** Counts a failed attempt to settle; the third, or one a minute after the change, leads to `error` (decision D34). */
 export async function failToSettle(tx: Sql, id: string, revision: number): Promise<AgentState | undefined> {
   const [row] = await tx<{ status: AgentState }>`
@@ -233,9 +285,12 @@ const foldBatch = 1000
 function answersOf({ project_id, name }: { project_id: number; name: string }): ConstraintAnswers {
   return {
     agent_project_id_fkey: () => notFound('project_not_found', 'project', project_id),
-    agent_name: () =>
-      new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name }),
+    agent_name: () => nameTaken(name),
   }
+}
+
+function nameTaken(name: string): Problem {
+  return new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name })
 }
 
 /** A new agent's identifier, known before the row so that its secrets can be bound to it. */

@@ -13,35 +13,51 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import { requireTokens } from '../../http/token-limit.ts'
 import type { Sql } from '../../platform/database.ts'
-import { requireProject } from '../projects/projects.queries.ts'
-import { agentView, applyBody, auditedAgent, emptyContent, readableEnvironment } from './agent-content.ts'
+import { projectNotFound, projectNumber, requireProject } from '../projects/projects.queries.ts'
+import {
+  agentView,
+  applyBody,
+  auditedAgent,
+  emptyContent,
+  readableEnvironment,
+  type AgentBody,
+} from './agent-content.ts'
 import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import { listAgents } from './agent-list.queries.ts'
+import { makeCreateAgent } from './create-agents.ts'
 import {
   deleteAgent,
-  insertAgent,
   lockAgent,
   lockAgentByName,
   newAgentId,
   requireAgent,
-  requireAgentWithStats,
   updateAgent,
   type AgentKey,
   type AgentRow,
 } from './agents.queries.ts'
+import { makeReadAgent } from './read-agents.ts'
 import type { Settler } from './settler.ts'
 
 /** Agents (spec 4.4 and 3, decisions D33–D47). */
 export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
   const { secrets, config } = context
+  const readAgent = makeReadAgent(context.database)
+  const createAgent = makeCreateAgent(context, settler)
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
   const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
   handle(app, http, operations.listAgents, {
-    load: loadProject,
-    run: async ({ sql, loaded, query }) => {
+    loadIfRefused: loadProject,
+    run: async ({ sql, params, principal, query }) => {
       const { limit = 20, offset = 0, sort = '-created_at', ...filter } = query
-      const { agents, total } = await listAgents(sql, { ...filter, project_id: loaded.id, sort, limit, offset })
+      const project_id = projectNumber(params.project_id!)
+      const { org_id } = principal
+      const found =
+        project_id === undefined
+          ? undefined
+          : await listAgents(sql, { ...filter, org_id, project_id, sort, limit, offset })
+      if (!found) throw projectNotFound(params.project_id!)
+      const { agents, total } = found
       return {
         agents: agents.map((row) => agentView(row)),
         pagination: offsetPagination(total, limit, offset, agents.length),
@@ -50,26 +66,21 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   })
 
   handle(app, http, operations.createAgent, {
-    load: loadProject,
+    loadIfRefused: loadProject,
     run: async (handling) => {
-      const { sql, loaded, body, principal, doer } = handling
-      const id = newAgentId()
-      const content = applyBody(body, emptyContent(id, config.default_model), config.default_model, secrets)
-      const row = await sql.begin(async (tx) => {
-        const created = await insertAgent(tx, id, loaded.id, content, principal, 'create')
-        await logMove(tx, created, null, actorOf(handling), 'create')
-        await recordAudit(tx, doer, { action: 'agent.created', ...auditKey(created), after: audited(created) })
-        tx.afterCommit(() => settler.settle(created))
-        return created
-      })
+      const { sql, params, body } = handling
+      const project_id = projectNumber(params.project_id!)
+      if (project_id === undefined) throw projectNotFound(params.project_id!)
+      const creation = creationOf(handling, project_id, body, 'create')
+      const row = await createAgent(sql, { ...creation, audit: { action: 'agent.created' } })
       handling.header('etag', etag(row.revision))
       return detailed(row)
     },
   })
 
   handle(app, http, operations.getAgent, {
-    load: ({ sql, params, principal }) =>
-      requireAgentWithStats(sql, { project_id: params.project_id!, agent_id: params.agent_id! }, principal),
+    load: ({ params, principal }) =>
+      readAgent({ project_id: params.project_id!, agent_id: params.agent_id! }, principal),
     run: async ({ loaded, header }) => {
       header('etag', etag(loaded.revision))
       return { ...detailed(loaded), stats: loaded.stats }
@@ -191,18 +202,19 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
       }
       return false
     }
-    const id = newAgentId()
-    const content = applyBody({ name }, emptyContent(id, config.default_model), config.default_model, secrets)
-    const row = await insertAgent(tx, id, project_id, content, handling.principal, 'launch')
-    await logMove(tx, row, null, actorOf(handling), 'launch')
-    await recordAudit(tx, handling.doer, {
-      action: 'agent.launched',
-      ...auditKey(row),
-      after: audited(row),
-      detail: { trigger: 'create' },
-    })
-    tx.afterCommit(() => settler.settle(row))
+    const creation = creationOf(handling, project_id, { name }, 'launch')
+    await createAgent(tx, { ...creation, audit: { action: 'agent.launched', detail: { trigger: 'create' } } })
     return true
+  }
+
+  /** An agent that whoever asks wants to have. */
+  function creationOf(handling: Loading, project_id: number, body: AgentBody, launch_trigger: 'create' | 'launch') {
+    const { principal, doer } = handling
+    const id = newAgentId()
+    const content = applyBody(body, emptyContent(id, config.default_model), config.default_model, secrets)
+    const { org_id, user_id, subject } = principal
+    const agent = { id, project_id, org_id, content, created_by: user_id, token_subject: subject, launch_trigger }
+    return { agent, actor: actorOf(handling), doer }
   }
 }
 

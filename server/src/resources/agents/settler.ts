@@ -2,20 +2,30 @@ import { eventAgent } from '#contract/events.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
-import { emit } from '../../events/outbox.ts'
+import { emit, emitAll } from '../../events/outbox.ts'
+import { Groups } from '../../platform/groups.ts'
 import { readableEnvironment } from './agent-content.ts'
-import { scope, settle } from './agent-transitions.ts'
-import { failToSettle, listUnsettled, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
+import { launchedEvent, moveEntry, scope, settle } from './agent-transitions.ts'
+import {
+  failToSettle,
+  listUnsettled,
+  lockAgent,
+  settleCreated,
+  type AgentKey,
+  type AgentRow,
+} from './agents.queries.ts'
 
-/** Agents looked after in one pass. */
+/** Agents looked after in one pass, or settled in one transaction. */
 const batch = 100
+/** Transactions in which new agents are settled at a time. */
+const lanes = 1
 /** How often agents are looked for whose own process did not settle them. */
 const sweepInterval_ms = 1000
 
 /** Ends `creating` and `updating` by itself (decisions D34, D35). */
 export interface Settler {
-  /** Settles one agent now; called after the commit of its creation or update. */
-  settle(key: AgentKey): void
+  /** Settles one agent now, as it is after the commit of its creation or update; new ones with others that come meanwhile. */
+  settle(row: AgentRow): void
   /** Resolves when everything that was asked for is done, and stops. */
   stop(): Promise<void>
 }
@@ -47,14 +57,44 @@ export function startSettler(context: Context, { sweeps }: { sweeps: boolean }):
     : undefined
   timer?.unref()
 
+  const creations = new Groups<AgentRow, void>((rows) => settleNew(context, rows), { lanes, groupMax: batch })
+  const settleRow = (row: AgentRow): Promise<void> =>
+    row.status === 'creating' && row.launch_trigger !== null && readableEnvironment(context.secrets, row)
+      ? creations.submit(row)
+      : settleOne(context, row)
+
   return {
-    settle: (key) => void (stopped || track(settleOne(context, key))),
+    settle: (row) => void (stopped || track(settleRow(row))),
     async stop() {
       stopped = true
       clearInterval(timer)
       await Promise.all(running)
     },
   }
+}
+
+/**
+ * Settles new agents of which nothing stands in the way in one transaction. Of those to which something else happened first, that
+ * has settled them.
+ */
+async function settleNew({ sql, engine }: Context, rows: readonly AgentRow[]): Promise<void[]> {
+  const triggers = new Map(rows.map(({ id, launch_trigger }) => [id, launch_trigger!]))
+  await sql.begin(async (tx) => {
+    const settled = await settleCreated(tx, rows)
+    await writeAgentLog(
+      tx,
+      settled.map((row) => moveEntry(row, 'creating', { user_id: row.created_by }, 'create')),
+    )
+    await emitAll(
+      tx,
+      settled.map((row) => launchedEvent(row, row.org_id, triggers.get(row.id)!)),
+    )
+    await engine.dispatchAnyParked(
+      tx,
+      settled.map(({ id }) => id),
+    )
+  }, 'byKeys')
+  return []
 }
 
 async function settleOne(context: Context, key: AgentKey): Promise<void> {

@@ -29,8 +29,13 @@ export async function requireProject(
     id === undefined
       ? []
       : await sql<ProjectRow>`select id, name, created_at, updated_at from project where id = ${id} and org_id = ${principal.org_id}`
-  if (!row) throw notFound('project_not_found', 'project', project_id.slice(0, 100))
+  if (!row) throw projectNotFound(project_id)
   return row
+}
+
+/** 404 for what a path named as a project. */
+export function projectNotFound(project_id: string): Problem {
+  return notFound('project_not_found', 'project', project_id.slice(0, 100))
 }
 
 /** Locks a project for the rest of the transaction, so that what is read stays true; undefined where it is gone. */

@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import type { Fragment, Sql } from '../../platform/database.ts'
 
 /** What get-agent tells of all tasks of an agent (spec 2.2, decision D42). */
 export interface AgentStats {
@@ -11,10 +11,10 @@ export interface AgentStats {
 }
 
 /**
- * A select of an agent's `AgentStats`; an expired task counts as failed (tasks 4). Of tasks that have ended it reads the sums
+ * A select of the `AgentStats` of an agent, of which an expression gives the identifier; an expired task counts as failed (tasks 4). Of tasks that have ended it reads the sums
  * of days, hours and minutes, and those that ended since; so a task that was removed after its retention still counts.
  */
-export function agentStats({ fragment }: Sql, agent_id: string) {
+export function agentStats({ fragment }: Sql, agent_id: Fragment) {
   return fragment`
     with state as materialized (
       select coalesce((select rolled_until from task_rollup_state), '-infinity') as until

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { GroupCommit } from './group-commit.ts'
+import { Groups } from './groups.ts'
 
 it('what comes while a group is written becomes the next group', async () => {
   const groups: number[][] = []
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const commits = new GroupCommit<number, number>(
+  const commits = new Groups<number, number>(
     async (ops) => {
       groups.push([...ops])
       await gates[groups.length - 1]?.promise
@@ -24,7 +24,7 @@ it('what comes while a group is written becomes the next group', async () => {
 })
 
 it('each op gets its own result or error, and a group that fails fails for all of it', async () => {
-  const commits = new GroupCommit<string, string>(
+  const commits = new Groups<string, string>(
     async (ops) => {
       if (ops.includes('all')) throw new Error('away')
       return ops.map((op) => (op === 'bad' ? new Error('bad') : op))
