@@ -78,7 +78,7 @@ export async function findAgentsWithStats(
         and exists (select from project p where p.id = asked.of_project and p.org_id = asked.of_org) limit 1
     ) found`)
   const found: (AgentWithStats | undefined)[] = paths.map(() => undefined)
-  for (const { nth, ...row } of rows) found[nth - 1] = row as AgentWithStats
+  for (const { nth, ...row } of rows) found[nth - 1] = row
   return found
 }
 
@@ -144,7 +144,7 @@ export async function insertAgents(tx: Sql, agents: readonly NewAgent[]): Promis
     )
     select asked.nth, asked.is_there, made.* from asked left join made on made.id = asked.id order by asked.nth`)
   return rows.map(({ nth, is_there, ...row }) => {
-    if (row.id !== null) return row as AgentRow
+    if (row.id !== null) return row
     const { project_id, content } = agents[nth]!
     return is_there ? nameTaken(content.name) : notFound('project_not_found', 'project', project_id)
   })

@@ -56,11 +56,13 @@ export function makeCreateAgent({ secrets, database }: Context, settler: Settler
     return results
   }
   const together = (creations: readonly Creation[]) =>
-    database.sql.begin((tx) => createAll(tx, creations), 'byKeys').catch(async (error: unknown) => {
-      // What of it was stored is not known where the connection was lost, so it is not for us to try again.
-      if (creations.length === 1 || isPassing(error)) throw error
-      return eachAlone(creations)
-    })
+    database.sql
+      .begin((tx) => createAll(tx, creations), 'byKeys')
+      .catch(async (error: unknown) => {
+        // What of it was stored is not known where the connection was lost, so it is not for us to try again.
+        if (creations.length === 1 || isPassing(error)) throw error
+        return eachAlone(creations)
+      })
   // One that cannot be stored must not take the others of its group with it.
   const eachAlone = async (creations: readonly Creation[]): Promise<(AgentRow | Error)[]> => {
     const results: (AgentRow | Error)[] = []
