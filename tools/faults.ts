@@ -26,10 +26,17 @@ console.log(`Seed ${seed}: ${selected.map(({ id }) => id).join(' ')}${values.sho
 
 const findings: (Finding & { fault: string })[] = []
 const failures: string[] = []
+const leftOut: string[] = []
 const standstill = await watchStandstill()
 for (const fault of selected) {
   const began = performance.now()
   console.log(`${fault.id}  ${fault.title}\n    Hypothesis: ${fault.hypothesis}`)
+  const missing = await fault.cannot?.()
+  if (missing) {
+    leftOut.push(`${fault.id} (${missing})`)
+    console.log(`    LEFT OUT: ${missing}\n`)
+    continue
+  }
   try {
     // Each has choices of its own, so that it makes the same ones alone as among others.
     const chance = makeChance(seed + Number(fault.id.slice(1)))
@@ -46,8 +53,10 @@ for (const fault of selected) {
 }
 await standstill.stop()
 console.log(promisesTable(findings))
+if (leftOut.length > 0) console.log(`\nLEFT OUT, for this machine cannot run them: ${leftOut.join('; ')}`)
 const broken = findings.filter(({ verdict }) => verdict === 'broken')
 console.log(
   `\nSeed ${seed}: ${findings.length} findings, ${broken.length} broken; ${failures.length} faults failed to run ${failures.join()}`,
 )
-process.exitCode = broken.length + failures.length > 0 ? 1 : 0
+// Connections that a fault left half open are no reason to stay.
+process.exit(broken.length + failures.length > 0 ? 1 : 0)

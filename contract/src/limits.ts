@@ -39,6 +39,9 @@ export type BucketName = keyof typeof buckets
 /** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
 export const retention_days = { events: 90, webhook_deliveries: 30, usage: 400, audit_log: 400 } as const
 
+/** How full the disk of the embedded database is when its log warns, and when it calls it an error; in percent. */
+export const diskAlarms_percent = { warn: 80, error: 90 } as const
+
 /** Cookies have ten times the general limits, because a console polls (decision D86). */
 export const sessionGeneralFactor = 10
 

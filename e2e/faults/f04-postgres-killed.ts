@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import pg from 'pg'
 import type { Fault, Span } from './fault.ts'
-import { byLength, processes, untilServed } from './recovery.ts'
-import { setStage, type Stage } from './stage.ts'
+import { killBackend, killServer } from './injections.ts'
+import { byLength, processes } from './recovery.ts'
+import { setStage } from './stage.ts'
 import { holdToPromises, sentBetween, tally } from './verdict.ts'
 
 /** Until every request is answered, whatever PostgreSQL does. */
 const answer_ms = 5000
 /** Until requests are served, once it accepts connections. */
 const served_ms = 2000
-const look_ms = 10
 
 export const postgresKilled: Fault = {
   id: 'F4',
@@ -51,36 +48,4 @@ export const postgresKilled: Fault = {
     )
     await holdToPromises(run, stage)
   },
-}
-
-/** Gives for each API process the time from the first connection until the first answer. */
-async function killServer(stage: Stage, away_ms: number): Promise<Span[]> {
-  const { postgres, network } = stage
-  if (away_ms > 0) await network.set({ kind: 'refuse' })
-  process.kill(postgres.pid, 'SIGKILL')
-  await delay(away_ms)
-  await network.set({ kind: 'fair' })
-  while (!(await accepts(stage))) await delay(look_ms)
-  return untilServed(stage)
-}
-
-async function accepts({ postgres }: Stage): Promise<boolean> {
-  const client = new pg.Client({ ...postgres.connection, connectionTimeoutMillis: 1000 })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    await client.query('select 1')
-    return true
-  } catch {
-    return false
-  } finally {
-    await client.end().catch(() => {})
-  }
-}
-
-/** One of the backends that serve us: PostgreSQL then ends all others too, and recovers. */
-async function killBackend({ sql }: Stage): Promise<void> {
-  const [row] = await sql<{ pid: number }>`
-    select pid from pg_stat_activity where application_name like 'cadre%' and pid <> pg_backend_pid() order by random() limit 1`
-  if (row) await promisify(execFile)('kill', ['-9', String(row.pid)])
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from './fault.ts'
-import type { Weather } from './proxy.ts'
-import { byLength, processes, untilServed } from './recovery.ts'
+import { badWeathers, blow } from './injections.ts'
+import { byLength, processes } from './recovery.ts'
 import { setStage } from './stage.ts'
 import { holdToPromises, sentBetween, tally } from './verdict.ts'
 
@@ -9,6 +9,8 @@ const answer_ms = 5000
 /** What a request does besides waiting for the database: its own bound of 5 s must have passed before. */
 const margin_ms = 500
 const served_ms = 2000
+/** Of each kind, in the long form. */
+const rounds = 20
 
 export const databaseUnreachable: Fault = {
   id: 'F5',
@@ -21,23 +23,12 @@ export const databaseUnreachable: Fault = {
     const { chance, short } = run
     const stage = await setStage(run)
     const pids = processes(stage)
-    const kinds: (() => Weather)[] = [
-      () => ({ kind: 'reset' }),
-      () => ({ kind: 'black hole' }),
-      () => ({ kind: 'slow', ms: 300 }),
-      () => ({ kind: 'cut', bytes: chance.between(1000, 50_000) }),
-      () => ({ kind: 'half-open' }),
-    ]
-    const all = short ? kinds : Array.from({ length: 20 }, () => kinds).flat()
+    const all = short ? badWeathers : Array.from({ length: rounds }, () => badWeathers).flat()
     for (const make of chance.shuffled(all)) {
-      const weather = make()
+      const weather = make(chance)
       await delay(chance.between(200, 800))
       const began = performance.now()
-      await stage.network.set(weather)
-      const silent = weather.kind === 'black hole' || weather.kind === 'half-open'
-      await delay(silent ? 6000 : chance.between(500, 2000))
-      await stage.network.set({ kind: 'fair' })
-      const served = (await untilServed(stage)).toSorted(byLength)[0]
+      const served = (await blow(stage, weather, chance)).toSorted(byLength)[0]
       const during = sentBetween(stage.driver.samples, began, performance.now())
       const slowest = during.map(({ sent, returned }): Span => ({ from: sent, to: returned })).toSorted(byLength)[0]
       run.say(`${weather.kind}: ${tally(during.map(({ status }) => status))}`)

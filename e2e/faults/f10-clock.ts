@@ -22,8 +22,8 @@ export const clockJumps: Fault = {
     'fast. What is valid is judged by the clock of the database: a key of an hour stays valid, one that has expired stays refused, in ' +
     'the same process. Leases of that worker are neither lost nor held twice, timers go on, and it serves after each jump.',
   isAlone: true,
+  cannot: async () => (existsSync(library) ? undefined : `${library} is missing: install faketime`),
   async run(run) {
-    if (!existsSync(library)) throw new Error(`${library} is missing: install faketime`)
     const stage = await setStage(run, { workers: 1 })
     const folder = await temporaryFolder()
     run.atEnd(folder.remove)

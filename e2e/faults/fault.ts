@@ -42,6 +42,8 @@ export interface Fault {
   hypothesis: string
   /** It needs the machine for itself, or a tool that not every machine has: no part of the tests. */
   isAlone?: boolean
+  /** Why this machine cannot run it: what is missing, and what would bring it. Then it is left out, and said to be. */
+  cannot?(): Promise<string | undefined>
   run(stageHand: Run): Promise<void>
 }
 

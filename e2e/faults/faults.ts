@@ -4,6 +4,8 @@ import { failpoints } from './f02-failpoints.ts'
 import { workerKilled } from './f03-worker-killed.ts'
 import { postgresKilled } from './f04-postgres-killed.ts'
 import { databaseUnreachable } from './f05-network.ts'
+import { diskFull } from './f06-disk-full.ts'
+import { writeErrors } from './f07-write-errors.ts'
 import { poolExhausted } from './f08-pool-exhausted.ts'
 import { deadlocks } from './f09-deadlocks.ts'
 import { clockJumps } from './f10-clock.ts'
@@ -18,6 +20,8 @@ export const faults: readonly Fault[] = [
   workerKilled,
   postgresKilled,
   databaseUnreachable,
+  diskFull,
+  writeErrors,
   poolExhausted,
   deadlocks,
   clockJumps,

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { type DataFolder, openDataFolder } from '../platform/data-folder.ts'
+import { readDiskSpace, watchDisks } from '../platform/disk-space.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/embedded-postgres.ts'
 import { CommandError } from './command.ts'
 import { quiet } from './installation.ts'
@@ -38,7 +39,9 @@ export async function layFoundation(
   const settings = needed > 100 ? { settings: { max_connections: String(needed) } } : {}
   try {
     const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal, ...settings })
+    const unwatch = watchDisks(() => readDiskSpace(data_dir), log)
     return await foundation(config, folder, postgres.connection, async () => {
+      unwatch()
       await postgres.stop()
       await folder?.close()
     })

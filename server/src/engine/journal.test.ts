@@ -7,7 +7,7 @@ import { openBus } from '../events/streams-bus.ts'
 import { openHub } from '../events/streams-hub.ts'
 import { openDatabase, type Database, type Sql } from '../platform/database.ts'
 import { claimTasks } from './claim.ts'
-import { Journal, LeaseLost, taskStore, type Decide } from './journal.ts'
+import { isPassing, Journal, LeaseLost, taskStore, type Decide } from './journal.ts'
 import { giveBackTasks } from './leases.ts'
 import { insertTask, type NewTask } from './new-task.ts'
 import { openQueue, type Queue } from './queue.ts'
@@ -15,6 +15,12 @@ import type { Run } from './run.ts'
 
 const log = pino({ level: 'silent' })
 const onParked = (): void => {}
+
+it('failures of the disk and of the connection pass, and are no mistake of the task', () => {
+  const failure = (code: string) => Object.assign(new Error('failed'), { code })
+  for (const code of ['58030', '53100', '57P01', '08006', 'ECONNRESET', '40001']) assert.ok(isPassing(failure(code)), code)
+  for (const code of ['23505', '22P02', 'XX001', '42P01']) assert.ok(!isPassing(failure(code)), code)
+})
 
 describe('the journal', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>

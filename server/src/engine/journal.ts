@@ -185,6 +185,6 @@ function holdsAfter({ status, job }: TaskChange): boolean {
 /** Whether a statement that failed may succeed if it is simply made again. */
 export function isPassing(error: unknown): boolean {
   const state = sqlState(error)
-  if (state !== undefined) return /^(08|53|57P|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
+  if (state !== undefined) return /^(08|53|57P|58|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
   return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
 }

@@ -9,6 +9,7 @@ export interface MetricDefinition {
 }
 
 const pool = '`main`, or `authentication`: the small one that authenticates and counts'
+const disk = '`data`, or `wal`: where PostgreSQL writes its log, which may be a disk of its own'
 const request_buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const call_buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
@@ -174,6 +175,16 @@ export const metricSections = {
       type: 'counter',
       help: 'Statements and transactions that got no connection within 2 s; their requests were answered 503.',
       labels: { pool },
+    },
+    cadre_database_disk_size_bytes: {
+      type: 'gauge',
+      help: 'Size of a disk of the embedded database. Left out with `DATABASE_URL`: that disk is of another machine.',
+      labels: { disk },
+    },
+    cadre_database_disk_free_bytes: {
+      type: 'gauge',
+      help: 'What is free of it. Without room PostgreSQL refuses writes, and ends when its log has none.',
+      labels: { disk },
     },
     cadre_database_connections_lost_total: {
       type: 'counter',

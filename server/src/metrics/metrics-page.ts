@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
+import type { DiskSpace } from '../platform/disk-space.ts'
 import { readTaskFigures, readWebhookFigures } from './database-figures.ts'
 import { type Instruments, makeInstruments } from './instruments.ts'
 import type { OpenRequests } from './observe-requests.ts'
@@ -29,13 +30,15 @@ export interface MetricsPageOptions {
   sql: Database['sql']
   /** The pools that are told of, by their names. */
   pools: Readonly<Record<string, Database>>
+  /** The disks of the embedded database; none where the service has no such. */
+  disks: () => Promise<DiskSpace[]>
   version: string
   log: Logger
 }
 
 /** Makes the page of one service. `figures` is asked once the service has them. */
 export function makeMetricsPage(
-  { sql, pools, version, log }: MetricsPageOptions,
+  { sql, pools, disks, version, log }: MetricsPageOptions,
   figures: () => ProcessFigures | undefined,
 ): MetricsPage {
   const registry = new Registry()
@@ -61,6 +64,7 @@ export function makeMetricsPage(
     async text() {
       setProcessFigures(meters, figures())
       setPools(meters, pools)
+      setDisks(meters, await disks())
       await Promise.all([
         collect('tasks', async () => setTasks(meters, await tasks())),
         collect('webhooks', async () => setWebhooks(meters, await webhooks())),
@@ -129,5 +133,12 @@ function setPools(meters: Instruments, pools: MetricsPageOptions['pools']): void
     meters.cadre_database_connection_waiters.set(of, pool.waitingCount)
     meters.cadre_database_wait_timeouts_total.inc(of, counts.wait_timeouts)
     meters.cadre_database_connections_lost_total.inc(of, counts.connections_lost)
+  }
+}
+
+function setDisks(meters: Instruments, disks: readonly DiskSpace[]): void {
+  for (const { disk, size_bytes, free_bytes } of disks) {
+    meters.cadre_database_disk_size_bytes.set({ disk }, size_bytes)
+    meters.cadre_database_disk_free_bytes.set({ disk }, free_bytes)
   }
 }

@@ -1,17 +1,25 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdir, rm } from 'node:fs/promises'
 import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { eventually, sender, startAnother, startTestService, type TestService } from '../../test/harness.ts'
 import { startLocalServer } from '../../test/local-server.ts'
 import { metricList } from './metric-list.ts'
 
+const data_dir = join(tmpdir(), `cadre-metrics-${randomBytes(8).toString('hex')}`)
 let test: TestService
 let project_id: string
 let agent_id: string
 
 before(async () => {
+  // As an embedded database has them: how full they are is on the page.
+  await mkdir(join(data_dir, 'postgres', 'pg_wal'), { recursive: true })
   test = await startTestService({
+    CADRE_DATA_DIR: data_dir,
     CADRE_METRICS_PORT: '0',
     CADRE_EGRESS_ALLOW: 'loopback',
     CADRE_WORKER_SLOTS: '1',
@@ -21,7 +29,10 @@ before(async () => {
   const agent = { name: 'canary-agent', config: { model: 'builtin/script', tools: ['current_time'] } }
   agent_id = (await test.send('POST', `/api/v1/projects/${project_id}/agents`, { body: agent })).body.id
 })
-after(() => test.stop())
+after(async () => {
+  await test.stop()
+  await rm(data_dir, { recursive: true })
+})
 
 interface Sample {
   name: string
@@ -103,6 +114,10 @@ describe('the metrics of a service', () => {
     assert.equal(value('cadre_collector_up'), 2)
     assert.ok(value('cadre_webhook_deliveries_pending')! > 0)
     assert.ok(value('process_cpu_seconds_total')! > 0)
+    for (const disk of ['data', 'wal']) {
+      const [size, free] = ['size', 'free'].map((what) => value(`cadre_database_disk_${what}_bytes`, { disk })!)
+      assert.ok(size! >= free! && free! > 0, disk)
+    }
   })
 
   it('name nobody and nothing that belongs to users, and hold no secret', async () => {

@@ -5,6 +5,7 @@ import type { ToolSource } from '../engine/tools/tool.ts'
 import type { AttemptResult } from '../events/delivery-store.ts'
 import type { TaskEvent } from '../events/streams-hub.ts'
 import { type Database, openDatabase } from '../platform/database.ts'
+import { readDiskSpace } from '../platform/disk-space.ts'
 import { MetricsPortError } from './metrics-port-error.ts'
 import { makeMetricsPage, type MetricsPage, type ProcessFigures } from './metrics-page.ts'
 import { type MetricsServer, serveMetrics } from './metrics-server.ts'
@@ -32,7 +33,7 @@ export interface ServiceMetrics {
 }
 
 export interface MetricsOptions {
-  config: Pick<Config, 'metrics_port' | 'metrics_host' | 'given'>
+  config: Pick<Config, 'metrics_port' | 'metrics_host' | 'given' | 'database_url' | 'data_dir'>
   /** How the database of the service is reached. */
   connection: Parameters<typeof openDatabase>[0]['connection']
   pools: Readonly<Record<string, Database>>
@@ -58,8 +59,9 @@ export async function startMetrics(options: MetricsOptions): Promise<ServiceMetr
     statement_ms,
     onError: () => {},
   })
+  const disks = config.database_url ? async () => [] : () => readDiskSpace(config.data_dir)
   let figures: Omit<ProcessFigures, 'requests'> | undefined
-  const page = makeMetricsPage({ sql: database.sql, pools, version, log }, () =>
+  const page = makeMetricsPage({ sql: database.sql, pools, disks, version, log }, () =>
     figures ? { ...figures, requests: requests.open } : undefined,
   )
   const { meters } = page

@@ -74,6 +74,9 @@ function serverSettings({ socket_dir }: Cluster, settings: ServerSettings): Serv
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
+    // After a crash of one of its processes the whole server ends and is started anew by us: a PostgreSQL 18 that recovers by itself
+    // refuses connections for ever where the process that recovers dies too, as it does while the disk is ill or full.
+    restart_after_crash: 'off',
     // Errors of statements go to whoever sent them; in a file they would only put users' data where nobody expects it.
     log_min_messages: 'log',
     log_checkpoints: 'off',

@@ -180,6 +180,21 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
+  it('is started anew where one of its processes dies, rather than left to recover by itself', async () => {
+    const server = await start(usual)
+    const { pid } = server
+    const { ended } = await keepBusy(server)
+    const others = `select pid from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
+    const [busy] = await query(server, others)
+    process.kill(Number(busy!.pid), 'SIGKILL')
+    await ended
+    await until(
+      async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
+      'another server is there',
+    )
+    pids.add(server.pid)
+  })
+
   it('stops while it is being restarted', async () => {
     const server = await start(usual)
     // Its number by then is already that of the next one.
