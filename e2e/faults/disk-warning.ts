@@ -35,7 +35,9 @@ export async function showWarning(run: Run): Promise<void> {
   const wrong: string[] = []
   const expectLog = async (level: string, when: string): Promise<void> => {
     const line = new RegExp(`^\\{"level":"${level}".*the disk of the database`, 'm')
-    await eventually(async () => line.test(service.output()), told_ms).catch(() => wrong.push(`no line of level ${level} ${when}`))
+    await eventually(async () => line.test(service.output()), told_ms).catch(() =>
+      wrong.push(`no line of level ${level} ${when}`),
+    )
   }
   const used: string[] = []
   for (const [share, level] of [
@@ -54,9 +56,15 @@ export async function showWarning(run: Run): Promise<void> {
   const refused = await eventually(async () => (await write()) === 503, told_ms).catch(() => false)
   if (!refused) wrong.push('no write was refused although the disk is full')
   await disk.free()
-  await eventually(async () => (await write()) === 201, told_ms).catch(() => wrong.push('no write after there was room'))
+  await eventually(async () => (await write()) === 201, told_ms).catch(() =>
+    wrong.push('no write after there was room'),
+  )
   const ready = await fetch(`${service.url}/readyz`)
   if (!ready.ok) wrong.push(`/readyz answers ${ready.status} after there was room`)
   await expectLog('info', 'after there was room')
-  run.holds('R12', `log and metrics told of a disk that fills, at ${used.join(' and ')}, before a write was refused`, wrong)
+  run.holds(
+    'R12',
+    `log and metrics told of a disk that fills, at ${used.join(' and ')}, before a write was refused`,
+    wrong,
+  )
 }

@@ -52,7 +52,9 @@ export const diskFull: Fault = {
       const began = performance.now()
       await (which === 'data' ? data : wal).fillTo()
       const isRefused = (): boolean =>
-        sentBetween(stage.driver.samples, began, Infinity).some(({ op, status }) => status === 503 && !reads.includes(op))
+        sentBetween(stage.driver.samples, began, Infinity).some(
+          ({ op, status }) => status === 503 && !reads.includes(op),
+        )
       for (const end = began + patience_ms; !isRefused() && performance.now() < end;) {
         if (which === 'wal') await nextSegment(stage)
         await delay(50)
@@ -70,7 +72,9 @@ export const diskFull: Fault = {
 
       const [asked, told] = [full.filter(isRead), full.filter((one) => !isRead(one))]
       const statuses = (samples: readonly Sample[]): string => tally(samples.map(({ status }) => status))
-      run.say(`${which}: reads ${statuses(asked)}; writes ${statuses(told)}; PostgreSQL accepts connections ${away_ms} ms after`)
+      run.say(
+        `${which}: reads ${statuses(asked)}; writes ${statuses(told)}; PostgreSQL accepts connections ${away_ms} ms after`,
+      )
       const refused = told.filter(({ status }) => status === 503)
       run.holds(
         'R12',
@@ -127,7 +131,9 @@ async function untilWritten({ cast, tenants }: Stage): Promise<void> {
     const url = cast.url()
     const send = url && sender(url, tenants[0]!.callers[0]!.api_key)
     const reply = send
-      ? await send('POST', '/api/v1/projects', { body: { name: `room-again-${Math.round(end)}-${i}` } }).catch(() => undefined)
+      ? await send('POST', '/api/v1/projects', { body: { name: `room-again-${Math.round(end)}-${i}` } }).catch(
+          () => undefined,
+        )
       : undefined
     if (reply?.status === 201) return
     await delay(20)

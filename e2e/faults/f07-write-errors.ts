@@ -61,7 +61,12 @@ export const writeErrors: Fault = {
       await delay(chance.between(200, 1000))
       const said = (await log()).length
       const began = performance.now()
-      const broken = await breakCalls(await familyOf(stage.postgres.pid), calls, 'EIO', join(folder.path, `${++count}.trace`))
+      const broken = await breakCalls(
+        await familyOf(stage.postgres.pid),
+        calls,
+        'EIO',
+        join(folder.path, `${++count}.trace`),
+      )
       const panics = async (): Promise<number> => (await log()).slice(said).split('PANIC:').length - 1
       await provoke?.(stage)
       const end = performance.now() + patience_ms
@@ -77,7 +82,11 @@ export const writeErrors: Fault = {
         `${what}: ${failed} calls failed, ${await panics()} PANIC; ${tally(during.map(({ status }) => status))}; ` +
           `PostgreSQL accepts connections ${away_ms} ms after the errors ended`,
       )
-      run.holds('R12', `${what}: PostgreSQL stops`, (await panics()) > 0 ? [] : [`${failed} calls failed and it went on`])
+      run.holds(
+        'R12',
+        `${what}: PostgreSQL stops`,
+        (await panics()) > 0 ? [] : [`${failed} calls failed and it went on`],
+      )
       const slowest = during.map(({ sent, returned }): Span => ({ from: sent, to: returned })).toSorted(byLength)[0]
       run.within('R12', `${what}: slowest of ${during.length} answers`, answer_ms + margin_ms, slowest)
       run.within('R12', `${what}: served after PostgreSQL accepts connections`, served_ms, served)

@@ -26,8 +26,7 @@ export async function checkPages({ postgres }: Pick<Stage, 'postgres'>): Promise
     }
     for (const table of new Set(rows.map((row) => row.table)))
       await check(table, 'select msg from verify_heapam($1::regclass)', [table])
-    for (const { index } of rows)
-      if (index) await check(index, 'select bt_index_check($1::regclass, true)', [index])
+    for (const { index } of rows) if (index) await check(index, 'select bt_index_check($1::regclass, true)', [index])
     return wrong
   } finally {
     await client.end()

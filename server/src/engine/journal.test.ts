@@ -18,7 +18,8 @@ const onParked = (): void => {}
 
 it('failures of the disk and of the connection pass, and are no mistake of the task', () => {
   const failure = (code: string) => Object.assign(new Error('failed'), { code })
-  for (const code of ['58030', '53100', '57P01', '08006', 'ECONNRESET', '40001']) assert.ok(isPassing(failure(code)), code)
+  for (const code of ['58030', '53100', '57P01', '08006', 'ECONNRESET', '40001'])
+    assert.ok(isPassing(failure(code)), code)
   for (const code of ['23505', '22P02', 'XX001', '42P01']) assert.ok(!isPassing(failure(code)), code)
 })
 

@@ -9,17 +9,21 @@ import { type DiskName, readDiskSpace, watchDisks } from './disk-space.ts'
 /** The second disk of the test is one that Linux always has. */
 const linux = { skip: process.platform === 'linux' ? false : 'needs /dev/shm' }
 
-it('the disks of the embedded database are those of its data and of its log, and none where there is none', linux, async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'cadre-disk-'))
-  t.after(() => rm(folder, { recursive: true }))
-  assert.deepEqual(await readDiskSpace(folder), [])
-  await mkdir(join(folder, 'postgres'))
-  await symlink('/dev/shm', join(folder, 'postgres', 'pg_wal'))
-  const [data, wal, ...more] = await readDiskSpace(folder)
-  assert.deepEqual([data!.disk, wal!.disk, more], ['data', 'wal', []])
-  for (const { size_bytes, free_bytes } of [data!, wal!]) assert.ok(size_bytes >= free_bytes && free_bytes > 0)
-  assert.notEqual(data!.size_bytes, wal!.size_bytes)
-})
+it(
+  'the disks of the embedded database are those of its data and of its log, and none where there is none',
+  linux,
+  async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'cadre-disk-'))
+    t.after(() => rm(folder, { recursive: true }))
+    assert.deepEqual(await readDiskSpace(folder), [])
+    await mkdir(join(folder, 'postgres'))
+    await symlink('/dev/shm', join(folder, 'postgres', 'pg_wal'))
+    const [data, wal, ...more] = await readDiskSpace(folder)
+    assert.deepEqual([data!.disk, wal!.disk, more], ['data', 'wal', []])
+    for (const { size_bytes, free_bytes } of [data!, wal!]) assert.ok(size_bytes >= free_bytes && free_bytes > 0)
+    assert.notEqual(data!.size_bytes, wal!.size_bytes)
+  },
+)
 
 it('a disk that fills is told of at 80 % and at 90 %, once each, and again when it has room', async () => {
   const said: [level: string, disk: DiskName, used_percent: number][] = []
