@@ -48,6 +48,22 @@ describe('a transaction', () => {
   })
 })
 
+describe('a time', () => {
+  it('comes in ISO 8601 with milliseconds, in UTC, however PostgreSQL writes it', async () => {
+    const [times] = await database.sql`
+      select '2026-11-23 09:30:00+00'::timestamptz as whole, '2026-11-23 11:30:00.1+02'::timestamptz as tenth,
+        '2026-11-23 09:30:00.129999+00'::timestamptz as cut, '0001-01-01 00:00:00+00'::timestamptz as old,
+        '12026-11-23 09:30:00.5+00'::timestamptz as far`
+    assert.deepEqual(times, {
+      whole: '2026-11-23T09:30:00.000Z',
+      tenth: '2026-11-23T09:30:00.100Z',
+      cut: '2026-11-23T09:30:00.129Z',
+      old: '0001-01-01T00:00:00.000Z',
+      far: '+012026-11-23T09:30:00.500Z',
+    })
+  })
+})
+
 describe('a connection', () => {
   it('keeps its bounds whatever options the URL has, and has those too', async () => {
     const { user, password, host, port, database: name } = test.connection

@@ -99,9 +99,20 @@ const lockTimeout_ms = 3000
 const idleInTransactionTimeout_ms = 10_000
 
 const types = new pg.TypeOverrides()
-types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).toISOString())
+types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, isoTime)
 types.setTypeParser(pg.types.builtins.INT8, Number)
 types.setTypeParser(pg.types.builtins.NUMERIC, Number)
+
+/** As sessions of ours write a time: a year of four digits, in UTC, with as many digits after the second as it needs. */
+const usualTime = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/
+
+/** A time as PostgreSQL writes it, in ISO 8601 with milliseconds; put together, which is several times as fast as by `Date`. */
+export function isoTime(text: string): string {
+  const parts = usualTime.exec(text)
+  if (!parts) return new Date(text).toISOString()
+  const [, day, time, fraction = ''] = parts
+  return `${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
+}
 
 /** Wraps a value for a `jsonb` column: handed to the driver once as JSON text, never stringified twice. */
 export function jsonb(value: unknown): string {

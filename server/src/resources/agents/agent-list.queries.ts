@@ -1,5 +1,6 @@
 import type { AgentState } from '#contract/agent-lifecycle.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import { bounds } from '#contract/limits.ts'
+import { jsonb, raw, type Sql } from '../../platform/database.ts'
 import { likePattern } from '../projects/projects.queries.ts'
 import type { AgentRow } from './agents.queries.ts'
 
@@ -55,7 +56,11 @@ export async function listAgents(
     text || model !== undefined || tag !== undefined
       ? fragment`select count(*) as total from agent where ${where}`
       : fragment`select coalesce(sum(agents), 0)::bigint as total from agent_count where ${kept}`
-  const place = fragment`order by ${order} limit ${filter.limit} offset ${filter.offset}`
+  // Where PostgreSQL sees how few are asked for it keeps its plan; otherwise it makes one each time.
+  const few = filter.offset === 0 && filter.limit === bounds.page_limit_default
+  const place = few
+    ? fragment`order by ${order} limit ${raw(String(bounds.page_limit_default))}`
+    : fragment`order by ${order} limit ${filter.limit} offset ${filter.offset}`
   const page =
     filter.offset === 0
       ? fragment`select ${listedColumns(sql)} from agent where ${where} ${place}`

@@ -3,6 +3,7 @@ import * as operations from '#contract/agents.ts'
 import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
 import type { AuditAction, Doer } from '#contract/audit.ts'
 import { eventAgent } from '#contract/events.ts'
+import { bounds } from '#contract/limits.ts'
 import { invalid, notFound, Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
@@ -49,7 +50,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.listAgents, {
     loadIfRefused: loadProject,
     run: async ({ sql, params, principal, query }) => {
-      const { limit = 20, offset = 0, sort = '-created_at', ...filter } = query
+      const { limit = bounds.page_limit_default, offset = 0, sort = '-created_at', ...filter } = query
       const project_id = projectNumber(params.project_id!)
       const { org_id } = principal
       const found =
