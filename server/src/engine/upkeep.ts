@@ -58,6 +58,8 @@ export interface Upkeep {
 const silent_ms = 60_000
 /** A process that could not look at the workers for this long knows nothing of them. */
 const blind_ms = 3000
+/** Between two chores that are done as often: at the same moment each would need a connection of its own. */
+const apart_ms = 90
 const due_ms = 5000
 const backlogs_ms = 1000
 const forgotten_ms = 1000
@@ -95,7 +97,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   let blind_at = -Infinity
 
   const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): Chore => {
-    const chore = makeChore(name, every_ms, work, log)
+    const chore = makeChore(name, { every_ms, first_ms: (chores.length * apart_ms) % every_ms }, work, log)
     chores.push(chore)
     return chore
   }
@@ -208,8 +210,13 @@ interface Chore {
   stop(): Promise<void>
 }
 
-/** Something done again and again, never twice at a time. Failing is logged and tried again next time. */
-function makeChore(name: string, every_ms: number, work: () => Promise<unknown>, log: Logger): Chore {
+/** Something done again and again after `first_ms`, never twice at a time. Failing is logged and tried again next time. */
+function makeChore(
+  name: string,
+  { every_ms, first_ms }: { every_ms: number; first_ms: number },
+  work: () => Promise<unknown>,
+  log: Logger,
+): Chore {
   let current: Promise<void> | undefined
   let stopped = false
   const run = async (): Promise<void> => {
@@ -232,14 +239,16 @@ function makeChore(name: string, every_ms: number, work: () => Promise<unknown>,
     again = current !== undefined
     tick()
   }
-  const timer = setInterval(tick, every_ms)
-  timer.unref()
+  let timer = setTimeout(() => {
+    timer = setInterval(tick, every_ms).unref()
+  }, first_ms).unref()
   return {
     now,
     last: run,
     async stop() {
       stopped = true
-      clearInterval(timer)
+      // Of either kind.
+      clearTimeout(timer)
       await current
     },
   }
