@@ -35,6 +35,15 @@ export class CommandFailure extends Error {
   }
 }
 
+/** Nobody knows whether something was done; `next` says how to find out. */
+export class UnknownOutcome extends CommandFailure {
+  readonly exit: number
+  constructor(message: string, next: string, exit: number) {
+    super(message, next)
+    this.exit = exit
+  }
+}
+
 /** A fault as people and programs are told of it. */
 export interface Told {
   exit: number
@@ -53,6 +62,8 @@ export function tell(error: unknown): Told {
   if (error instanceof UsageError) return { ...plain, exit: exitCodes.usage, code: 'usage' }
   if (error instanceof NotLoggedIn)
     return { ...plain, exit: exitCodes.authentication, code: 'not_logged_in', next: 'cadre login --with-key' }
+  if (error instanceof UnknownOutcome)
+    return { ...plain, exit: error.exit, code: 'outcome_unknown', retryable: true, next: error.next }
   if (error instanceof CommandFailure) return { ...plain, exit: exitCodes.failed, code: 'failed', next: error.next }
   if (error instanceof APIError)
     return {

@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto'
+import { APIConnectionError } from '#sdk/errors.ts'
 import { define, type AddCommand } from '../../define.ts'
+import { exitCodes, Interrupted, UnknownOutcome } from '../../failure.ts'
 import { text } from '../../fields.ts'
+import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../live-view.ts'
 import { mustHaveCompleted, watch } from '../../watching.ts'
 
@@ -14,15 +18,33 @@ export const addTasksRun: AddCommand = (program) =>
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @question.txt --json',
     ],
-    async run(context, [agent_id = '', input = ''], { thread }) {
+    async run(context, [agent_id = '', input = ''], { thread, idempotencyKey }) {
       const body = { input: await text(input), ...(typeof thread === 'string' ? { thread_id: thread } : {}) }
       const project = context.project()
       if (context.options.dryRun) return context.out.line(JSON.stringify({ method: 'POST', agent_id, body }, null, 2))
       const client = context.client()
       // Before the request: somebody waits for a first sign of life.
       const view = new LiveView(context.out)
-      const { id } = await client.tasks.create(project, agent_id, body).finally(() => view.pause())
+      const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
+      const { id } = await untilInterrupted((signal) =>
+        client.tasks.create(project, agent_id, body, { idempotencyKey: key, signal }),
+      )
+        .finally(() => view.pause())
+        .catch((error: unknown) => {
+          if (!(error instanceof Interrupted) && !(error instanceof APIConnectionError)) throw error
+          const told = error instanceof Interrupted ? '' : `${error.message} `
+          throw new UnknownOutcome(
+            `${told}It is not known whether the agent was given the task.`,
+            `the same command with --idempotency-key ${key} gives it once, whether or not it was`,
+            error instanceof Interrupted ? exitCodes.usage : exitCodes.failed,
+          )
+        })
       view.resume()
       mustHaveCompleted(await watch(context, client, id, true, view))
     },
-  }).option('--thread <id>', 'The conversation that it goes on.')
+  })
+    .option('--thread <id>', 'The conversation that it goes on.')
+    .option(
+      '--idempotency-key <key>',
+      'Gives the task once, however often the command is run with the same key within 24 hours.',
+    )

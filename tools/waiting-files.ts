@@ -1,0 +1,25 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Test files that use a small part of a processor, because what they show takes time: leases that end, receivers and
+ * providers that do not answer, processes that stop. They run one after another beside all others.
+ */
+const waitingFiles: ReadonlySet<string> = new Set([
+  'e2e/receivers/misbehaving.test.ts',
+  'server/src/engine/gates.test.ts',
+  'server/src/engine/heartbeat.test.ts',
+  'server/src/engine/models/provider-failures.test.ts',
+  'server/src/engine/provider-faults.test.ts',
+  'server/src/events/webhook-requests.test.ts',
+  'server/src/service.test.ts',
+])
+
+for (const file of waitingFiles)
+  if (!existsSync(join(import.meta.dirname, '..', file)))
+    throw new Error(`${import.meta.filename} names ${file}: it is not there`)
+
+/** Whether a test file mostly waits; by its path from the root. */
+export function isWaiting(file: string): boolean {
+  return waitingFiles.has(file)
+}
