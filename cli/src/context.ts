@@ -42,7 +42,7 @@ export function contextOf(options: CommonOptions, env: Environment): Context {
   const flags = { profile: options.profile, base_url: options.baseUrl, project: options.project }
   const settings = readSettings(env, flags, process.cwd())
   const profile = settings.profile.value!
-  const base_url = settings.base_url.value!.replace(/\/+$/, '').replace(/\/api\/v1$/, '')
+  const base_url = settings.base_url.value!.replace(/(?<!\/)\/+$/, '').replace(/\/api\/v1$/, '')
   if (!/^https?:\/\//i.test(base_url) || !URL.canParse(base_url))
     throw new UsageError(
       `The service must be an address with http:// or https://, not ${base_url} (${settings.base_url.source}).`,

@@ -263,7 +263,7 @@ function httpOptions(options: CadreOptions) {
 
 /** Without slashes at its end; the address of the API will do too. */
 function baseOf(url: string): string {
-  const base = url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')
+  const base = url.replace(/(?<!\/)\/+$/, '').replace(/\/api\/v1$/, '')
   if (base !== '' && !base.startsWith('/') && !/^https?:\/\//i.test(base))
     throw new CadreError(`baseURL must begin with http:// or https://: ${url}`)
   return base

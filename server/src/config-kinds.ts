@@ -44,12 +44,12 @@ export const ratio: Kind<number> = {
 export const headerList: Kind<Record<string, string>> = {
   allowed: 'name=value with commas between, values percent-encoded',
   parse: (text) => {
-    const entries = text.split(',').map((entry) => /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(.*?)\s*$/.exec(entry))
+    const entries = text.split(',').map((entry) => /^([^=]*)=([^]*)$/.exec(entry) ?? [])
     const headers: Record<string, string> = {}
-    for (const entry of entries) {
-      const [, name = '', encoded = ''] = entry ?? []
+    for (const [, name = '', encoded = ''] of entries.map((parts) => parts.map((part) => part.trim()))) {
       const value = decoded(encoded)
-      if (name === '' || value === undefined || !/^[\x20-\x7e]*$/.test(value)) return undefined
+      if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || value === undefined || !/^[\x20-\x7e]*$/.test(value))
+        return undefined
       headers[name] = value
     }
     return headers
@@ -115,7 +115,7 @@ export const baseUrl: Kind<string> = {
   allowed: 'an http or https URL without user name, query and fragment, such as https://models.example.com/v1',
   parse: (text) => {
     const url = httpUrl(text)
-    return url && url.search === '' && url.hash === '' ? text.replace(/\/+$/, '') : undefined
+    return url && url.search === '' && url.hash === '' ? text.replace(/(?<!\/)\/+$/, '') : undefined
   },
 }
 

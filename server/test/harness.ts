@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { pino } from 'pino'
+import { pino, type Logger } from 'pino'
 import { readConfig, type Environment } from '../src/config.ts'
 import type { FirstOwner } from '../src/first-start.ts'
 import { migrate } from '../src/platform/migrate.ts'
@@ -105,13 +105,15 @@ export interface StartOptions {
    * for seconds. A test of what happens after those bounds says 1.
    */
   patience?: number
+  /** Where it logs; nowhere where nothing is said. */
+  log?: Logger
 }
 
 /** Starts a service on a database, with the secret key of all tests unless another one is said. */
 export function startOn(
   connection: pg.ClientConfig,
   env: Environment = {},
-  { patience = 5 }: StartOptions = {},
+  { patience = 5, log }: StartOptions = {},
 ): Promise<Service> {
   const config = readConfig({
     PORT: '0',
@@ -126,7 +128,7 @@ export function startOn(
     ...env,
   })
   const secret_key = config.secret_key ?? 'a secret key for tests, 32 characters'
-  return startService({ config, secret_key, connection, log: pino({ level: config.log_level }), patience })
+  return startService({ config, secret_key, connection, log: log ?? pino({ level: config.log_level }), patience })
 }
 
 /** Sends requests to a service; without another credential with `api_key`. */

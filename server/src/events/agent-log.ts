@@ -92,5 +92,5 @@ function cutBytes(text: string, bytes: number): string {
   return buffer
     .subarray(0, bytes)
     .toString()
-    .replace(/\uFFFD+$/, '')
+    .replace(/(?<!\uFFFD)\uFFFD+$/, '')
 }

@@ -98,7 +98,7 @@ function inWords(error: unknown): string {
   const text = error.message
     // Cut first: the rest may be as long as a certificate.
     .slice(0, 2 * errorKept)
-    .replace(/\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
+    .replace(/(?<!\S)\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
     .replaceAll(/\p{Cc}+/gu, ' ')
   const whole = `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}`
   return whole.length > errorKept ? `${whole.slice(0, errorKept).toWellFormed()}…` : `${whole}.`

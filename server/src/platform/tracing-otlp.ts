@@ -39,7 +39,7 @@ export function openTracing(options: TracingOptions & { endpoint: string }): Tra
   const { endpoint, headers, service_name, version, ratio, log } = options
   const ids = new ChosenIds()
   const exporter = new OTLPTraceExporter({
-    url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
+    url: `${endpoint.replace(/(?<!\/)\/+$/, '')}/v1/traces`,
     headers: { ...headers },
     timeoutMillis: send_ms,
     concurrencyLimit: 2,

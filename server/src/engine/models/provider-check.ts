@@ -88,7 +88,7 @@ const words = {
 
 async function read({ kind, base_url, api_key }: Provider): Promise<{ status: number; text: string }> {
   const { fetch } = await import('undici')
-  const url = new URL(`${base_url.replace(/\/+$/, '')}/models`)
+  const url = new URL(`${base_url.replace(/(?<!\/)\/+$/, '')}/models`)
   if (kind === 'anthropic') url.searchParams.set('limit', String(providerModelsMax))
   const wire = await openWire(url.origin, { connectTimeout_ms: answerTimeout_ms })
   try {

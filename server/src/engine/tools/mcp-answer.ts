@@ -45,7 +45,7 @@ function isSame(text: string, data: unknown): boolean {
 }
 
 function bytesOf(base64: string): number {
-  return Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+  return Math.floor((base64.replace(/(?<!=)=+$/, '').length * 3) / 4)
 }
 
 function cut(text: string): string {

@@ -118,7 +118,7 @@ function baseOf(
   const said = isObject(server) && typeof server.url === 'string' ? withDefaults(server.url, server.variables) : '/'
   const url = URL.parse(base_url ?? said, document_url)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '') return undefined
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, '')}`
 }
 
 function withDefaults(url: string, variables: unknown): string {
@@ -133,7 +133,7 @@ export function toolName(id: string): string {
   return (
     id
       .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
-      .replaceAll(/^_+|_+$/g, '')
+      .replaceAll(/^_+|(?<!_)_+$/g, '')
       .slice(0, bounds.tool_name) || '_'
   )
 }

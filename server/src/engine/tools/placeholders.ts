@@ -1,7 +1,10 @@
 import { ToolError } from './tool.ts'
 
-/** `${credentials.NAME}` or `${env.NAME}`: what stands for a secret in a tool's headers and URL. */
-const placeholder = /\$\{([^}]*)\}/g
+/**
+ * `${credentials.NAME}` or `${env.NAME}`: what stands for a secret in a tool's headers and URL. Also what
+ * nothing closes, up to the end, so that it is not looked through again from each of its places.
+ */
+const placeholder = /\$\{([^}]*)(\}|$)/g
 const known = /^(credentials|env)\.([A-Za-z_][A-Za-z0-9_]{0,127})$/
 
 /** Values by name. */
@@ -17,7 +20,8 @@ export function fillPlaceholders(
   { credentials, environment }: PlaceholderValues,
   encode: (value: string) => string = (value) => value,
 ): string {
-  return template.replaceAll(placeholder, (whole, inside: string) => {
+  return template.replaceAll(placeholder, (whole, inside: string, close: string) => {
+    if (close === '') return whole
     const [, source, name = ''] = known.exec(inside) ?? []
     const missing = (what: string) => new ToolError('placeholder_unknown', `${whole} stands for nothing: ${what}.`)
     if (source === undefined)
@@ -39,7 +43,9 @@ export function fillPlaceholders(
 
 /** Placeholders of a text that can never stand for anything. */
 export function malformedPlaceholders(template: string): string[] {
-  return [...template.matchAll(placeholder)].filter(([, inside = '']) => !known.test(inside)).map(([whole]) => whole)
+  return [...template.matchAll(placeholder)]
+    .filter(([, inside = '', close]) => close !== '' && !known.test(inside))
+    .map(([whole]) => whole)
 }
 
 /** Names of the credentials that a value's texts name, at any depth. */

@@ -81,7 +81,7 @@ function jsonForms(secret: string): string[] {
 function base64Forms(value: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const whole = Buffer.concat([Buffer.alloc(before), value])
-    const standard = whole.toString('base64').replace(/=+$/, '')
+    const standard = whole.toString('base64').replace(/(?<!=)=+$/, '')
     const shared = whole.length % 3 === 0 ? 0 : 1
     const own = standard.slice(Math.ceil((before * 8) / 6), standard.length - shared)
     return [own, own.replaceAll('+', '-').replaceAll('/', '_')]
