@@ -27,7 +27,12 @@ test('what somebody could guess is compared in constant time, or found by its ha
     if (node.type === 'CallExpression' && text(node).startsWith('timingSafeEqual(')) constant.add(file)
     if (node.type !== 'BinaryExpression' || !equals.has(String(node.operator))) return
     const sides = [node.left, node.right] as SyntaxNode[]
-    if (sides.some(isPlain) || sides.some((side) => text(side).endsWith('.length')) || !sides.some((side) => guessable.test(text(side)))) return
+    if (
+      sides.some(isPlain) ||
+      sides.some((side) => text(side).endsWith('.length')) ||
+      !sides.some((side) => guessable.test(text(side)))
+    )
+      return
     found.push(text(node))
   })
   assert.deepEqual(
