@@ -15,7 +15,7 @@ export function Field({
 }: {
   label: string
   hint?: ReactNode
-  fault?: string | undefined
+  fault?: ReactNode
   children: ReactNode
   name?: string
 }) {

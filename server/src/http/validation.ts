@@ -1,4 +1,5 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
+import { cut, issueOf, meant, overflowed } from '#contract/issues.ts'
 import { bounds } from '#contract/limits.ts'
 import { isObject } from '#contract/merge-patch.ts'
 import type { Issue } from '#contract/problems.ts'
@@ -35,21 +36,6 @@ function isHttpUrl(text: string): boolean {
 
 const compiled = { every: new WeakMap<object, ValidateFunction>(), first: new WeakMap<object, ValidateFunction>() }
 
-/** Of a value that may have one of several forms: what is wrong inside of the form that it has, not that it has no other. */
-function meant(errors: readonly ErrorObject[]): ErrorObject[] {
-  const parents = new Set(errors.flatMap(({ instancePath }) => ancestors(instancePath)))
-  return errors.filter(
-    ({ keyword, schemaPath, instancePath }) =>
-      !((keyword === 'type' || keyword === 'anyOf') && schemaPath.includes('/anyOf') && parents.has(instancePath)),
-  )
-}
-
-/** `/a/b/c` → '', `/a`, `/a/b`. */
-function ancestors(pointer: string): string[] {
-  const parts = pointer.split('/')
-  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
-}
-
 /**
  * Checks `value` against a schema of the contract; fills in defaults. Returns the faults, one a field and `bounds.issues` at
  * most, none when it is valid. What has more than `bounds.values_checked` values is told its first fault alone: somebody who
@@ -65,7 +51,7 @@ export function check(schema: object, value: unknown): Issue[] {
   validate.errors = null
   const byField = new Map<string, Issue>()
   // One complaint a field is enough: an empty text breaks its least length and its pattern alike.
-  for (const issue of meant(errors).map(toIssue)) if (!byField.has(issue.field)) byField.set(issue.field, issue)
+  for (const issue of meant(errors).map((error) => issueOf(error))) if (!byField.has(issue.field)) byField.set(issue.field, issue)
   return [...byField.values()].slice(0, bounds.issues)
 }
 
@@ -82,130 +68,6 @@ function isSmall(value: unknown): boolean {
     for (const member of members) if (typeof member === 'object' && member !== null) open.push(member)
   }
   return true
-}
-
-function toIssue(error: ErrorObject): Issue {
-  const path = fieldPath(error.instancePath)
-  const secret = isObject(error.parentSchema) && error.parentSchema['x-secret'] === true
-  const provided =
-    secret || error.data === undefined || isObject(error.data) || Array.isArray(error.data)
-      ? {}
-      : { provided: cut(error.data) }
-  const issue = (code: Issue['code'], message: string, more: Partial<Issue> = {}): Issue => ({
-    field: path || 'body',
-    message,
-    code,
-    ...more,
-    ...provided,
-  })
-  const limit = Number(error.params.limit)
-
-  switch (error.keyword) {
-    case 'required': {
-      const field = path ? `${path}.${error.params.missingProperty}` : String(error.params.missingProperty)
-      return { field, message: `${field} is required`, code: 'required' }
-    }
-    case 'type':
-      if (error.data === null)
-        return { field: path || 'body', message: `${path || 'body'} is required`, code: 'required' }
-      return overflowed(error.data)
-        ? issue('out_of_range', 'is not a number that can be kept')
-        : issue('invalid_format', `must be ${article(String(error.params.type))}`)
-    case 'minLength':
-      return error.data === ''
-        ? { field: path, message: `${path} must not be empty`, code: 'required' }
-        : issue('too_short', `must have at least ${limit} characters`, { min: limit })
-    case 'maxLength':
-      return issue('too_long', `must have at most ${limit} characters`, { max: limit })
-    case 'minItems':
-      return error.params.limit === 1
-        ? { field: path, message: `${path} must not be empty`, code: 'required' }
-        : issue('too_short', `must have at least ${limit} items`, { min: limit })
-    case 'maxItems':
-      return issue('too_long', `must have at most ${limit} items`, { max: limit })
-    case 'maxProperties':
-      return issue('too_long', `must have at most ${limit} members`, { max: limit })
-    case 'x-max-json-bytes':
-      return issue('too_long', `must have at most ${error.schema} bytes as JSON`, { max: Number(error.schema) })
-    case 'minimum':
-    case 'maximum':
-    case 'exclusiveMinimum':
-    case 'exclusiveMaximum':
-      return issue('out_of_range', rangeMessage(error.parentSchema), range(error.parentSchema))
-    case 'x-future':
-      return issue('out_of_range', 'must be in the future')
-    case 'enum':
-      return issue('invalid_choice', `must be one of ${choices(error.params.allowedValues as unknown[])}`)
-    case 'propertyNames': {
-      const key = String(error.params.propertyName)
-      return {
-        field: path,
-        message: `has a member name that is not allowed: ${cut(key)}`,
-        code: 'invalid_format',
-        provided: cut(key),
-      }
-    }
-    default:
-      return issue('invalid_format', describeFormat(error))
-  }
-}
-
-/** Null is how a member is removed, not one of the values that it may have. */
-function choices(allowed: unknown[]): string {
-  return allowed
-    .filter((value) => value !== null)
-    .map(String)
-    .join(', ')
-}
-
-function describeFormat(error: ErrorObject): string {
-  const description = isObject(error.parentSchema) ? error.parentSchema.description : undefined
-  if (error.keyword === 'format' && (error.params.format === 'timestamp' || error.params.format === 'date-time')) {
-    return 'must be an ISO 8601 date and time'
-  }
-  if (error.keyword === 'format' && error.params.format === 'http-url') return 'must be an http or https URL'
-  if (error.keyword === 'format') return `must be a valid ${error.params.format}`
-  return typeof description === 'string'
-    ? `is not of the right form: ${description.replace(/\.$/, '')}`
-    : 'is not of the right form'
-}
-
-function range(schema: unknown): Partial<Issue> {
-  if (!isObject(schema)) return {}
-  return {
-    ...(typeof schema.minimum === 'number' ? { min: schema.minimum } : {}),
-    ...(typeof schema.maximum === 'number' ? { max: schema.maximum } : {}),
-  }
-}
-
-function rangeMessage(schema: unknown): string {
-  const { min, max } = range(schema)
-  if (min !== undefined && max !== undefined) return `must be between ${min} and ${max}`
-  return min === undefined ? `must be at most ${max}` : `must be at least ${min}`
-}
-
-/** `1e400` is read as Infinity: JSON, but no number that can be kept (decision D11). */
-function overflowed(value: unknown): boolean {
-  return typeof value === 'number' && !Number.isFinite(value)
-}
-
-function article(type: string): string {
-  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
-}
-
-/** What was sent, short enough for an answer (decision D26). */
-export function cut(value: unknown): unknown {
-  const max = 100
-  return typeof value === 'string' && value.length > max ? value.slice(0, max).toWellFormed() : value
-}
-
-/** `/scopes/1` → `scopes[1]`, `/config/model` → `config.model`. */
-function fieldPath(pointer: string): string {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce((path, part) => (/^\d+$/.test(part) && path ? `${path}[${part}]` : path ? `${path}.${part}` : part), '')
 }
 
 /**

@@ -1,4 +1,4 @@
-import { useState, type FormEvent } from 'react'
+import { useState, type FormEvent, type ReactNode } from 'react'
 import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { APIError } from '../../../../sdk/src/errors.ts'
 import { differences } from '../../agents/config-diff.ts'
@@ -9,6 +9,7 @@ import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { complaintAt, type Refused } from './complaints.ts'
 import { comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
@@ -55,11 +56,18 @@ export function AgentForm({
   const isJson = search.as === 'json'
   const set = (members: Record<string, unknown>): void =>
     setDraft((draft) => ({ ...draft, config: without({ ...draft.config, ...members }) }))
-  /** What the API says of a field, below the field or a part of it. */
-  const fault = (field: string): string | undefined =>
-    error instanceof APIError
-      ? error.issues.find((issue) => issue.field === field || issue.field.startsWith(`${field}.`))?.message
-      : undefined
+  const [refused, setRefused] = useState<Refused>()
+  /** What is wrong with a field or a part of it: as one types, or of what was sent. */
+  const fault = (field: string): ReactNode => {
+    const complaint = complaintAt(field, { draft, before, sent: refused })
+    if (!complaint) return undefined
+    const { message, code } = complaint
+    return (
+      <>
+        {message} <code className="font-normal text-soft">{code}</code>
+      </>
+    )
+  }
   const text = (name: string): string => {
     const value = config[name]
     return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
@@ -68,11 +76,13 @@ export function AgentForm({
   async function run(act: (draft: Draft) => Promise<void>): Promise<boolean> {
     setBusy(true)
     setError(undefined)
+    setRefused(undefined)
     try {
       await act(draft)
       return true
     } catch (failure) {
       setError(failure)
+      setRefused(failure instanceof APIError ? { draft, issues: failure.issues } : undefined)
       return false
     } finally {
       setBusy(false)

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Field, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
@@ -12,7 +12,7 @@ export function EnvironmentFields({
 }: {
   names: readonly string[]
   value: Record<string, string | null>
-  fault: string | undefined
+  fault: ReactNode
   onChange: (value: Record<string, string | null>) => void
 }) {
   const [name, setName] = useState('')

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { Field, TextArea } from '../../ui/field.tsx'
 
@@ -10,7 +10,7 @@ export function JsonField({
   onFault,
 }: {
   value: Record<string, unknown>
-  fault: string | undefined
+  fault: ReactNode
   onChange: (value: Record<string, unknown>) => void
   onFault: (fault: string | undefined) => void
 }) {

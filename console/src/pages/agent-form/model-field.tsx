@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import type { ModelProvider } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
@@ -21,7 +22,7 @@ export function ModelField({
 }: {
   project_id: string
   value: string
-  fault: string | undefined
+  fault: ReactNode
   onChange: (model: string) => void
 }) {
   const { data: permissions } = useQuery(permissionsQuery)

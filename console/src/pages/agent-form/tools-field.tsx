@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { toolPolicies } from '../../../../contract/src/task-lifecycle.ts'
 import { cadre } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -29,7 +29,7 @@ export function ToolsField({
   project_id,
   fault,
   ...choice
-}: Choice & { project_id: string; fault: string | undefined }) {
+}: Choice & { project_id: string; fault: ReactNode }) {
   const tools = useQuery({
     queryKey: ['project', project_id, 'tools', 'names'],
     queryFn: () => cadre.tools.list(project_id, { limit: 100 }).page(),
