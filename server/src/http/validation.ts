@@ -51,7 +51,8 @@ export function check(schema: object, value: unknown): Issue[] {
   validate.errors = null
   const byField = new Map<string, Issue>()
   // One complaint a field is enough: an empty text breaks its least length and its pattern alike.
-  for (const issue of meant(errors).map((error) => issueOf(error))) if (!byField.has(issue.field)) byField.set(issue.field, issue)
+  for (const issue of meant(errors).map((error) => issueOf(error)))
+    if (!byField.has(issue.field)) byField.set(issue.field, issue)
   return [...byField.values()].slice(0, bounds.issues)
 }
 

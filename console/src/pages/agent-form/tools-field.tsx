@@ -25,11 +25,7 @@ interface Choice {
 }
 
 /** What the agent may call: tools of the service and of the project, with what a call of each may do, and who is asked before. */
-export function ToolsField({
-  project_id,
-  fault,
-  ...choice
-}: Choice & { project_id: string; fault: ReactNode }) {
+export function ToolsField({ project_id, fault, ...choice }: Choice & { project_id: string; fault: ReactNode }) {
   const tools = useQuery({
     queryKey: ['project', project_id, 'tools', 'names'],
     queryFn: () => cadre.tools.list(project_id, { limit: 100 }).page(),
