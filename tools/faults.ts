@@ -8,11 +8,11 @@ import { makeChance, testSeed } from '../server/test/chance.ts'
 
 /**
  * `npm run faults` injects every fault of the plan into real processes under load, and says which promises held.
- * `-- F1 F4` runs some; `--short` for seconds each; `--seed N` makes the same choices again. Ends with 1 where one broke.
+ * `-- F1 F4` runs some; `--short` for seconds each; `--seed N` makes the same choices again; `--minutes N` says how long F18 goes on. Ends with 1 where one broke.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false }, seed: { type: 'string' } },
+  options: { short: { type: 'boolean', default: false }, seed: { type: 'string' }, minutes: { type: 'string' } },
 })
 const wanted = positionals.map((word) => word.toUpperCase())
 const unknown = wanted.filter((word) => !faults.some(({ id }) => id === word))
@@ -20,6 +20,7 @@ if (unknown.length > 0) {
   console.error(`There is no fault ${unknown.join(', ')}: they are ${faults.map(({ id }) => id).join(', ')}.`)
   process.exit(2)
 }
+const minutes = values.minutes === undefined ? undefined : Number(values.minutes)
 const seed = values.seed === undefined ? testSeed() : Number(values.seed)
 const selected = faults.filter(({ id }) => wanted.length === 0 || wanted.includes(id))
 console.log(`Seed ${seed}: ${selected.map(({ id }) => id).join(' ')}${values.short ? ', short' : ''}\n`)
@@ -41,7 +42,7 @@ for (const fault of selected) {
     // Each has choices of its own, so that it makes the same ones alone as among others.
     const chance = makeChance(seed + Number(fault.id.slice(1)))
     const say = (text: string): void => console.log(`    ${text}`)
-    const found = await runFault(fault, { chance, short: values.short, say, standstill })
+    const found = await runFault(fault, { chance, short: values.short, minutes, say, standstill })
     findings.push(...found.map((finding) => ({ ...finding, fault: fault.id })))
   } catch (error) {
     failures.push(fault.id)

@@ -19,7 +19,7 @@ export const elsewhere: { readonly [id in PromiseId]?: string } = {
   R13: 'bench/rolling.ts at 500/s, e2e/rolling.test.ts',
   R14: 'bench/soak.ts; eight hours at 300/s are measured by nothing',
   R15: 'e2e/upgrade.test.ts and e2e/backup.test.ts; released schemas there are none yet',
-  R16: 'e2e/processes.test.ts over 3 processes; 4 processes with 64 connections are measured by nothing',
+  R16: 'bench/limits.ts over 4 processes with 64 connections, e2e/processes.test.ts over 3 processes',
 }
 
 /** What a fault can only touch a part of: that part may hold, and the promise is not shown by it. */

@@ -1,13 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Fault, Span } from './fault.ts'
-import { byLength, processes, untilServed } from './recovery.ts'
+import type { Fault } from './fault.ts'
+import { holdAgents } from './hold-agents.ts'
+import { byLength, processes } from './recovery.ts'
 import { setStage } from './stage.ts'
 import { holdToPromises, tally } from './verdict.ts'
 
 /** Of those who wait for a connection, and of those who have one and wait for a lock. */
 const answer_ms = 5000
 const full_ms = 1000
-const held_ms = 4000
 
 export const poolExhausted: Fault = {
   id: 'F8',
@@ -20,48 +19,11 @@ export const poolExhausted: Fault = {
     const { short } = run
     const stage = await setStage(run, { rate: 10, taskCallers: 1, workers: 1 })
     const pids = processes(stage)
-    const { callers, project, registers } = stage.tenants[0]!
-    const headers = { 'x-api-key': callers[0]!.api_key }
     for (let i = 0; i < (short ? 1 : 20); i++) {
-      const url = stage.cast.url()!
-      const spans: Span[] = []
-      const statuses: (number | undefined)[] = []
-      const ready: number[] = []
-      const ask = async (
-        path: string,
-        seen: (status: number | undefined, headers: Headers | undefined) => void,
-      ): Promise<void> => {
-        const reply = await fetch(url + path, { headers, signal: AbortSignal.timeout(20_000) }).catch(() => undefined)
-        await reply?.arrayBuffer().catch(() => {})
-        seen(reply?.status, reply?.headers)
-      }
-      const wrong: string[] = []
-      let asked: Promise<void>[] = []
-      await stage.sql
-        .begin(async (tx) => {
-          await tx`lock table agent in access exclusive mode`
-          asked = Array.from({ length: short ? 300 : 1000 }, async () => {
-            const from = performance.now()
-            await ask(`${project}/agents/${registers[0]}`, (status, answered) => {
-              spans.push({ from, to: performance.now() })
-              statuses.push(status)
-              if (status === 503 && !answered?.has('retry-after')) wrong.push('503 without Retry-After')
-              if (status === undefined || (status >= 500 && status !== 503)) wrong.push(`an answer is ${status}`)
-            })
-          })
-          const end = performance.now() + held_ms
-          while (performance.now() < end) {
-            await ask('/readyz', (status) => ready.push(status ?? 0))
-            await delay(200)
-          }
-        })
-        .catch((error: unknown) => run.say(`the lock ended by itself: ${String(error)}`))
-      const healed = performance.now()
-      const served = (await untilServed(stage)).toSorted(byLength)[0]
-      await Promise.all(asked)
-      run.say(
-        `${tally(statuses)}; readiness ${tally(ready)}; all answered ${Math.round(performance.now() - healed)} ms after the lock`,
+      const { spans, statuses, wrong, ready, served, late_ms } = await holdAgents(stage, short ? 300 : 1000, (text) =>
+        run.say(text),
       )
+      run.say(`${tally(statuses)}; readiness ${tally(ready)}; all answered ${late_ms} ms after the lock`)
       run.holds('R6', `${statuses.length} requests for a pool that is exhausted are served or get 503`, wrong)
       run.within('R6', `slowest of ${spans.length} answers`, answer_ms, spans.toSorted(byLength)[0])
       run.holds(

@@ -1,16 +1,11 @@
-import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sender } from '../../server/test/harness.ts'
-import { startProcess, temporaryFolder } from '../process.ts'
+import { startProcess } from '../process.ts'
+import { clockJumps as jumps, makeClock, whyNoClock } from './fake-clock.ts'
 import type { Fault } from './fault.ts'
 import { setStage } from './stage.ts'
 import { holdToPromises, tally } from './verdict.ts'
 
-const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
-/** As libfaketime writes them; the monotonic clock goes on as it is. */
-const jumps = ['+3600', '-3600', '+86400', '-86400', '+0 x1.5', '+0 x0.5']
 const jump_ms = 4000
 const key_s = 3600
 
@@ -22,24 +17,17 @@ export const clockJumps: Fault = {
     'fast. What is valid is judged by the clock of the database: a key of an hour stays valid, one that has expired stays refused, in ' +
     'the same process. Leases of that worker are neither lost nor held twice, timers go on, and it serves after each jump.',
   isAlone: true,
-  cannot: async () => (existsSync(library) ? undefined : `${library} is missing: install faketime`),
+  cannot: whyNoClock,
   async run(run) {
     const stage = await setStage(run, { workers: 1 })
-    const folder = await temporaryFolder()
-    run.atEnd(folder.remove)
-    const clock = join(folder.path, 'clock')
-    const set = (jump: string) => writeFile(clock, `${jump}\n`)
-    await set('+0')
+    const { env, set } = await makeClock(run)
     const [api, worker] = await Promise.all(
       ['api', 'worker'].map((role) =>
         startProcess(
           {
             ...stage.env,
-            CADRE_DATA_DIR: join(folder.path, role),
-            LD_PRELOAD: library,
-            FAKETIME_TIMESTAMP_FILE: clock,
-            FAKETIME_NO_CACHE: '1',
-            FAKETIME_DONT_FAKE_MONOTONIC: '1',
+            CADRE_DATA_DIR: `/nowhere/clock-${role}`,
+            ...env,
           },
           { words: ['--role', role] },
         ),

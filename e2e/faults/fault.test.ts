@@ -7,6 +7,7 @@ import { faults } from './faults.ts'
 import { watchStandstill } from './standstill.ts'
 import { makeChance } from '../../server/test/chance.ts'
 import { promisesTable } from './table.ts'
+import { judgeWindows, minuteAfter } from './windows.ts'
 
 const still = (ms: number) => ({ between: () => ms, stop: async () => {} })
 const judge = (took_ms: number, still_ms: number) =>
@@ -37,6 +38,28 @@ describe('the standstill', () => {
     assert.equal(standstill.between(0, from - 10_000), 0)
     await standstill.stop()
     assert.ok(still_ms >= 0 && still_ms <= to - from + 1, `${still_ms} of ${to - from}`)
+  })
+})
+
+describe('windows of limits', () => {
+  const window = (ends: number, admitted: number, refused: number) => {
+    const of = (outcome: 'admitted' | 'refused') => ({ window: String(ends), outcome })
+    return {
+      ends,
+      requests: [
+        ...Array.from({ length: admitted }, () => of('admitted')),
+        ...Array.from({ length: refused }, () => of('refused')),
+      ],
+    }
+  }
+
+  it('are judged one by one, but for those that are excused', () => {
+    const windows = [window(60, 100, 5), window(120, 101, 5), window(180, 50, 1), window(240, 50, 0)]
+    const { judged, admitted, refused, wrong } = judgeWindows(windows, 100, () => false)
+    assert.deepEqual([judged, admitted, refused], [4, [100, 101, 50, 50], 11])
+    assert.deepEqual(wrong, ['120 admitted 101 of 100', '180 refused although it had admitted 50 of 100'])
+    assert.deepEqual(judgeWindows(windows, 100, (ends) => ends === 120 || ends === 180).wrong, [])
+    assert.deepEqual([minuteAfter(59_999), minuteAfter(60_000)], [60, 120])
   })
 })
 

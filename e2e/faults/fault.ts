@@ -52,6 +52,8 @@ export interface Run {
   chance: Chance
   /** A form that takes seconds rather than minutes. */
   short: boolean
+  /** How long a fault goes on that has no end of its own. */
+  minutes?: number | undefined
   /** Something to be read by whoever watches. */
   say(text: string): void
   /** Run in the opposite order at the end, whatever happened. */
@@ -72,7 +74,7 @@ export interface Span {
 /** Runs a fault to its end and gives what it showed; what it throws is a finding against no promise, so it is thrown. */
 export async function runFault(
   fault: Fault,
-  { chance, short, say, standstill }: Pick<Run, 'chance' | 'short' | 'say' | 'standstill'>,
+  { chance, short, minutes, say, standstill }: Pick<Run, 'chance' | 'short' | 'minutes' | 'say' | 'standstill'>,
 ): Promise<Finding[]> {
   const findings: Finding[] = []
   const ends: (() => Promise<unknown>)[] = []
@@ -84,6 +86,7 @@ export async function runFault(
     await fault.run({
       chance,
       short,
+      minutes,
       say,
       standstill,
       atEnd: (work) => void ends.push(work),

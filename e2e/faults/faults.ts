@@ -12,6 +12,8 @@ import { clockJumps } from './f10-clock.ts'
 import { slowClients } from './f13-slow-clients.ts'
 import { hostileInput } from './f14-hostile-input.ts'
 import { eventLoopStalled } from './f15-stall.ts'
+import { memoryPressure } from './f16-memory.ts'
+import { everything } from './f18-everything.ts'
 
 /** The fault plan (reliability 4), in its order. */
 export const faults: readonly Fault[] = [
@@ -28,4 +30,6 @@ export const faults: readonly Fault[] = [
   slowClients,
   hostileInput,
   eventLoopStalled,
+  memoryPressure,
+  everything,
 ]

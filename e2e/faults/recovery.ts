@@ -15,22 +15,25 @@ export function processes({ cast }: Stage): (number | undefined)[] {
   return [...cast.there('service'), ...cast.there('worker')].map(({ process }) => process.pid)
 }
 
-/** Asks each API process until it serves: from now until then. Throws where one does not. */
+/** Asks each API process until it serves: from now until then. One that is killed meanwhile is left out. Throws where one does not. */
 export async function untilServed({ cast, tenants }: Stage): Promise<Span[]> {
   const from = performance.now()
   const { callers, project } = tenants[0]!
-  return Promise.all(
-    cast.there('service').map(async ({ url }) => {
-      for (;;) {
+  const isThere = (url: string | undefined): boolean => cast.there('service').some((one) => one.url === url)
+  const spans = await Promise.all(
+    cast.there('service').map(async ({ url }): Promise<Span[]> => {
+      while (isThere(url)) {
         const reply = await fetch(`${url}${project}`, {
           headers: { 'x-api-key': callers[0]!.api_key },
           signal: AbortSignal.timeout(patience_ms),
         }).catch(() => undefined)
         await reply?.body?.cancel()
-        if (reply?.status === 200) return { from, to: performance.now() }
+        if (reply?.status === 200) return [{ from, to: performance.now() }]
         if (performance.now() - from > patience_ms) throw new Error(`${url} does not serve again`)
         await delay(look_ms)
       }
+      return []
     }),
   )
+  return spans.flat()
 }
