@@ -1,7 +1,7 @@
 import { isFinished } from '#contract/task-lifecycle.ts'
 import { planByKeys, type Sql } from '../platform/database.ts'
 import { canceled, cutShort, readReceipt } from './cancel.ts'
-import { agentHolds, expired, failed, waiting } from './endings.ts'
+import { agentHolds, expired, failed, joined, waiting } from './endings.ts'
 import type { Job, Queue } from './queue.ts'
 import { Run } from './run.ts'
 import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
@@ -18,6 +18,8 @@ export interface ClaimOptions {
   behind?: readonly number[]
   /** An agent's environment variables; none where they cannot be read. */
   environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
+  /** What a taken task begins with in the same write, and undefined where its run decides that; waits for nothing. */
+  begin?: (run: Run, task: Workable) => Promise<Partial<TaskChange> | undefined>
 }
 
 export interface Claimed {
@@ -35,8 +37,9 @@ export interface Claimed {
  * canceled, its agent is paused, its time is over.
  */
 export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
-  const { sql, queue, worker_id, count, perProject, behind, environmentOf } = options
-  return sql.begin(async (tx) => {
+  const { sql, queue, worker_id, count, perProject, behind, environmentOf, begin } = options
+  const runs: Run[] = []
+  const claiming = sql.begin(async (tx): Promise<Claimed> => {
     const jobs = await queue.fetch(tx, count, perProject, behind)
     if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [] }
     await planByKeys(tx)
@@ -47,30 +50,36 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
     const found = jobs.map((job) => ({ job, task: named(job, tasks.get(job.task_id)) }))
 
     const changes: TaskChange[] = []
-    const taken: { task: Workable; change: TaskChange }[] = []
     for (const { task } of found) {
       if (!task) continue
       const change = (await putAside(tx, task)) ?? take(task, worker_id)
-      changes.push(change)
-      if (change.claimed) taken.push({ task, change })
+      if (!change.claimed) {
+        changes.push(change)
+        continue
+      }
+      // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+      const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
+      const run = new Run({
+        claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+        task,
+        work: task.work,
+        expires_at,
+        environment: environmentOf(task.agent_id, task.work.environment),
+      })
+      runs.push(run)
+      const first = await begin?.(run, { ...task, expires_at })
+      changes.push(first ? { ...joined(change, first), task } : change)
     }
     const published = await applyChanges(tx, queue, changes)
     await queue.discard(
       tx,
       found.filter(({ task }) => !task).map(({ job }) => job.id),
     )
-    const runs = taken.map(
-      ({ task, change }) =>
-        new Run({
-          claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
-          task,
-          work: task.work,
-          // Null is an answer: a task without a limit is not ended by that of its time in the queue.
-          expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
-          environment: environmentOf(task.agent_id, task.work.environment),
-        }),
-    )
     return { runs, fetched: jobs.length, published, parked: parkedAgents(changes) }
+  })
+  return claiming.catch((error: unknown) => {
+    for (const run of runs) run.end()
+    throw error
   })
 }
 

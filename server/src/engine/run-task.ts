@@ -17,7 +17,7 @@ import {
 } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from './prices.ts'
-import type { Run } from './run.ts'
+import type { BegunCall, Run } from './run.ts'
 import type { LockedTask, Step, TaskError, Wait } from './task-rows.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
@@ -45,12 +45,29 @@ const heldWait_seconds = 2
  * to somebody else. Gives the error that the task failed with, if it did.
  */
 export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
-  let pending = resumed(run)
-  for (;;) {
-    const turn = await takeTurn(run, context, pending)
-    if (turn.next === 'over') return turn.error
-    pending = turn.pending
-  }
+  const { begun: call } = run
+  run.begun = undefined
+  let turn = call ? await makeCall(run, context, call) : await takeTurn(run, context, resumed(run))
+  while (turn.next === 'turn') turn = await takeTurn(run, context, turn.pending)
+  return turn.error
+}
+
+/**
+ * The intent of a new task's first call of the model, to be written with its claim: one commit less before the first token.
+ * Undefined where anything is in its way or has to be read first; then the run decides, and tells, by itself. The run is
+ * prepared, and no budget bounds its task.
+ */
+export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
+  if (run.hasJournal || task.unseen > 0 || tooManySteps(run, []) || tooLong(run, [])) return undefined
+  const { model: signal } = run.nextSignals()
+  const step = beginModelCall(run)
+  const model = resolvedName(context.models, step.name)
+  if (kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)) return undefined
+  const room = askRoom(run, task, step, { ...context, ended: [] })
+  if (!room.begins) return undefined
+  run.max_output_tokens = room.max_output_tokens
+  run.begun = { step, model, signal }
+  return joined(resumed(run), { ...begun(run, step), hold: room.hold })
 }
 
 /** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
@@ -185,6 +202,11 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
     await context.reload(run)
     return { next: 'turn', pending: undefined }
   }
+  return makeCall(run, context, { step, model, signal })
+}
+
+/** Makes the call of a model whose intent is committed. */
+async function makeCall(run: Run, context: RunContext, { step, model, signal }: BegunCall): Promise<Turn> {
   run.steps[step.index] = step
   // Not before the write: it has results that a crash would lose.
   await waitForCooldown(model, context, signal)

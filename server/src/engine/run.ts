@@ -23,6 +23,15 @@ export class Interrupted extends Error {
   }
 }
 
+/** A call of a model whose intent is committed, and that is to be made. */
+export interface BegunCall {
+  step: Step
+  /** `provider/model`; undefined where the name has nothing behind it. */
+  model: string | undefined
+  /** Taken before its intent was written: see `nextSignals`. */
+  signal: AbortSignal
+}
+
 /** One attempt at a task in this process: what was read at the claim, and what has happened since. */
 export class Run {
   readonly claim: Claim
@@ -54,6 +63,10 @@ export class Run {
   readonly environment: Readonly<Record<string, string>>
   readonly claimed_at = performance.now()
   expired = false
+  /** Its tools and its past are there. */
+  isPrepared = false
+  /** The first call of its model, where the claim has written the intent already. */
+  begun: BegunCall | undefined
   #abort = new AbortController()
   #toolAbort = new AbortController()
   #toolGrace: { timer: NodeJS.Timeout; at: number } | undefined

@@ -32,7 +32,10 @@ export interface Money {
 export const nothingHeld = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Hold
 
 /** Locks what tasks may spend, after the tasks themselves. A budget that several of them share is one. */
-export async function openMoney(tx: Sql, tasks: readonly LockedTask[]): Promise<void> {
+export async function openMoney(tx: Sql, all: readonly LockedTask[]): Promise<void> {
+  for (const task of all) task.money = { budgets: [], settled: false, near: [] }
+  const tasks = all.filter(({ has_budget }) => has_budget)
+  if (tasks.length === 0) return
   for (const [task, budgets] of await lockBudgets(tx, tasks)) {
     const own = ownBudget(task.id, task.budget, task.usage)
     task.money = { budgets: own ? [...budgets, own] : budgets, settled: false, near: [] }

@@ -273,6 +273,8 @@ function environmentOf(
 
 /** What a run needs beyond its task's row. Reads the database, waits for no network. */
 async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
+  if (run.isPrepared) return
+  run.isPrepared = true
   // A journal is large where it is long: each is read by itself, not with those of all tasks of a claim.
   if (run.hasJournal) await reload(sql, run)
   run.history = await threadHistory(sql, run.work)

@@ -112,6 +112,8 @@ export interface LockedTask {
   subscriptions: string[] | null
   /** Its own limits: those that it was given and those of its agent's configuration, the lower ones. */
   budget: TaskLimits
+  /** Whether it has a budget, its own or one of its agent, project, organization or credential, as was seen without a lock. */
+  has_budget: boolean
   /** What is reserved for the model call in flight, or what it waits for; null where that is nothing. */
   hold: Hold | null
   /** Its budgets, where this transaction has locked them. */
@@ -153,10 +155,8 @@ export async function lockTasksWithWork(
   return new Map(
     rows.map(({ input, metadata, traceparent, config, environment, ...task }) => {
       const { id, timeout_seconds, thread_id } = task
-      return [
-        id,
-        { ...task, work: { id, input, timeout_seconds, thread_id, metadata, traceparent, config, environment } },
-      ]
+      const work = { id, input, timeout_seconds, thread_id, metadata, traceparent, config, environment }
+      return [id, { ...task, work }]
     }),
   )
 }
@@ -172,7 +172,9 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
         jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
           'max_concurrent_tasks', a.max_concurrent_tasks,
           'is_fresh', a.last_activity > now() - interval '1 second')
-      end as agent ${more}
+      end as agent,
+      t.budget <> '{}' or exists (select from budget b
+        where b.subject in (t.agent_id, 'proj_' || t.project_id, p.org_id, t.credential_id)) as has_budget ${more}
     from task t
     left join agent a on a.id = t.agent_id
     left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version

@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { builtinTools } from '#contract/tools.ts'
 import type { Bus } from '../events/streams-bus.ts'
 import type { Tracing } from '../platform/tracing.ts'
 import { isPassing, LeaseLost } from './journal.ts'
 import { failed } from './endings.ts'
 import { checkBreaker } from './circuit-breaker.ts'
-import { claimTasks, type Claimed, type ClaimOptions } from './claim.ts'
+import { claimTasks, type Claimed, type ClaimOptions, type Workable } from './claim.ts'
 import { fetchMax } from './queue.ts'
-import { runTask, type RunContext } from './run-task.ts'
+import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import type { TaskError } from './task-rows.ts'
@@ -51,6 +52,8 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
 export class Worker {
   readonly #options: WorkerOptions
   readonly #runs = new Map<string, Run>()
+  /** Those of the claim that is under way. */
+  readonly #claimed = new Map<string, Run>()
   readonly #running = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   readonly #leave: (() => void)[]
@@ -76,7 +79,7 @@ export class Worker {
       bus.on('agent', (agent_id) => void this.#agentChanged(agent_id)),
       // Also where it is started again at once: a restart aborts the calls in flight, and they are made again.
       bus.on('stop', (agent_id) => this.#interruptAgent(agent_id)),
-      bus.on('cancel', (task_id) => this.#runs.get(task_id)?.interrupt('cancel')),
+      bus.on('cancel', (task_id) => this.#find(task_id)?.interrupt('cancel')),
     ]
   }
 
@@ -108,7 +111,12 @@ export class Worker {
 
   /** Calls in flight are aborted: whatever those of lost tasks give could not be written. */
   interrupt(tasks: readonly { id: string; reason: InterruptReason }[]): void {
-    for (const { id, reason } of tasks) this.#runs.get(id)?.interrupt(reason)
+    for (const { id, reason } of tasks) this.#find(id)?.interrupt(reason)
+  }
+
+  /** A signal may come before the claim's own commit is known here. */
+  #find(task_id: string): Run | undefined {
+    return this.#claimed.get(task_id) ?? this.#runs.get(task_id)
   }
 
   /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
@@ -164,6 +172,14 @@ export class Worker {
   }
 
   async #claim(count: number): Promise<void> {
+    try {
+      await this.#take(count)
+    } finally {
+      this.#claimed.clear()
+    }
+  }
+
+  async #take(count: number): Promise<void> {
     const { sql, queue, id, environmentOf, publish, onParked } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
     const { runs, fetched, published, parked } = await claimTasks({
@@ -174,6 +190,7 @@ export class Worker {
       perProject,
       behind: this.#projectsBehind(),
       environmentOf,
+      begin: (run, task) => this.#beginEarly(run, task),
     })
     this.#hasMore = fetched > 0
     publish(published)
@@ -191,6 +208,20 @@ export class Worker {
     if (!this.#hasMore || now - this.#othersFirst_at < othersFirst_ms) return []
     this.#othersFirst_at = now
     return [...new Set([...this.#served, ...[...this.#runs.values()].map(({ project_id }) => project_id)])]
+  }
+
+  /** A new task of which all is known already begins its first call with the claim. */
+  async #beginEarly(run: Run, task: Workable): ReturnType<NonNullable<ClaimOptions['begin']>> {
+    this.#claimed.set(run.claim.task_id, run)
+    const { config } = run.work
+    if (task.has_budget || run.hasJournal || run.work.thread_id !== null || !(config.tools ?? []).every(isBuiltin))
+      return undefined
+    await this.#options.prepare(run)
+    return beginWithClaim(run, task, this.#context)
+  }
+
+  get #context(): RunContext {
+    return { ...this.#options.context, isClosing: () => this.#closing.signal.aborted }
   }
 
   #begin(run: Run): void {
@@ -212,13 +243,13 @@ export class Worker {
   }
 
   async #run(run: Run): Promise<void> {
-    const { context, log, sql, prepare, tracing } = this.#options
+    const { log, sql, prepare, tracing } = this.#options
     const before = run.usage
     let error_type: string | undefined
     try {
       run.span = beginTaskSpan(tracing, run)
       await prepare(run)
-      const error = await runTask(run, { ...context, isClosing: () => this.#closing.signal.aborted })
+      const error = await runTask(run, this.#context)
       error_type = error?.code ?? (run.expired ? 'timeout' : undefined)
       if ((error || run.expired) && (await checkBreaker(sql, run.agent_id)))
         this.#options.bus.tell('agent', run.agent_id)
@@ -252,8 +283,8 @@ export class Worker {
 
   /** A stopped or deleted agent's calls are aborted; a paused one's end by themselves. */
   async #agentChanged(agent_id: string): Promise<void> {
-    const runs = [...this.#runs.values()].filter((run) => run.agent_id === agent_id)
-    if (runs.length === 0) return
+    const runs = [...this.#runs.values(), ...this.#claimed.values()]
+    if (!runs.some((run) => run.agent_id === agent_id)) return
     try {
       const [agent] = await this.#options.sql<{ state: string }>`
         select case when status = 'updating' then settles_to else status end as state from agent where id = ${agent_id}`
@@ -265,6 +296,11 @@ export class Worker {
   }
 
   #interruptAgent(agent_id: string): void {
-    for (const run of this.#runs.values()) if (run.agent_id === agent_id) run.interrupt('agent')
+    for (const run of [...this.#runs.values(), ...this.#claimed.values()])
+      if (run.agent_id === agent_id) run.interrupt('agent')
   }
+}
+
+function isBuiltin(name: string): boolean {
+  return (builtinTools as readonly string[]).includes(name)
 }

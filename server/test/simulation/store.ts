@@ -15,7 +15,7 @@ import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 import type { Witness } from './witness.ts'
 
 /** A task as it is kept. */
-export type StoredTask = Omit<LockedTask, 'now' | 'agent' | 'money' | 'tokens_used'> & {
+export type StoredTask = Omit<LockedTask, 'now' | 'agent' | 'money' | 'tokens_used' | 'has_budget'> & {
   error: TaskError | null
   config: AgentConfig
   steps: Step[]
@@ -245,6 +245,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
     agent,
     now,
     tokens_used: 0,
+    has_budget: true,
     money: { budgets, settled: false, near: [] },
     work: {
       id: row.id,

@@ -2,10 +2,11 @@ import { inspect } from 'node:util'
 import type { Hub } from '../../src/events/streams-hub.ts'
 import type { Bus } from '../../src/events/streams-bus.ts'
 import { named, putAside, take } from '../../src/engine/claim.ts'
+import { joined } from '../../src/engine/endings.ts'
 import { isPassing, Journal, LeaseLost, type Claim, type Decide } from '../../src/engine/journal.ts'
 import { givenBack, heartbeat_ms, isDead } from '../../src/engine/leases.ts'
 import { makeCooldown } from '../../src/engine/models/cooldown.ts'
-import { runTask, type RunContext } from '../../src/engine/run-task.ts'
+import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run-task.ts'
 import { Run } from '../../src/engine/run.ts'
 import type { TaskChange } from '../../src/engine/task-changes.ts'
 import type { Sql } from '../../src/platform/database.ts'
@@ -157,19 +158,23 @@ export class SimulatedWorker implements SimulatedProcess {
           continue
         }
         const change = (await putAside(noSql, task)) ?? take(task, this.id)
-        changes.push(change)
-        if (!change.claimed) continue
-        taken.push(
-          new Run({
-            claim: { task_id: task.id, worker_id: this.id, attempt: task.attempt + 1, writes: 0 },
-            task,
-            work: task.work,
-            steps: [...this.#world.store.tasks.get(task.id)!.steps],
-            messages: [],
-            expires_at: null,
-            environment: {},
-          }),
-        )
+        if (!change.claimed) {
+          changes.push(change)
+          continue
+        }
+        const run = new Run({
+          claim: { task_id: task.id, worker_id: this.id, attempt: task.attempt + 1, writes: 0 },
+          task,
+          work: task.work,
+          steps: [...this.#world.store.tasks.get(task.id)!.steps],
+          messages: [],
+          expires_at: null,
+          environment: {},
+        })
+        run.toolset = simulatedTools(this.#world.chance)
+        taken.push(run)
+        const first = beginWithClaim(run, task, this.#context)
+        changes.push(first ? { ...joined(change, first), task } : change)
       }
       await tx.apply(changes)
       return taken
@@ -178,12 +183,11 @@ export class SimulatedWorker implements SimulatedProcess {
   }
 
   #begin(run: Run): void {
-    const { time, chance, witness } = this.#world
+    const { time, witness } = this.#world
     const { task_id, attempt } = run.claim
     this.runs.get(task_id)?.interrupt('lost')
     this.runs.set(task_id, run)
     this.#believed.set(task_id, run.claim)
-    run.toolset = simulatedTools(chance)
     const end = (error?: unknown): void => {
       run.end()
       if (this.runs.get(task_id) === run) this.runs.delete(task_id)
