@@ -103,10 +103,15 @@ export async function startConsole(env: Record<string, string> = {}): Promise<Te
 /** Signs in as the first owner, by the page that everybody signs in by. */
 export async function signIn(page: Page): Promise<void> {
   await page.goto('/login')
+  await fillSignIn(page)
+}
+
+/** Does so where that page is, or will be. */
+export async function fillSignIn(page: Page): Promise<void> {
   await page.getByLabel('E-mail address').fill(owner.CADRE_ADMIN_EMAIL)
   await page.getByLabel('Password').fill(owner.CADRE_ADMIN_PASSWORD)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL((url) => url.pathname !== '/login')
+  await page.waitForURL((url) => !url.pathname.endsWith('/login'))
 }
 
 const faultsOfPages = new WeakMap<Page, string[]>()

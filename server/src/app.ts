@@ -4,6 +4,7 @@ import { bounds } from '#contract/limits.ts'
 import { invalid } from '#contract/problems.ts'
 import type { Context } from './context.ts'
 import { registerCanonicalHost } from './http/canonical-host.ts'
+import { basePathOf, registerBasePath } from './http/base-path.ts'
 import { registerCors } from './http/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { familyOf } from './http/errors.ts'
@@ -95,6 +96,7 @@ export async function buildApp(
   const http = httpContext(context, app)
   decorateEveryAnswer(app, context)
   requests.observe(app)
+  registerBasePath(app, basePathOf(config.public_url))
   registerCors(app, config.cors_origins)
   registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)

@@ -110,6 +110,16 @@ export const origin: Kind<string> = {
   },
 }
 
+/** Where people and programs find the service: an origin, and the path before which a proxy in front has put it. */
+export const publicAddress: Kind<string> = {
+  allowed: 'an origin, or one with a path below which a proxy has the service, such as https://example.com/cadre',
+  parse: (text) => {
+    const url = httpUrl(text)
+    const written = url && `${url.origin}${url.pathname}`.replace(/\/$/, '')
+    return url && written === text.replace(/\/$/, '') && /^(\/[\w.~-]+)*\/?$/.test(url.pathname) ? written : undefined
+  },
+}
+
 /** Where an HTTP interface begins. User info is refused: keys have settings of their own. */
 export const baseUrl: Kind<string> = {
   allowed: 'an http or https URL without user name, query and fragment, such as https://models.example.com/v1',

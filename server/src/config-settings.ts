@@ -13,6 +13,7 @@ import {
   onOff,
   oneOf,
   origin,
+  publicAddress,
   pattern,
   portOrOff,
   positiveNumber,
@@ -68,8 +69,9 @@ export const sections = {
       description: 'Address to listen on; 0.0.0.0 or :: to be reached from other machines.',
       example: '0.0.0.0',
     }),
-    public_url: optional('CADRE_PUBLIC_URL', origin, {
-      description: 'How users and OAuth clients reach the service. Unset: http://HOST:PORT.',
+    public_url: optional('CADRE_PUBLIC_URL', publicAddress, {
+      description:
+        'How users and OAuth clients reach the service, with the path below which a proxy has it. Unset: http://HOST:PORT.',
       example: 'https://cadre.example.com',
     }),
     trusted_proxies: setting('CADRE_TRUSTED_PROXIES', listOf(network), '', {

@@ -50,6 +50,19 @@ describe('configuration', () => {
     }
   })
 
+  it('has a public URL that may have a path, and nothing else after it', () => {
+    const publicUrlOf = (text: string) => readConfig({ CADRE_PUBLIC_URL: text }).public_url
+    assert.equal(publicUrlOf('https://example.com/team/cadre/'), 'https://example.com/team/cadre')
+    for (const text of [
+      'https://example.com/a?b',
+      'https://example.com/#a',
+      'https://a@example.com',
+      'https://example.com//a',
+    ])
+      assert.throws(() => publicUrlOf(text), /CADRE_PUBLIC_URL/, text)
+    assert.throws(() => publicUrlOf('https://example.com/a/../b'), /CADRE_PUBLIC_URL/)
+  })
+
   it('reads what is set', () => {
     const config = readConfig({
       PORT: '0',

@@ -12,10 +12,11 @@ const pages =
 export function registerCanonicalHost(app: FastifyInstance, public_url: () => string): void {
   app.addHook('onRequest', async (request, reply) => {
     if (request.method !== 'GET' || !pages.test(request.url)) return
-    const ours = new URL(public_url())
+    const public_address = public_url()
+    const ours = new URL(public_address)
     const theirs = URL.parse(`http://${request.headers.host ?? ''}`)
     if (!theirs || theirs.hostname === ours.hostname || theirs.port !== ours.port) return
     if (!loopback.includes(ours.hostname) || !loopback.includes(theirs.hostname)) return
-    return reply.redirect(`${ours.origin}${request.url}`, 303)
+    return reply.redirect(`${public_address}${request.url}`, 303)
   })
 }

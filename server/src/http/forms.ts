@@ -45,7 +45,12 @@ export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secur
   const known = request.cookies[preSession]
   if (known !== undefined && /^[\w-]{22}$/.test(known)) return known
   const made = randomBytes(16).toString('base64url')
-  void reply.setCookie(preSession, made, { path: '/', httpOnly: true, sameSite: 'lax', secure })
+  void reply.setCookie(preSession, made, {
+    path: reply.server.base_path || '/',
+    httpOnly: true,
+    sameSite: 'lax',
+    secure,
+  })
   return made
 }
 

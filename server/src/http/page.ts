@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
+import { pageBelowBase } from './base-path.ts'
 import { html, Html } from './html.ts'
 import { pageStyle } from './page-style.ts'
 
@@ -40,7 +41,10 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 
 /** Sends a page. */
 export function sendPage(reply: FastifyReply, page: Page, status = 200): FastifyReply {
-  return reply.code(status).headers(pageHeaders).send(renderPage(page))
+  return reply
+    .code(status)
+    .headers(pageHeaders)
+    .send(pageBelowBase(reply.server.base_path, renderPage(page)))
 }
 
 /** A page that only takes the browser on to `url`, and lets a person follow where it does not go by itself. */

@@ -14,13 +14,13 @@ export function readSessionCookie(request: FastifyRequest): string | undefined {
 
 /** Gives the browser a session; `secure` wherever the service is reached by https. */
 export function setSessionCookie(reply: FastifyReply, secret: string, secure: boolean): void {
-  void reply.setCookie(name, secret, { ...attributes(secure), signed: true, maxAge: maxAge_seconds })
+  void reply.setCookie(name, secret, { ...attributes(reply, secure), signed: true, maxAge: maxAge_seconds })
 }
 
 export function clearSessionCookie(reply: FastifyReply, secure: boolean): void {
-  void reply.clearCookie(name, attributes(secure))
+  void reply.clearCookie(name, attributes(reply, secure))
 }
 
-function attributes(secure: boolean) {
-  return { path: '/', httpOnly: true, sameSite: 'lax', secure } as const
+function attributes({ server }: FastifyReply, secure: boolean) {
+  return { path: server.base_path || '/', httpOnly: true, sameSite: 'lax', secure } as const
 }

@@ -71,7 +71,7 @@ for (const kind of providerKinds) {
       [{ 'retry-after': '7', 'retry-after-ms': '250' }, (seconds) => seconds === 0.25],
       [
         { 'retry-after': new Date(Date.now() + 60_000).toUTCString() },
-        (seconds) => seconds !== undefined && seconds > 55 && seconds <= 60,
+        (seconds) => seconds !== undefined && seconds > 0 && seconds <= 60,
       ],
       [{ 'retry-after': new Date(Date.now() - 60_000).toUTCString() }, (seconds) => seconds === 0],
       [{ 'retry-after': 'soon' }, (seconds) => seconds === undefined],

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { operations } from '#contract/operations.ts'
 import { html } from '../../http/html.ts'
 import { sendPage } from '../../http/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
@@ -21,9 +22,20 @@ const headers = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Paths that are the API's or of pages of the server, whoever asks: one of them that is not there is told so. */
-const apiPaths =
-  /^\/(api|login|logout|signup|account|invite|device|oauth2|[.]well-known|assets|docs|metrics|livez|readyz|healthz)(\/|$)/
+/** First words of paths that only some services have routes for, by their settings or at another port. */
+const sometimes = ['signup', 'metrics', 'healthz', '.well-known', 'docs']
+
+const firstWord = (path: string): string => path.split(/[/?]/, 2)[1] ?? ''
+
+/**
+ * First words of the paths of the API and of pages of the server: one of those paths that is not there is told so, whoever
+ * asks. They are those of all operations, and of every route that is registered after this.
+ */
+function wordsOfService(app: FastifyInstance): ReadonlySet<string> {
+  const words = new Set([...sometimes, ...operations.map(({ path }) => firstWord(path))])
+  app.addHook('onRoute', ({ url }) => void words.add(firstWord(url)))
+  return words
+}
 
 /** What the console answers where no route does. */
 export interface ConsolePages {
@@ -38,6 +50,7 @@ export interface ConsolePages {
  */
 export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder = consoleFolder): ConsolePages {
   const read = readConsole(folder)
+  const taken = wordsOfService(app)
 
   app.get('/', async (request, reply) => {
     reply.header('vary', 'accept')
@@ -65,7 +78,8 @@ export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder =
     async answer(request, reply) {
       if (request.method !== 'GET' && request.method !== 'HEAD') return false
       const path = pathOf(request)
-      if (apiPaths.test(path)) return false
+      const word = firstWord(path)
+      if (word !== '' && taken.has(word)) return false
       if (asksForPage(request)) {
         await sendConsole(request, reply)
         return true

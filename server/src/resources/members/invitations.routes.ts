@@ -26,7 +26,7 @@ export function invitationRoutes(app: FastifyInstance, http: HttpContext, { publ
           target: row.id,
           after: { role, email, expires_at: row.expires_at },
         })
-        return { ...row, url: new URL(`/invite/${token}`, public_url()).href }
+        return { ...row, url: `${public_url()}/invite/${token}` }
       })
     },
   })

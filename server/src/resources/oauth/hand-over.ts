@@ -54,6 +54,8 @@ export interface Luggage {
   cookie?: keyof typeof oauthCookies
   /** The body, when it has been read. */
   body?: Buffer | undefined
+  /** The path that the library knows, where it is not the one that was asked for. */
+  path?: string
 }
 
 /**
@@ -68,7 +70,7 @@ export async function handOver(
   request: FastifyRequest,
   reply: FastifyReply,
   { provider, serve }: Library,
-  { cookie, body }: Luggage = {},
+  { cookie, body, path }: Luggage = {},
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
@@ -77,7 +79,9 @@ export async function handOver(
   passed.httpVersion = '1.1'
   passed.httpVersionMajor = 1
   passed.httpVersionMinor = 1
-  passed.url = knownUrl(request)
+  passed.url = knownUrl(request, path)
+  // What the library takes for the path that it is mounted at: it stands in all addresses that it gives.
+  Object.assign(passed, { originalUrl: `${request.server.base_path}${passed.url}` })
   passed.headers = {
     host: issuer.host,
     'x-forwarded-proto': issuer.protocol.slice(0, -1),
@@ -103,8 +107,9 @@ export async function handOver(
   await serve(passed, reply.raw)
 }
 
-function knownUrl(request: FastifyRequest): string {
-  const [path, search = ''] = splitOnce(request.url, '?')
+function knownUrl(request: FastifyRequest, given?: string): string {
+  const [asked, search = ''] = splitOnce(request.url, '?')
+  const path = given ?? asked
   const known = [...new URLSearchParams(search)].filter(([name]) => authorizationParameters.includes(name))
   const [unclean] = known.find(([, value]) => !isCleanText(value)) ?? []
   if (unclean)

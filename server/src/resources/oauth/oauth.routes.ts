@@ -39,9 +39,13 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
       await handOver(request, reply, await server(), { body })
     })
   }
-  app.get('/.well-known/oauth-authorization-server', async (request, reply) => {
-    await handOver(request, reply, await server())
-  })
+  const metadata = '/.well-known/oauth-authorization-server'
+  // Of an issuer with a path, RFC 8414 (3.1) looks for it before that path, and other clients after it.
+  for (const path of new Set([metadata, `${metadata}${app.base_path}`])) {
+    app.get(path, async (request, reply) => {
+      await handOver(request, reply, await server(), { path: metadata })
+    })
+  }
   protectedResourceRoutes(app, context)
   interactionRoutes(app, context, server)
   deviceRoutes(app, http, context, server)
@@ -51,14 +55,17 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
 function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
   for (const path of ['', '/api/v1']) {
-    app.get(`/.well-known/oauth-protected-resource${path}`, async () => ({
+    const metadata = async (): Promise<object> => ({
       resource: `${context.public_url()}${path}`,
       authorization_servers: [context.public_url()],
       scopes_supported: scopes,
       bearer_methods_supported: ['header'],
       resource_name: 'Cadre',
       resource_documentation: `${context.public_url()}/api/v1/docs`,
-    }))
+    })
+    const paths = [`/.well-known/oauth-protected-resource${path}`]
+    if (app.base_path !== '') paths.push(`/.well-known/oauth-protected-resource${app.base_path}${path}`)
+    for (const at of paths) app.get(at, metadata)
   }
 }
 

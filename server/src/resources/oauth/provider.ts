@@ -7,13 +7,14 @@ import Provider, {
   type KoaContextWithOIDC,
 } from 'oidc-provider'
 import { scopes } from '#contract/scopes.ts'
+import { basePathOf } from '../../http/base-path.ts'
 import { lifetimes } from './lifetimes.ts'
 import { hashOf } from '../../platform/hash-of.ts'
 import type { OAuthStore } from './store.ts'
 
 /** What the authorization server is made of. */
 export interface ProviderOptions {
-  /** Scheme, host and port under which clients know it; there is never a path (decision D84). */
+  /** The address under which clients know it (decision D84). */
   issuer: string
   store: OAuthStore
   signing_key: JsonWebKey
@@ -52,6 +53,7 @@ export function createProvider(options: ProviderOptions): Provider {
 
 function configuration({ issuer, store, signing_key, cookie_secrets, renderError }: ProviderOptions): Configuration {
   const secure = issuer.startsWith('https:')
+  const base_path = basePathOf(issuer)
   const off = { enabled: false }
   return {
     adapter: (kind) => store.adapter(kind),
@@ -94,7 +96,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     },
     // Revoking either token ends the grant (decision D83); only the client's own are touched.
     revokeGrantPolicy: () => true,
-    interactions: { url: (_ctx, interaction) => `/oauth2/interaction/${interaction.uid}` },
+    interactions: { url: (_ctx, interaction) => `${base_path}/oauth2/interaction/${interaction.uid}` },
     features: {
       devInteractions: off,
       userinfo: off,
@@ -113,7 +115,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     cookies: {
       keys: cookie_secrets,
       names: { ...oauthCookies },
-      long: { signed: true, httpOnly: true, sameSite: 'lax', path: '/oauth2', secure },
+      long: { signed: true, httpOnly: true, sameSite: 'lax', path: `${base_path}/oauth2`, secure },
       short: { signed: true, httpOnly: true, sameSite: 'lax', secure },
     },
     // Demanded by the library although no ID token is ever issued (decisions 1.3.10).

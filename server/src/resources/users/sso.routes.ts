@@ -25,7 +25,7 @@ export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
       providers: context.config.sso.map(({ name, label }) => ({
         name,
         label,
-        url: new URL(`/api/v1/auth/sso/${name}`, context.public_url()).href,
+        url: `${context.public_url()}/api/v1/auth/sso/${name}`,
       })),
     }),
   })

@@ -15,7 +15,8 @@ const policy = [
   "form-action 'self'",
 ].join('; ')
 
-const page = `<!doctype html>
+/** The page below the path that a proxy has the service at. */
+const pageBelow = (base_path: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -23,17 +24,17 @@ const page = `<!doctype html>
 <title>Cadre API reference</title>
 </head>
 <body>
-<noscript><p>This page needs JavaScript. The description itself is at <a href="/api/v1/docs">/api/v1/docs</a>.</p></noscript>
+<noscript><p>This page needs JavaScript. The description itself is at <a href="${base_path}/api/v1/docs">/api/v1/docs</a>.</p></noscript>
 <div id="reference"></div>
-<script src="/docs/scalar.js"></script>
-<script src="/docs/start.js"></script>
+<script src="${base_path}/docs/scalar.js"></script>
+<script src="${base_path}/docs/start.js"></script>
 </body>
 </html>
 `
 
 /** Off: everything that would ask another host for something, or send it anything. */
-const start = `Scalar.createApiReference('#reference', {
-  url: '/api/v1/docs',
+const startBelow = (base_path: string): string => `Scalar.createApiReference('#reference', {
+  url: '${base_path}/api/v1/docs',
   withDefaultFonts: false,
   telemetry: false,
   proxyUrl: '',
@@ -50,8 +51,12 @@ export function referenceRoutes(app: FastifyInstance): void {
   let script: Promise<Script> | undefined
   const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }
 
-  app.get('/docs', async (_request, reply) => reply.headers(headers).type('text/html; charset=utf-8').send(page))
-  app.get('/docs/start.js', async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(start))
+  app.get('/docs', async (_request, reply) =>
+    reply.headers(headers).type('text/html; charset=utf-8').send(pageBelow(app.base_path)),
+  )
+  app.get('/docs/start.js', async (_request, reply) =>
+    reply.type('text/javascript; charset=utf-8').send(startBelow(app.base_path)),
+  )
   app.get('/docs/scalar.js', async (request, reply) => {
     const { body, etag } = await (script ??= readScript())
     reply.headers({ etag, 'cache-control': 'public, max-age=3600' })

@@ -1,0 +1,39 @@
+import type { FastifyInstance } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The path below which a proxy has the service; empty where it has an origin to itself. */
+    base_path: string
+  }
+}
+
+/** The path of `CADRE_PUBLIC_URL`, without a slash at its end: `/cadre`, or nothing. */
+export function basePathOf(public_url: string | undefined): string {
+  return public_url === undefined ? '' : new URL(public_url).pathname.replace(/\/$/, '')
+}
+
+/**
+ * Lets the service stand below a path that a proxy in front takes away before it asks. Routes, paths to go on to and forms are
+ * known without it; it is put before what browsers are told, in three places: `Location` here, addresses in pages
+ * (`page.ts`), the paths of cookies (`session-cookie.ts`).
+ */
+export function registerBasePath(app: FastifyInstance, base_path: string): void {
+  app.decorate('base_path', base_path)
+  if (base_path === '') return
+  app.addHook('onSend', async (_request, reply) => {
+    const location = reply.getHeader('location')
+    if (typeof location === 'string') void reply.header('location', belowBase(base_path, location))
+  })
+}
+
+/** A path of the service as a browser must ask for it; other addresses as they are. */
+export function belowBase(base_path: string, address: string): string {
+  return /^\/(?!\/)/.test(address) ? `${base_path}${address}` : address
+}
+
+/** The addresses of a page's links and forms. Values are escaped, so a quote begins an attribute and nothing else. */
+export function pageBelowBase(base_path: string, page: string): string {
+  return base_path === ''
+    ? page
+    : page.replaceAll(/( (?:href|action|src)="|content="0;url=)(\/(?!\/))/g, `$1${base_path}$2`)
+}
