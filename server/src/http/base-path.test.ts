@@ -103,7 +103,9 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
   })
 
   it('invitations, the reference and every address of a page lead below it', async () => {
-    const made = await sender(localUrl(test), test.owner.api_key)('POST', '/api/v1/auth/invitations', { body: { role: 'member' } })
+    const made = await sender(localUrl(test), test.owner.api_key)('POST', '/api/v1/auth/invitations', {
+      body: { role: 'member' },
+    })
     assert.equal(made.status, 201, JSON.stringify(made.body))
     assert.ok(made.body.url.startsWith(at('/invite/')), JSON.stringify(made.body))
     const browser = await signedIn()
