@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import type { Fault } from './fault.ts'
 import { startHeart } from './heart.ts'
+import { nodeOf, rssOf } from './memory.ts'
 import { byLength } from './recovery.ts'
 import { setStage } from './stage.ts'
 import { holdToPromises } from './verdict.ts'
@@ -137,15 +137,4 @@ function bomb(): Buffer {
 
 function many(count: number, length: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${i}`, 'b'.repeat(length)]))
-}
-
-/** The service itself where its launcher was started. */
-async function nodeOf(pid: number): Promise<number> {
-  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').filter(Boolean)
-  return children.length === 1 ? Number(children[0]) : pid
-}
-
-async function rssOf(pid: number): Promise<number> {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Number(kilobytes) * 1024
 }

@@ -9,6 +9,8 @@ import { writeErrors } from './f07-write-errors.ts'
 import { poolExhausted } from './f08-pool-exhausted.ts'
 import { deadlocks } from './f09-deadlocks.ts'
 import { clockJumps } from './f10-clock.ts'
+import { modelProvider } from './f11-model-provider.ts'
+import { webhookReceivers } from './f12-receivers.ts'
 import { slowClients } from './f13-slow-clients.ts'
 import { hostileInput } from './f14-hostile-input.ts'
 import { eventLoopStalled } from './f15-stall.ts'
@@ -27,6 +29,8 @@ export const faults: readonly Fault[] = [
   poolExhausted,
   deadlocks,
   clockJumps,
+  modelProvider,
+  webhookReceivers,
   slowClients,
   hostileInput,
   eventLoopStalled,

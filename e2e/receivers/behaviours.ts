@@ -9,6 +9,8 @@ type Behaviour = (
 
 /** So long `slow` takes to answer. */
 export const slow_ms = 5000
+/** So long `busy` asks to be left alone, in seconds. */
+export const busy_s = 3600
 /** So often `drips` sends a byte. */
 const drip_ms = 1000
 /** So much `floods` sends to whoever takes it. */
@@ -28,6 +30,10 @@ export const behaviours = {
   gone: answering(410),
   /** Takes every event the second time. */
   second: (response, { attempt }) => answer(response, attempt === 1 ? 503 : 200),
+  busy: (response) => {
+    response.writeHead(429, { 'retry-after': String(busy_s) }).end()
+    return 429
+  },
   hangs: () => null,
   resets: (response) => {
     response.socket?.resetAndDestroy()
