@@ -12,7 +12,7 @@ export const elsewhere: { readonly [id in PromiseId]?: string } = {
   R5: 'bench/http.ts, single operations at full speed; the mix at 1,000/s for 30 minutes is measured by nothing',
   R6: 'nothing measures three times the load that can be served',
   R7: 'bench/tasks.ts for rates, bench/growth.ts for many agents; 1,000 that run at once are measured by nothing',
-  R8: 'bench/webhooks.ts for rates, e2e/receivers/misbehaving.test.ts for receivers that hinder others',
+  R8: 'bench/webhooks.ts for rates, e2e/receivers/misbehaving.test.ts for receivers that hinder others; F12 does not measure 200 a second',
   R9: 'server/src/platform/passwords.test.ts bounds hashes at once (four of 19 MiB); rates of refreshes and sign-ins are measured by nothing',
   R10: 'e2e/processes.test.ts, without a bound of time',
   R11: 'e2e/two-processes.test.ts, which waits for 30 s',
