@@ -33,7 +33,7 @@ export interface Engine {
   create(task: NewTask): Promise<TaskRow>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
   dispatchParked(tx: Sql, agent_id: string): Promise<void>
-  /** The same of many agents, of which most have no such tasks: new ones. */
+  /** The same of new agents, of which most have no such tasks; whoever watches their project hears of them. */
   dispatchAnyParked(tx: Sql, agent_ids: readonly string[]): Promise<void>
   /**
    * After pause (`agent_paused`) and stop or error (`agent_stopped`): no further step begins; on stop the model call in

@@ -190,6 +190,9 @@ export async function startEngine({
     dispatchParked: goOn,
     async dispatchAnyParked(tx, agent_ids) {
       for (const agent_id of await listWithParked(tx, agent_ids)) await goOn(tx, agent_id)
+      tx.afterCommit(() => {
+        for (const agent_id of agent_ids) bus.tell('agent', agent_id)
+      })
     },
     async parkTasks(tx, agent_id, reason) {
       await relabelParked(tx, agent_id, reason)

@@ -52,6 +52,8 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
 export class Worker {
   readonly #options: WorkerOptions
   readonly #runs = new Map<string, Run>()
+  /** The last claim could not be written, and not because the database was away. */
+  #claimsAlone = false
   /** Those of the claim that is under way. */
   readonly #claimed = new Map<string, Run>()
   readonly #running = new Set<Promise<void>>()
@@ -174,6 +176,10 @@ export class Worker {
   async #claim(count: number): Promise<void> {
     try {
       await this.#take(count)
+      this.#claimsAlone = false
+    } catch (error) {
+      this.#claimsAlone = !isPassing(error)
+      throw error
     } finally {
       this.#claimed.clear()
     }
@@ -213,6 +219,8 @@ export class Worker {
   /** A new task of which all is known already begins its first call with the claim. */
   async #beginEarly(run: Run, task: Workable): ReturnType<NonNullable<ClaimOptions['begin']>> {
     this.#claimed.set(run.claim.task_id, run)
+    // A first step that cannot be written fails its own task, which its run does, and must not keep others from being claimed.
+    if (this.#claimsAlone) return undefined
     const { config } = run.work
     if (task.has_budget || run.hasJournal || run.work.thread_id !== null || !(config.tools ?? []).every(isBuiltin))
       return undefined
