@@ -4,6 +4,8 @@ import type { Config } from '../config.ts'
 import { type DataFolder, openDataFolder } from '../platform/data-folder.ts'
 import { readDiskSpace, watchDisks } from '../platform/disk-space.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/embedded-postgres.ts'
+import type { Account } from '../platform/embedded-postgres-account.ts'
+import { copyTemplate, findTemplate } from '../platform/embedded-postgres-template.ts'
 import { CommandError } from './command.ts'
 import { quiet } from './installation.ts'
 
@@ -38,7 +40,7 @@ export async function layFoundation(
   // A server that fits one process fits a few; more connections cost it memory.
   const settings = needed > 100 ? { settings: { max_connections: String(needed) } } : {}
   try {
-    const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal, ...settings })
+    const postgres = await startEmbeddedPostgres({ data_dir, log: quiet(log), signal, copy: copyIfFound, ...settings })
     const unwatch = watchDisks(() => readDiskSpace(data_dir), log)
     return await foundation(config, folder, postgres.connection, async () => {
       unwatch()
@@ -49,6 +51,12 @@ export async function layFoundation(
     await folder?.close()
     throw error
   }
+}
+
+async function copyIfFound(folder: string, account: Account | undefined): Promise<void> {
+  const template = await findTemplate()
+  if (!template) throw new Error('the installation has made no cluster')
+  await copyTemplate(template, folder, account)
 }
 
 /** The same for a process that another one started, which has the folder and the embedded database. */

@@ -19,6 +19,18 @@ export interface Cluster {
   log_file: string
 }
 
+/** Fills the empty folder of a new cluster, which then belongs to `account`; throws where it cannot, and one is made. */
+export type CopyCluster = (folder: string, account: Account | undefined) => Promise<void>
+
+/**
+ * What `initdb` makes a cluster with: UTF-8, the collation C.UTF-8 that PostgreSQL brings itself (code point order, and letters
+ * beyond ASCII have cases), checksums, and only the socket to connect by.
+ */
+export const clusterOptions = [
+  ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+  ...['--username=postgres', '--auth-local=trust', '--auth-host=reject', '--no-instructions'],
+]
+
 /** The longest path of a unix socket, in bytes: 107 on Linux, 103 on macOS. */
 const socketPathMax_bytes = 103
 /** The port is only part of the socket's name. */
@@ -30,9 +42,9 @@ const initdbOutputMax_chars = 64 * 1024
  * Finds the cluster in `data_dir`, or makes it. It is made beside its place and moved there when it is whole and on
  * the disk, so a start that was interrupted leaves nothing that looks like a cluster.
  */
-export async function prepareCluster(data_dir: string): Promise<Cluster> {
+export async function prepareCluster(data_dir: string, copy?: CopyCluster): Promise<Cluster> {
   try {
-    return await prepare(data_dir)
+    return await prepare(data_dir, copy)
   } catch (error) {
     if (error instanceof EmbeddedPostgresError) throw error
     const said = error instanceof Error ? error.message : String(error)
@@ -40,7 +52,7 @@ export async function prepareCluster(data_dir: string): Promise<Cluster> {
   }
 }
 
-async function prepare(data_dir: string): Promise<Cluster> {
+async function prepare(data_dir: string, copy: CopyCluster | undefined): Promise<Cluster> {
   await mkdir(data_dir, { recursive: true, mode: 0o700 })
   const data = await realpath(data_dir)
   const dir = join(data, 'postgres')
@@ -48,7 +60,7 @@ async function prepare(data_dir: string): Promise<Cluster> {
   if (account) await letPass(data, account)
   const socket_dir = await makeSocketFolder(data, account)
   const cluster = { binaries, account, dir, socket_dir, log_file: join(data, 'postgres.log') }
-  if ((await stat(join(dir, 'PG_VERSION')).catch(() => undefined)) === undefined) await initialise(cluster, data)
+  if ((await stat(join(dir, 'PG_VERSION')).catch(() => undefined)) === undefined) await initialise(cluster, data, copy)
   return cluster
 }
 
@@ -83,34 +95,40 @@ async function makeSocketFolder(data: string, account: Account | undefined): Pro
   return folder
 }
 
-/**
- * `initdb`: UTF-8, the collation C.UTF-8 that PostgreSQL brings itself (code point order, and letters beyond ASCII have
- * cases), checksums, and only the socket to connect by.
- */
-async function initialise(cluster: Cluster, data: string): Promise<void> {
+/** Makes the cluster by `initdb`, or copies one. */
+async function initialise(cluster: Cluster, data: string, copy: CopyCluster | undefined): Promise<void> {
   const unfinished = (await readdir(data)).filter((name) => name.startsWith('postgres.new-'))
   for (const name of unfinished) await rm(join(data, name), { recursive: true, force: true, maxRetries: 5 })
 
   const fresh = join(data, `postgres.new-${randomBytes(6).toString('hex')}`)
-  await mkdir(fresh, { mode: 0o700 })
-  if (cluster.account) await chown(fresh, cluster.account.uid, cluster.account.gid)
-  const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
-  const access = ['--username=postgres', '--auth-local=trust', '--auth-host=reject']
+  await makeFolder(fresh, cluster)
+  const { account } = cluster
   const { initdb } = cluster.binaries
-  const launch = await launchAs(
-    cluster.account,
-    initdb,
-    [`--pgdata=${fresh}`, ...locale, ...access, '--no-instructions'],
-    [initdb, fresh],
-  )
+  const run = async (options: string[]): Promise<void> =>
+    runToEnd(await launchAs(account, initdb, [`--pgdata=${fresh}`, ...options], [initdb, fresh]), cluster)
   try {
-    await runToEnd(launch, cluster)
+    const isCopied = await copy?.(fresh, account).then(
+      () => true,
+      () => false,
+    )
+    if (isCopied) await run(['--sync-only'])
+    else {
+      // What there is of a copy is worth nothing.
+      await rm(fresh, { recursive: true, force: true })
+      await makeFolder(fresh, cluster)
+      await run(clusterOptions)
+    }
     await rename(fresh, cluster.dir)
     await syncFolder(data)
   } catch (error) {
     await rm(fresh, { recursive: true, force: true }).catch(() => {})
     throw error
   }
+}
+
+async function makeFolder(folder: string, { account }: Cluster): Promise<void> {
+  await mkdir(folder, { mode: 0o700 })
+  if (account) await chown(folder, account.uid, account.gid)
 }
 
 async function runToEnd(launch: Launch, cluster: Cluster): Promise<void> {

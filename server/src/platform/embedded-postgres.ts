@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Cluster, port, prepareCluster } from './embedded-postgres-cluster.ts'
+import { type Cluster, type CopyCluster, port, prepareCluster } from './embedded-postgres-cluster.ts'
 import {
   findSocketFolder,
   launchPostmaster,
@@ -29,6 +29,8 @@ export interface EmbeddedPostgresOptions {
   log: EmbeddedPostgresLog
   /** Ends a start that is under way. */
   signal?: AbortSignal
+  /** Where there is no cluster yet: how to copy one instead of making it. */
+  copy?: CopyCluster | undefined
   /** Over the usual ones, for tests (`fsync: 'off'`). Other settings than a running server's restart it. */
   settings?: ServerSettings
 }
@@ -54,9 +56,9 @@ const lingeringTimeout_ms = 20_000
  * is told to shut down. Throws `EmbeddedPostgresError`.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { data_dir, log, settings = {}, signal } = options
+  const { data_dir, log, settings = {}, signal, copy } = options
   const began_ms = performance.now()
-  const cluster = await prepareCluster(data_dir)
+  const cluster = await prepareCluster(data_dir, copy)
   const life = new AbortController()
   let current: Postmaster | undefined
   const launch = (until: AbortSignal): Promise<Postmaster> =>

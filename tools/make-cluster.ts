@@ -1,0 +1,24 @@
+import { pino } from 'pino'
+import { openQueue } from '../server/src/engine/queue.ts'
+import { openDatabase } from '../server/src/platform/database.ts'
+import { makeTemplate } from '../server/src/platform/embedded-postgres-template.ts'
+import { migrate } from '../server/src/platform/migrate.ts'
+
+/**
+ * `npm ci` runs this: it makes the embedded database that a first start copies, instead of making one while somebody waits.
+ * Where that fails, the first start makes its own, and says what is wrong.
+ */
+try {
+  await makeTemplate(async (connection) => {
+    const database = openDatabase({ connection })
+    await migrate(database.sql)
+    const queue = openQueue({ database, log: pino({ level: 'silent' }), supervise: false })
+    await queue.ready
+    await queue.close()
+    await database.close()
+  })
+} catch (error) {
+  console.error(
+    `The first start will make its database itself: ${error instanceof Error ? error.message : String(error)}`,
+  )
+}

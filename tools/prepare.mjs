@@ -1,0 +1,20 @@
+// `npm ci` runs this (`prepare`): what a first `npm start` would otherwise make while somebody waits for it. Plain JavaScript that any
+// Node since 20 understands. It never fails an installation: the start makes what is not there.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { buildConsoleIfStale } from './console-build.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+// An image copies the packages before it has the sources.
+if (existsSync(join(root, 'server/src'))) await Promise.all([makeCluster(), buildConsoleIfStale()])
+
+function makeCluster() {
+  const script = [join(root, 'tools/run.mjs'), join(root, 'tools/make-cluster.ts')]
+  const child = spawn(process.execPath, script, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+  return new Promise((resolve) => {
+    child.on('error', resolve)
+    child.on('exit', resolve)
+  })
+}
