@@ -3,8 +3,7 @@ import type { AgentState, Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import { Http, type Logger, type RequestOptions } from './http.ts'
 import { bind, fillPath } from './operation.ts'
-import { projectEvents, type ProjectStreamEvent } from './project-stream.ts'
-import type { StreamOptions } from './event-source.ts'
+import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } from './project-stream.ts'
 import { agentMethods, launchMethods, testCaseMethods } from './resources/agents.ts'
 import {
   apiKeyMethods,
@@ -221,7 +220,7 @@ function waitUntil(http: Http) {
 
 /** What happens to all tasks of a project, over as many connections as it takes. */
 function streamProject(http: Http) {
-  return (project_id: string | number, options: StreamOptions = {}): AsyncGenerator<ProjectStreamEvent, void> =>
+  return (project_id: string | number, options: ProjectStreamOptions = {}): AsyncGenerator<ProjectStreamEvent, void> =>
     projectEvents(http, fillPath('/api/v1/projects/{project_id}/events/stream', [project_id]), options)
 }
 

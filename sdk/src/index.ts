@@ -5,7 +5,13 @@ export type { Call } from './call.ts'
 export type { StreamOptions, StreamState } from './event-source.ts'
 export type { Answered, Logger, RequestOptions } from './http.ts'
 export type { List, Page } from './pages.ts'
-export type { AgentStatus, ProjectSnapshot, ProjectStreamEvent, ProjectTaskEvent } from './project-stream.ts'
+export type {
+  AgentStatus,
+  ProjectSnapshot,
+  ProjectStreamEvent,
+  ProjectStreamOptions,
+  ProjectTaskEvent,
+} from './project-stream.ts'
 export {
   isFinished,
   type MessageDelta,

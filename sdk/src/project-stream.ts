@@ -34,6 +34,12 @@ export interface AgentStatus {
   created_at: string
 }
 
+/** To go on later, with a stream of one's own: `onEventId` is told how far it got, `lastEventId` begins a stream after that. */
+export interface ProjectStreamOptions extends StreamOptions {
+  lastEventId?: string | undefined
+  onEventId?: ((id: string) => void) | undefined
+}
+
 export type ProjectStreamEvent = ProjectSnapshot | ProjectTaskEvent | AgentStatus
 
 /**
@@ -43,8 +49,11 @@ export type ProjectStreamEvent = ProjectSnapshot | ProjectTaskEvent | AgentStatu
 export async function* projectEvents(
   http: Http,
   path: string,
-  options: StreamOptions = {},
+  { lastEventId, onEventId, ...options }: ProjectStreamOptions = {},
 ): AsyncGenerator<ProjectStreamEvent, void, undefined> {
-  for await (const { data } of readEvents(http, { path, isDone: () => false }, options))
+  for await (const { id, data } of readEvents(http, { path, after: lastEventId, isDone: () => false }, options)) {
     yield JSON.parse(data) as ProjectStreamEvent
+    // Only now: whoever leaves in the middle of an event is told it again.
+    if (id !== undefined) onEventId?.(id)
+  }
 }

@@ -4,6 +4,7 @@ import { makeChance, testSeed } from '../../server/test/chance.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { startCuttingProxy } from '../test/cutting-proxy.ts'
 import { Cadre } from './client.ts'
+import type { ProjectStreamEvent } from './project-stream.ts'
 import type { TaskStreamEvent } from './task-stream.ts'
 
 /** Texts and tools for some seconds: some two hundred events, with text between them. */
@@ -127,6 +128,34 @@ test(`what is created over a line that breaks is created once (seed ${seed})`, t
   const there = await direct.tasks.list(project_id).toArray()
   assert.deepEqual(there.map(({ id }) => id).toSorted(), made.map(({ id }) => id).toSorted())
   assert.ok(proxy.cuts >= 10, `only ${proxy.cuts} cuts`)
+})
+
+test('a stream of a project goes on where another one was left', timeout, async () => {
+  const { project_id, agent_id } = await makeAgent('left')
+  const read = async (lastEventId: string | undefined, isLast: (event: ProjectStreamEvent) => boolean) => {
+    let id: string | undefined
+    const told: string[] = []
+    const onEventId = (next: string): void => void (id = next)
+    for await (const event of direct.projects.stream(project_id, { lastEventId, onEventId })) {
+      if (event.type === 'project.snapshot') {
+        told.push(`resumed: ${event.data.resumed}`)
+        if (lastEventId === undefined) await direct.tasks.create(project_id, agent_id, { input: '[{"text": "Hello"}]' })
+      } else if (event.type !== 'agent.status') told.push(`${event.type} ${event.sequence}`)
+      if (isLast(event)) break
+    }
+    return { id, told }
+  }
+  // Left in the middle of its third event, which is told again.
+  const first = await read(undefined, (event) => 'sequence' in event && event.sequence === 3)
+  const rest = await read(first.id, (event) => event.type === 'task.completed')
+  assert.deepEqual([first.told[0], rest.told[0]], ['resumed: false', 'resumed: true'])
+  assert.equal(rest.told[1], first.told.at(-1))
+  const { items } = await direct.tasks.list(project_id, {}).page()
+  const kept = await direct.tasks.events(project_id, items[0]!.id).toArray()
+  assert.deepEqual(
+    [...first.told.slice(1, -1), ...rest.told.slice(1)],
+    kept.map(({ type, sequence }) => `${type} ${sequence}`),
+  )
 })
 
 test('a stream begins after what its reader has, ends with the task, and with its signal', timeout, async () => {

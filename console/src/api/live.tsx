@@ -2,6 +2,7 @@ import { createContext, useContext, useEffect, useMemo, useRef, useState, type R
 import { useQueryClient } from '@tanstack/react-query'
 import type { ProjectStreamEvent } from '../../../sdk/src/project-stream.ts'
 import { cadre } from './client.ts'
+import { whileVisible } from './visible.ts'
 
 /** How the page knows what happens: by its stream, not at all for now, or by trying again to get one. */
 export type LiveState = 'live' | 'paused' | 'reconnecting'
@@ -12,6 +13,8 @@ interface Live {
   resume: () => void
   /** Is told of everything that happens in the project; gives the way to end that. */
   listen: (listener: (event: ProjectStreamEvent) => void) => () => void
+  /** Gives the tab's connection to a stream of the page's own; gives the way to give it back. */
+  lend: () => () => void
 }
 
 const LiveContext = createContext<Live | undefined>(undefined)
@@ -20,13 +23,16 @@ const LiveContext = createContext<Live | undefined>(undefined)
 const refresh_ms = 1_500
 
 /**
- * One stream for a tab, of the project that is open. What is shown of agents, tasks and approvals is asked for again when
- * something happened to it; pages that show every step listen to the task's own stream.
+ * One stream for a tab, of the project that is open, while the tab is in sight. What is shown of agents, tasks and approvals is asked
+ * for again when something happened to it; a page that shows every step of a task reads the task's own stream instead (`useOwnStream`).
+ * Whoever comes back to the tab, or from such a page, is told what was missed.
  */
 export function LiveProvider({ project_id, children }: { project_id: string; children: ReactNode }) {
   const queries = useQueryClient()
   const [state, setState] = useState<LiveState>('reconnecting')
   const [isPaused, setPaused] = useState(() => false)
+  const [lent, setLent] = useState(0)
+  const lastEventId = useRef<string>(undefined)
   const listeners = useRef(new Set<(event: ProjectStreamEvent) => void>())
 
   useEffect(() => {
@@ -34,28 +40,43 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       setState('paused')
       return
     }
+    if (lent > 0) return
     const end = new AbortController()
     const due = new Set<string>()
     let timer: ReturnType<typeof setTimeout> | undefined
+    const refreshDue = (): void => {
+      timer = undefined
+      for (const kind of due) void queries.invalidateQueries({ queryKey: ['project', project_id, kind] })
+      due.clear()
+    }
     const refresh = (...kinds: string[]): void => {
       for (const kind of kinds) due.add(kind)
-      timer ??= setTimeout(() => {
-        timer = undefined
-        for (const kind of due) void queries.invalidateQueries({ queryKey: ['project', project_id, kind] })
-        due.clear()
-      }, refresh_ms)
+      timer ??= setTimeout(refreshDue, refresh_ms)
+    }
+    const read = async (signal: AbortSignal): Promise<void> => {
+      const stream = cadre.projects.stream(project_id, {
+        signal,
+        lastEventId: lastEventId.current,
+        onEventId: (id) => (lastEventId.current = id),
+        // Whoever comes back to the tab is not told that it connects: that takes a moment.
+        onState: (state) => {
+          if (state !== 'connecting') setState(state === 'open' ? 'live' : 'reconnecting')
+        },
+      })
+      for await (const event of stream) {
+        for (const listener of listeners.current) listener(event)
+        if (event.type === 'project.snapshot') {
+          if (!event.data.resumed) refresh('agents', 'tasks', 'approvals')
+          // States of agents are not kept: what a hidden tab missed of them is asked for.
+          else refresh('agents')
+        } else if (event.type === 'agent.status') refresh('agents')
+        else refresh('tasks', 'agents', 'approvals')
+      }
     }
     const follow = async (): Promise<void> => {
       while (!end.signal.aborted) {
         try {
-          for await (const event of cadre.projects.stream(project_id, { signal: end.signal })) {
-            setState('live')
-            for (const listener of listeners.current) listener(event)
-            if (event.type === 'project.snapshot') {
-              if (!event.data.resumed) refresh('agents', 'tasks', 'approvals')
-            } else if (event.type === 'agent.status') refresh('agents')
-            else refresh('tasks', 'agents', 'approvals')
-          }
+          await whileVisible(end.signal, read)
         } catch {
           // The SDK has tried for a while: the state says so, and it is tried again.
         }
@@ -66,10 +87,11 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
     }
     void follow()
     return () => {
-      clearTimeout(timer)
       end.abort()
+      clearTimeout(timer)
+      refreshDue()
     }
-  }, [project_id, isPaused, queries])
+  }, [project_id, isPaused, lent > 0, queries])
 
   const live = useMemo<Live>(
     () => ({
@@ -82,6 +104,10 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       listen: (listener) => {
         listeners.current.add(listener)
         return () => listeners.current.delete(listener)
+      },
+      lend: () => {
+        setLent((before) => before + 1)
+        return () => setLent((before) => before - 1)
       },
     }),
     [state, queries, project_id],
@@ -102,4 +128,10 @@ export function useProjectEvents(listener: (event: ProjectStreamEvent) => void):
   const latest = useRef(listener)
   latest.current = listener
   useEffect(() => listen((event) => latest.current(event)), [listen])
+}
+
+/** Says that the page has a stream of its own for now, so that a tab never has two. */
+export function useOwnStream(isOwn: boolean): void {
+  const { lend } = useLive()
+  useEffect(() => (isOwn ? lend() : undefined), [isOwn])
 }

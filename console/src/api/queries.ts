@@ -38,6 +38,8 @@ export function usePendingApprovals(project_id: string | undefined): number {
     queryFn: async () => (await cadre.approvals.list(project_id!, { status: 'pending', limit: 1 }).page()).total,
     enabled: project_id !== undefined,
     placeholderData: keepPreviousData,
+    // Where the page follows one task, nothing is heard of others.
+    refetchInterval: 30_000,
   })
   return data ?? 0
 }

@@ -2,6 +2,7 @@ import type { Cadre } from '../../../sdk/src/client.ts'
 import { APIError } from '../../../sdk/src/errors.ts'
 import type { StreamState } from '../../../sdk/src/event-source.ts'
 import { isFinished, type TaskStreamEvent } from '../../../sdk/src/task-stream.ts'
+import { whileVisible } from '../api/visible.ts'
 import type { Approval, Step, Task, TaskEvent } from './types.ts'
 
 /** Steps and events of one request. */
@@ -36,6 +37,8 @@ export class TaskLive {
   approvals: Approval[] = []
   writing: Writing | undefined
   connection: StreamState | 'ended' = 'connecting'
+  /** Whether it has, or is about to have, a stream. */
+  isWatching = true
   error: unknown
   version = 0
   readonly #api: Cadre
@@ -72,39 +75,25 @@ export class TaskLive {
       this.connection = 'ended'
     } catch (error) {
       if (!signal.aborted) this.error = error
+    } finally {
+      this.isWatching = false
     }
     this.#tell()
   }
 
-  /**
-   * Reads the stream to its end, while the page is in sight: a browser has six connections to a host, so tabs that nobody
-   * looks at must not keep one. Whoever comes back is told what was missed.
-   */
-  async #watch(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await untilVisible(signal)
-      const line = new AbortController()
-      const hide = (): void => {
-        if (document.hidden) line.abort()
-      }
-      document.addEventListener('visibilitychange', hide)
-      try {
-        const stream = this.#api.tasks.stream(this.project, this.id, {
-          after: this.lastSequence,
-          signal: AbortSignal.any([signal, line.signal]),
-          onState: (state) => {
-            this.connection = state
-            this.#tell()
-          },
-        })
-        for await (const event of stream) this.#take(event)
-        return
-      } catch (error) {
-        if (signal.aborted || !line.signal.aborted) throw error
-      } finally {
-        document.removeEventListener('visibilitychange', hide)
-      }
-    }
+  /** Reads the stream to its end. Whoever comes back to the page is told what was missed. */
+  #watch(signal: AbortSignal): Promise<void> {
+    return whileVisible(signal, async (line) => {
+      const stream = this.#api.tasks.stream(this.project, this.id, {
+        after: this.lastSequence,
+        signal: line,
+        onState: (state) => {
+          this.connection = state
+          this.#tell()
+        },
+      })
+      for await (const event of stream) this.#take(event)
+    })
   }
 
   stop(): void {
@@ -290,12 +279,4 @@ export class TaskLive {
       for (const listener of this.#listeners) listener()
     }, tell_ms)
   }
-}
-
-function untilVisible(signal: AbortSignal): Promise<void> {
-  if (!document.hidden) return Promise.resolve()
-  return new Promise((resolve) => {
-    document.addEventListener('visibilitychange', () => resolve(), { once: true, signal })
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

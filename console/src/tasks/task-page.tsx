@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import { APIError } from '../../../sdk/src/errors.ts'
 import { cadre as api } from '../api/client.ts'
+import { useOwnStream } from '../api/live.tsx'
 import { ApprovalCard } from './approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
 import { EventsView } from './events-view.tsx'
@@ -188,6 +189,7 @@ function useTaskLive(project: string, id: string): TaskLive {
     return () => live.stop()
   }, [live])
   useSyncExternalStore(live.subscribe, live.snapshot)
+  useOwnStream(live.isWatching)
   return live
 }
 

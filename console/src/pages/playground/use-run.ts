@@ -1,9 +1,13 @@
 import { useEffect, useRef, useState } from 'react'
 import { cadre } from '../../api/client.ts'
+import { useOwnStream } from '../../api/live.tsx'
+import { whileVisible } from '../../api/visible.ts'
 import type { TaskInput } from './input.ts'
 import { after, nothingYet, type Transcript } from './transcript.ts'
 
 const ended: ReadonlySet<string> = new Set(['completed', 'failed', 'canceled', 'expired'])
+/** Events that tell how things stand, and do not say how far the kept ones were read. */
+const unkept: ReadonlySet<string> = new Set(['task.snapshot', 'message.snapshot', 'message.delta', 'reasoning.delta'])
 
 /** A task of the playground. */
 export interface Run {
@@ -34,10 +38,14 @@ export function useRun(project_id: string) {
     try {
       const task = await cadre.tasks.create(project_id, agent_id, { input })
       show({ task_id: task.id })
-      for await (const event of cadre.tasks.stream(project_id, task.id, { signal: watch.signal })) {
-        const transcript = after(now.transcript, event)
-        show({ transcript, ...(ended.has(transcript.status) ? { ended_at: Date.now() } : {}) })
-      }
+      let sequence = 0
+      await whileVisible(watch.signal, async (signal) => {
+        for await (const event of cadre.tasks.stream(project_id, task.id, { after: sequence, signal })) {
+          const transcript = after(now.transcript, event)
+          show({ transcript, ...(ended.has(transcript.status) ? { ended_at: Date.now() } : {}) })
+          if (!unkept.has(event.type)) sequence = event.sequence
+        }
+      })
     } catch (error) {
       if (!watch.signal.aborted) show({ error, ended_at: Date.now() })
     }
@@ -50,5 +58,7 @@ export function useRun(project_id: string) {
       setRun((known) => known && { ...known, error })
     }
   }
-  return { run, begin, stop, isRunning: run !== undefined && run.ended_at === undefined }
+  const isRunning = run !== undefined && run.ended_at === undefined
+  useOwnStream(isRunning)
+  return { run, begin, stop, isRunning }
 }

@@ -1,0 +1,35 @@
+/**
+ * Reads a stream to its end while the page is in sight: a browser has six connections to a host, so tabs that nobody looks at must
+ * not keep one. `read` is aborted when the page is hidden and called again when it is shown, so it begins where it was; what it
+ * throws by itself is thrown. Resolves when it has ended, or `signal` is aborted.
+ */
+export async function whileVisible(signal: AbortSignal, read: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  while (!signal.aborted) {
+    await untilVisible(signal)
+    if (signal.aborted) return
+    const line = new AbortController()
+    const hide = (): void => {
+      if (document.hidden) line.abort()
+    }
+    document.addEventListener('visibilitychange', hide)
+    try {
+      await read(AbortSignal.any([signal, line.signal]))
+      return
+    } catch (error) {
+      if (!signal.aborted && !line.signal.aborted) throw error
+    } finally {
+      document.removeEventListener('visibilitychange', hide)
+    }
+  }
+}
+
+function untilVisible(signal: AbortSignal): Promise<void> {
+  if (!document.hidden) return Promise.resolve()
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (!document.hidden) resolve()
+    }
+    document.addEventListener('visibilitychange', look, { signal })
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
