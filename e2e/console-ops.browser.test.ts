@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { eventually } from '../server/test/harness.ts'
 import { startWebhookReceiver, verify, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
 import { inBrowser } from './chromium.ts'
-import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, chooseAgent, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let receiver: WebhookReceiver
@@ -141,14 +141,14 @@ test(
 
 test('the playground shows the tools and words of an agent, and its stop ends the task', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/playground`)
-  await page.getByLabel('Agent', { exact: true }).selectOption('clerk')
+  await chooseAgent(page, 'clerk')
   await page.getByLabel('Message').fill('What time is it?')
   await page.keyboard.press('Control+Enter')
   await page.getByText('It is noon.').waitFor()
   await page.getByText('current_time completed').waitFor()
   await page.getByRole('status').getByText('The task is completed').waitFor()
   await checkScreen(page, 'playground')
-  await page.getByLabel('Agent', { exact: true }).selectOption('slow')
+  await chooseAgent(page, 'slow')
   await button(page, 'Send').click()
   const task = await eventually(async () => {
     const { body } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${slow}/tasks?status=running`)
@@ -222,7 +222,7 @@ test(
 
 test('metrics are lines and a table, and a point leads to the tasks of its moment', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/metrics?range=1h`)
-  await page.getByLabel('Agent', { exact: true }).selectOption('clerk')
+  await chooseAgent(page, 'clerk')
   await page.getByLabel('Compare with the period before').check()
   const chart = page.getByRole('group', { name: /^Tasks completed/ })
   await chart.locator('canvas').waitFor()

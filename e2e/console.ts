@@ -197,3 +197,11 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   return port
 }
+
+/** Chooses an agent where one is chosen, found by the service by its name. */
+export async function chooseAgent(page: Page, name: string, label = 'Agent'): Promise<void> {
+  await page.getByRole('combobox', { name: `${label}: ` }).click()
+  await page.getByLabel(`${label}, by a part of its name`).fill(name)
+  await page.getByRole('option', { name, exact: true }).click()
+  await page.getByRole('combobox', { name: `${label}: ${name}` }).waitFor()
+}

@@ -35,6 +35,9 @@ export const taskBounds = {
   concurrency_key: 128,
 } as const
 
+/** How far `search` of lists of tasks looks: an input may be long, and tasks are many. */
+export const taskSearch = { tasks: 10_000, characters: 20_000 } as const
+
 const counts = {
   input_tokens: Type.Integer({ minimum: 0 }),
   output_tokens: Type.Integer({ minimum: 0 }),
@@ -283,6 +286,13 @@ const listQuery = offsetQuery({
   thread_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this thread.' })),
   created_after: Type.Optional(TimestampInput),
   created_before: Type.Optional(TimestampInput),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: bounds.search,
+      description: `Only tasks whose input contains this, in any case, in its first ${taskSearch.characters.toLocaleString('en')} characters; \`task_…\` is the beginning of an identifier. The newest ${taskSearch.tasks.toLocaleString('en')} tasks that the other filters leave are looked at, and \`total\` is of those.`,
+    }),
+  ),
   sort: Type.Optional(
     Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
   ),

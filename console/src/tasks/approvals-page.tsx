@@ -5,7 +5,7 @@ import { curlOf } from '../ui/copy-as-curl.tsx'
 import { ApprovalCard } from './approval-card.tsx'
 import { Button, Choices, CopyButton, Empty, ErrorNotice } from './kit.tsx'
 import { A, usePathIds, useWords } from './links.tsx'
-import { useAgentNames } from './use-agents.ts'
+import { useAgentNames } from '../agents/agent-names.ts'
 import type { Approval } from './types.ts'
 import { LiveBadge } from '../ui/live-badge.tsx'
 
@@ -25,7 +25,6 @@ export function ApprovalsPage() {
   const status = states.find(([name]) => name === words.status)?.[0] ?? 'pending'
   const offset = typeof words.offset === 'number' ? words.offset : 0
   const [answered, setAnswered] = useState<Approval[]>([])
-  const agents = useAgentNames(project)
   const key = ['project', project, 'approvals', status, offset]
   const list = useQuery({
     queryKey: key,
@@ -33,6 +32,10 @@ export function ApprovalsPage() {
     placeholderData: keepPreviousData,
   })
   const approvals = list.data?.items ?? []
+  const agents = useAgentNames(
+    project,
+    approvals.map(({ agent_id }) => agent_id),
+  )
 
   return (
     <div className="w-full max-w-4xl">

@@ -1,3 +1,4 @@
+import { AgentPicker } from '../agents/agent-picker.tsx'
 import { FilterSelect } from '../ui/field.tsx'
 import { TypedSearch } from '../ui/typed-search.tsx'
 import { levels, type LogWords, type Period } from './log-filter.ts'
@@ -5,32 +6,26 @@ import type { LogLine } from './types.ts'
 
 interface LogFilterBar {
   agent: string | undefined
-  agents: readonly { id: string; name: string }[]
+  project: string
   words: Partial<LogWords>
   change: (words: Partial<LogWords>, replace?: boolean) => void
 }
 
 /** Which lines are shown. */
-export function LogFilterBar({ agent, agents, words, change }: LogFilterBar) {
+export function LogFilterBar({ project, agent, words, change }: LogFilterBar) {
   return (
     <div
       className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
       role="search"
       aria-label="Filter lines"
     >
-      <FilterSelect
+      <AgentPicker
+        project_id={project}
         label="Agent"
-        className="max-w-64"
-        value={agent ?? ''}
-        onChange={({ target }) => change({ agent: target.value, at: undefined })}
-      >
-        {agent !== undefined && !agents.some(({ id }) => id === agent) && <option value={agent}>{agent}</option>}
-        {agents.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </FilterSelect>
+        value={agent}
+        onChange={(agent) => change({ agent, at: undefined })}
+        className="sm:!w-48"
+      />
       <FilterSelect
         label="Level"
         value={levels.find((name) => name === words.level) ?? ''}

@@ -9,15 +9,15 @@ import { LogFile } from './log-file.tsx'
 import { LogFilterBar } from './log-filter-bar.tsx'
 import { useLogFilter, type LogWords } from './log-filter.ts'
 import { LogLines } from './log-lines.tsx'
-import { useAgents } from './use-agents.ts'
+import { useNewestAgents } from '../agents/agent-names.ts'
 import { useLogStore } from './use-log-store.ts'
 
 /** What agents wrote, as they write it, and all of it before. */
 export function LogsPage() {
   const { project } = usePathIds()
   const [words, setWords] = useWords<LogWords>()
-  const agents = useAgents(project)
-  const agent = typeof words.agent === 'string' ? words.agent : agents.data?.items[0]?.id
+  const agents = useNewestAgents(project)
+  const agent = typeof words.agent === 'string' ? words.agent : agents.data?.[0]?.id
   const filter = useLogFilter(project, agent, words)
   const isTailing = words.tail !== 'off'
   const store = useLogStore(filter, isTailing)
@@ -33,7 +33,7 @@ export function LogsPage() {
     <div className={fullHeight}>
       <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
         <h1 className="mr-2">Logs</h1>
-        <LogFilterBar agent={agent} agents={agents.data?.items ?? []} words={words} change={setWords} />
+        <LogFilterBar agent={agent} project={project} words={words} change={setWords} />
         <div className="flex flex-wrap items-center gap-2 lg:ml-auto">
           <Choices
             label="Tail"
@@ -68,7 +68,7 @@ export function LogsPage() {
           <ErrorBox error={error} />
         </div>
       )}
-      {agents.data?.items.length === 0 && (
+      {agents.data?.length === 0 && (
         <EmptyState title="There is no agent yet">
           <p>Agents write here what they do. Make one, and give it a task.</p>
         </EmptyState>

@@ -1,44 +1,31 @@
 import { X } from 'lucide-react'
-import { TabLinks } from '../ui/tabs.tsx'
-import { paths } from '../paths.ts'
+import { AgentPicker } from '../agents/agent-picker.tsx'
 import { IconButton } from '../ui/button.tsx'
 import { FilterSelect } from '../ui/field.tsx'
+import { TypedSearch } from '../ui/typed-search.tsx'
 import { formatDateTime } from './format.ts'
 import { states, type Period, type TaskFilter } from './task-filter.ts'
+import { TaskViews } from './task-views.tsx'
 import type { TaskStatus } from './types.ts'
-
-/** Views that most people come for; any other is kept as a bookmark, for the address says all of it. */
-const views = [
-  { id: 'all', label: 'All', search: {} },
-  { id: 'running', label: 'Running', search: { status: 'running' } },
-  { id: 'waiting', label: 'Waiting', search: { status: 'waiting' } },
-  { id: 'failed', label: 'Failed in 24 h', search: { status: 'failed', since: '24h' } },
-] as const
 
 interface TaskFilterBar {
   project: string
   filter: TaskFilter
-  agents: readonly { id: string; name: string }[]
 }
 
 /** Which tasks are shown: common views as links, and every choice by itself. */
-export function TaskFilterBar({ project, filter, agents }: TaskFilterBar) {
+export function TaskFilterBar({ project, filter }: TaskFilterBar) {
   const { agent, status, since, from, until, isOldestFirst, choose } = filter
-  const current = views.find(
-    ({ search }) =>
-      agent === undefined &&
-      (from ?? until) === undefined &&
-      ('status' in search ? search.status : undefined) === status &&
-      ('since' in search ? search.since : undefined) === since,
-  )
   return (
     <>
-      <TabLinks
-        label="Views of tasks"
-        current={current?.id ?? ''}
-        tabs={views.map(({ id, label, search }) => ({ id, label, link: paths.tasks(project, search) }))}
-      />
+      <TaskViews project={project} search={filter.words} />
       <div className="mb-3 grid grid-cols-2 gap-2 sm:flex sm:flex-wrap" role="search" aria-label="Filter tasks">
+        <TypedSearch
+          label="Part of the input, or task id"
+          className="col-span-2 sm:!w-60"
+          value={filter.search ?? ''}
+          commit={(q) => choose({ q: q === '' ? undefined : q }, true)}
+        />
         <FilterSelect
           label="Status"
           value={status ?? ''}
@@ -49,20 +36,14 @@ export function TaskFilterBar({ project, filter, agents }: TaskFilterBar) {
             <option key={state}>{state}</option>
           ))}
         </FilterSelect>
-        <FilterSelect
+        <AgentPicker
+          project_id={project}
           label="Agent"
-          value={agent ?? ''}
-          onChange={({ target }) => choose({ agent: target.value || undefined })}
-          className="max-w-64"
-        >
-          <option value="">Any agent</option>
-          {agent !== undefined && !agents.some(({ id }) => id === agent) && <option value={agent}>{agent}</option>}
-          {agents.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </FilterSelect>
+          any="Any agent"
+          value={agent}
+          onChange={(agent) => choose({ agent })}
+          className="sm:!w-48"
+        />
         <FilterSelect
           label="Created"
           value={since ?? ''}

@@ -6,6 +6,8 @@ import type { TaskStatus } from './types.ts'
 
 export const states: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired']
 const periods = { '1h': 3600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 } as const
+/** Characters that the API looks for. */
+const searchMax = 100
 export type Period = keyof typeof periods
 
 export interface TaskWords extends Search {
@@ -15,6 +17,8 @@ export interface TaskWords extends Search {
   /** Moments, as a point of a chart leads here: the first inclusive, the second exclusive. */
   created_after: string
   created_before: string
+  /** A part of the input, or of an identifier; one that looks like a number is read as one from the address. */
+  q: string | number
   sort: 'created_at'
   offset: number
 }
@@ -26,6 +30,7 @@ export function useTaskFilter(project: string) {
   const status = states.find((state) => state === words.status)
   const from = momentOf(words.created_after)
   const until = momentOf(words.created_before)
+  const search = words.q === undefined || words.q === '' ? undefined : String(words.q).slice(0, searchMax)
   const since = from === undefined && words.since !== undefined && words.since in periods ? words.since : undefined
   // The period ends now, and now is when it was chosen: else every reading would be of another list.
   const created_after = useMemo(
@@ -36,6 +41,7 @@ export function useTaskFilter(project: string) {
     ...(status ? { status } : {}),
     ...(created_after ? { created_after } : {}),
     ...(until ? { created_before: until } : {}),
+    ...(search === undefined ? {} : { search }),
     ...(words.sort === 'created_at' ? ({ sort: 'created_at' } as const) : {}),
   }
   return {
@@ -44,17 +50,21 @@ export function useTaskFilter(project: string) {
     since,
     from,
     until,
+    search,
+    /** What the address says, without the page. */
+    words: { ...words, offset: undefined } as Search,
     isOldestFirst: words.sort === 'created_at',
     offset: typeof words.offset === 'number' ? words.offset : 0,
     query,
     /** The path of the API that answers it. */
     path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
-    isFiltered: status !== undefined || since !== undefined || agent !== undefined || (from ?? until) !== undefined,
+    isFiltered:
+      status !== undefined || since !== undefined || agent !== undefined || (from ?? until ?? search) !== undefined,
     read: (page: { limit: number; offset?: number }) =>
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
         : api.tasks.listOfAgent(project, agent, { ...query, ...page }),
-    choose: (change: Partial<TaskWords>) => setWords({ ...change, offset: undefined }),
+    choose: (change: Partial<TaskWords>, replace = false) => setWords({ ...change, offset: undefined }, replace),
     go: (offset: number) => setWords({ offset: offset || undefined }),
   }
 }
@@ -68,6 +78,7 @@ export const anyTask = {
   since: undefined,
   created_after: undefined,
   created_before: undefined,
+  q: undefined,
 } as const
 
 /** A moment of the address; undefined where it says something else. */

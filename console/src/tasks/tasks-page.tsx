@@ -17,7 +17,7 @@ import { TaskBulkBar, useTaskBulk } from './task-bulk.tsx'
 import { TaskFilterBar } from './task-filter-bar.tsx'
 import { anyTask, useTaskFilter } from './task-filter.ts'
 import { TaskTable } from './task-table.tsx'
-import { useAgentNames, useAgents } from './use-agents.ts'
+import { useAgentNames } from '../agents/agent-names.ts'
 
 const pageSize = 50
 /** Tasks that an export holds at most. */
@@ -27,8 +27,6 @@ const exportMost = 10_000
 export function TasksPage() {
   const { project } = usePathIds()
   const filter = useTaskFilter(project)
-  const names = useAgentNames(project)
-  const agents = useAgents(project)
   const [isExporting, setExporting] = useState(false)
   const [exportError, setExportError] = useState<unknown>()
   const list = useQuery({
@@ -37,6 +35,10 @@ export function TasksPage() {
     placeholderData: keepPreviousData,
   })
   const tasks = list.data?.items ?? []
+  const names = useAgentNames(
+    project,
+    tasks.map(({ agent_id }) => agent_id),
+  )
   const bulk = useTaskBulk(project, tasks)
 
   async function exportAll(): Promise<void> {
@@ -77,7 +79,7 @@ export function TasksPage() {
           </>
         }
       />
-      <TaskFilterBar project={project} filter={filter} agents={agents.data?.items ?? []} />
+      <TaskFilterBar project={project} filter={filter} />
       <TaskBulkBar bulk={bulk} tasks={tasks} />
       <ErrorBox error={list.error ?? exportError} retry={() => void list.refetch()} />
       {list.data && tasks.length === 0 && !filter.isFiltered && (

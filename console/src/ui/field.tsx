@@ -1,7 +1,8 @@
 import { Field as Base } from '@base-ui/react/field'
 import type { ComponentProps, ReactNode } from 'react'
 
-const control =
+/** The look of a control in which something is written or chosen. */
+export const control =
   'w-full rounded-md border border-edge bg-panel px-2.5 py-1.5 text-base text-text placeholder:text-soft ' +
   'aria-invalid:border-bad data-[invalid]:border-bad disabled:bg-quiet disabled:text-soft'
 

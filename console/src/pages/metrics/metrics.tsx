@@ -2,6 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { AgentMetrics } from '../../../../sdk/src/types.ts'
+import { useNewestAgents } from '../../agents/agent-names.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -35,10 +37,7 @@ export default function Metrics() {
   const [words, setWords] = useAddressWords()
   const [zone, setZone] = useTimeZone()
   const [cursor, setCursor] = useState<number | null>(null)
-  const agents = useQuery({
-    queryKey: ['project', project_id, 'agents', 'names'],
-    queryFn: () => cadre.agents.list(project_id, { limit: 100 }).toArray({ max: 500 }),
-  })
+  const agents = useNewestAgents(project_id)
   const agent_id = words.agent ?? agents.data?.[0]?.id
   const range: RangeName =
     words.range !== undefined && Object.hasOwn(ranges, words.range) ? (words.range as RangeName) : '24h'
@@ -82,14 +81,13 @@ export default function Metrics() {
       query={{ interval }}
     >
       <div className="mb-4 flex flex-wrap items-center gap-2">
-        <FilterSelect
+        <AgentPicker
+          project_id={project_id}
           label="Agent"
-          value={agent_id ?? ''}
-          onChange={(event) => setWords({ agent: event.target.value })}
-          className="max-w-64"
-        >
-          <Options of={Object.fromEntries((agents.data ?? []).map(({ id, name }) => [id, name]))} />
-        </FilterSelect>
+          value={agent_id}
+          onChange={(agent) => setWords({ agent })}
+          className="sm:!w-56"
+        />
         <FilterSelect
           label="Range"
           value={range}

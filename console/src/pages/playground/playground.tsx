@@ -1,7 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { useAgentNames, useNewestAgents } from '../../agents/agent-names.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
@@ -9,11 +9,10 @@ import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Checkbox, Field, SelectInput, TextArea } from '../../ui/field.tsx'
+import { Checkbox, Field, TextArea } from '../../ui/field.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
-import { Options } from '../parts/options.tsx'
 import { Cases } from './cases.tsx'
 import { readInput } from './input.ts'
 import { Output } from './output.tsx'
@@ -26,10 +25,7 @@ export default function Playground() {
   const project_id = useProjectId()
   const [words, setWords] = useAddressWords()
   const [text, setText] = useState('')
-  const agents = useQuery({
-    queryKey: ['project', project_id, 'agents', 'names'],
-    queryFn: () => cadre.agents.list(project_id, { limit: 100 }).toArray({ max: 500 }),
-  })
+  const agents = useNewestAgents(project_id)
   const first = useRun(project_id)
   const second = useRun(project_id)
   const agent_id = words.agent ?? agents.data?.[0]?.id
@@ -45,7 +41,7 @@ export default function Playground() {
   const read = readInput(text)
   const isRunning = first.isRunning || second.isRunning
   const hasTwo = other_id !== undefined || open?.expected != null
-  const names = Object.fromEntries((agents.data ?? []).map(({ id, name }) => [id, name]))
+  const names = useAgentNames(project_id, [agent_id, other_id])
   const reason =
     agent_id === undefined
       ? 'There is no agent'
@@ -108,14 +104,15 @@ export default function Playground() {
                 send()
               }}
             >
-              <Field label="Agent">
-                <SelectInput
-                  value={agent_id ?? ''}
-                  onChange={(event) => setWords({ agent: event.target.value, case: undefined })}
-                >
-                  <Options of={names} />
-                </SelectInput>
-              </Field>
+              <div>
+                <p className="mb-1 font-medium">Agent</p>
+                <AgentPicker
+                  project_id={project_id}
+                  label="Agent"
+                  value={agent_id}
+                  onChange={(agent) => setWords({ agent, case: undefined })}
+                />
+              </div>
               <Checkbox
                 label="Compare with another agent"
                 checked={other_id !== undefined}
@@ -128,11 +125,15 @@ export default function Playground() {
                 }
               />
               {other_id !== undefined && (
-                <Field label="Other agent">
-                  <SelectInput value={other_id} onChange={(event) => setWords({ against: event.target.value })}>
-                    <Options of={names} />
-                  </SelectInput>
-                </Field>
+                <div>
+                  <p className="mb-1 font-medium">Other agent</p>
+                  <AgentPicker
+                    project_id={project_id}
+                    label="Other agent"
+                    value={other_id}
+                    onChange={(against) => setWords({ against })}
+                  />
+                </div>
               )}
               <Field label="Message" hint="Text, or JSON: a list of messages. Ctrl Enter sends it.">
                 <TextArea
@@ -181,8 +182,8 @@ export default function Playground() {
                 <p className="break-words whitespace-pre-wrap">{open.expected}</p>
               </section>
             )}
-            <Column name={names[agent_id ?? '']} run={first.run} project_id={project_id} />
-            {other_id !== undefined && <Column name={names[other_id]} run={second.run} project_id={project_id} />}
+            <Column name={names.get(agent_id ?? '')} run={first.run} project_id={project_id} />
+            {other_id !== undefined && <Column name={names.get(other_id)} run={second.run} project_id={project_id} />}
           </div>
         </div>
       )}

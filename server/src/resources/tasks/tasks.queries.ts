@@ -1,11 +1,12 @@
 import { bounds } from '#contract/limits.ts'
 import { agentAcceptsTasks, type TaskState } from '#contract/task-lifecycle.ts'
+import { taskSearch } from '#contract/tasks.ts'
 import { projectId } from '#contract/project-id.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import { taskColumns, type TaskRow } from '../../engine/kept-task.ts'
 import type { Step } from '../../engine/task-rows.ts'
 import { listTaskEvents } from '../../events/streams.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Fragment, Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A task as it is answered. */
@@ -50,6 +51,8 @@ export interface TaskFilter {
   thread_id?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
+  /** A part of the input in any case, or the beginning of an identifier: `task_…`. */
+  search?: string | undefined
   sort: 'created_at' | '-created_at'
   limit: number
   offset: number
@@ -77,10 +80,11 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
           ${created_after ?? '-infinity'}::timestamptz, ${created_before ?? 'infinity'}::timestamptz) c`,
   )
   const { total, removed: gone, first_id, last_id } = count!
-  if (total <= offset) return { tasks: [], total }
+  if (total === 0 || (total <= offset && filter.search === undefined)) return { tasks: [], total }
   if (gone.length > 0) conditions.push(fragment`agent_id <> all(${gone}::text[])`)
   if ((created_after || created_before) && !thread_id)
     conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
+  if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })
   const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`
   // Without a name, so that it is planned every time: what is best for the agent with most of all tasks reads all of them for one
   // with few. Identifiers alone come from an index, however far down the page is.
@@ -89,6 +93,35 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
     select ${taskColumns(sql)} from task t where id in (select id from page) order by ${order}`
   const { rows } = await sql.query(page.text, page.values)
   return { tasks: rows as TaskRow[], total }
+}
+
+/** The same of those that have a text, among the newest that meet the condition: as many as `taskSearch` says. */
+async function searchTasks(
+  sql: Sql,
+  matching: Fragment,
+  { search, sort, limit, offset }: TaskFilter & { search: string },
+): Promise<{ tasks: TaskRow[]; total: number }> {
+  const { fragment } = sql
+  const isId = /^task_[0-9a-z]*$/.test(search)
+  // The characters of identifiers come before a brace.
+  const named = isId ? fragment`and id >= ${search} and id < ${`${search}{`}` : fragment``
+  const text = fragment`case jsonb_typeof(input) when 'string' then input #>> '{}'
+    else (select string_agg(m->>'content', e'\n') from jsonb_array_elements(input) m) end`
+  const contains = isId
+    ? fragment`true`
+    : fragment`position(lower(${search}::text) in lower(left(${text}, ${taskSearch.characters}))) > 0`
+  // Without a name, as above.
+  const found = fragment`
+    with newest as materialized (select id, input from task where ${matching} ${named} order by id desc limit ${taskSearch.tasks}),
+      found as materialized (select id from newest where ${contains})
+    select count(*) as total, array(select id::text from found order by ${sort === 'created_at' ? fragment`id` : fragment`id desc`} limit ${limit} offset ${offset}) as ids
+    from found`
+  const { rows } = await sql.query(found.text, found.values)
+  const { total, ids } = rows[0] as { total: number; ids: string[] }
+  if (ids.length === 0) return { tasks: [], total }
+  const tasks = await sql.run<TaskRow>(fragment`
+    select ${taskColumns(sql)} from task t where id = any(${ids}) order by ${sort === 'created_at' ? fragment`id` : fragment`id desc`}`)
+  return { tasks, total }
 }
 
 /** A page of a task's journal, in the order of its steps. */

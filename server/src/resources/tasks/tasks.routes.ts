@@ -114,13 +114,16 @@ async function page(
   sql: Context['sql'],
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
   query: Partial<
-    Pick<TaskFilter, 'status' | 'thread_id' | 'created_after' | 'created_before' | 'sort' | 'limit' | 'offset'>
+    Pick<
+      TaskFilter,
+      'status' | 'thread_id' | 'created_after' | 'created_before' | 'search' | 'sort' | 'limit' | 'offset'
+    >
   >,
 ) {
-  const { status, thread_id, sort = '-created_at', limit = 20, offset = 0 } = query
+  const { status, thread_id, search, sort = '-created_at', limit = 20, offset = 0 } = query
   const created_after = moment(query.created_after)
   const created_before = moment(query.created_before)
-  const filter = { ...of, status, thread_id, created_after, created_before, sort, limit, offset }
+  const filter = { ...of, status, thread_id, created_after, created_before, search, sort, limit, offset }
   const { tasks, total } = await listTasks(sql, filter)
   return { tasks: tasks.map(taskView), pagination: offsetPagination(total, limit, offset, tasks.length) }
 }

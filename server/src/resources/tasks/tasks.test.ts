@@ -149,6 +149,48 @@ describe('tasks', () => {
     )
   })
 
+  it('lists are searched by a part of the input, in any case, and by the beginning of an identifier', async () => {
+    const agent = await createAgent({ model: 'builtin/echo' })
+    const elsewhere = await createAgent({ model: 'builtin/echo' })
+    const inputs = [
+      'Refund order 10492, "damaged"\n100 % of it',
+      [
+        { role: 'user', content: 'hello' },
+        { role: 'user', content: 'Rückfrage zur ORDER' },
+      ],
+      `${'x'.repeat(20_000)}needle`,
+      'something else',
+    ]
+    const made: string[] = []
+    for (const input of inputs) made.push((await call('POST', `${agent}/tasks`, { input })).body.id)
+    await call('POST', `${elsewhere}/tasks`, { input: 'another order' })
+    const found = async (search: string, more = ''): Promise<[number[], number]> => {
+      const { status, body } = await call('GET', `${agent}/tasks?search=${encodeURIComponent(search)}${more}`)
+      assert.equal(status, 200, JSON.stringify(body))
+      return [body.tasks.map(({ id }: any) => made.indexOf(id)), body.pagination.total]
+    }
+    assert.deepEqual(await found('oRDEr'), [[1, 0], 2])
+    assert.deepEqual(await found('order', '&sort=created_at&limit=1'), [[0], 2])
+    assert.deepEqual(await found('order', '&limit=1&offset=1'), [[0], 2])
+    assert.deepEqual(await found('order', '&offset=50'), [[], 2])
+    assert.deepEqual(await found('"damaged"\n100 %'), [[0], 1])
+    assert.deepEqual(await found('RÜCKFRAGE'), [[1], 1])
+    // What stands behind the first 20,000 characters is not looked at, and what JSON is written with is not the input.
+    assert.deepEqual(await found('needle'), [[], 0])
+    assert.deepEqual(await found('"role"'), [[], 0])
+    assert.deepEqual(await found(made[2]!), [[2], 1])
+    assert.deepEqual(await found(made[2]!.slice(0, -1)), [[2], 1])
+    assert.deepEqual(await found('task_', '&limit=1'), [[3], 4])
+    assert.deepEqual(await found('task_%'), [[], 0])
+    const { body: all } = await call('GET', '/tasks?search=another%20order')
+    assert.equal(all.pagination.total, 1)
+    const { body: later } = await call('GET', `${agent}/tasks?search=order&created_after=2100-01-01T00:00:00Z`)
+    assert.equal(later.pagination.total, 0)
+    const day = `&created_after=${new Date(Date.now() - 86_400_000).toISOString()}`
+    assert.deepEqual(await found('order', day), [[1, 0], 2])
+    assert.deepEqual(await found('order', '&status=canceled'), [[], 0])
+  })
+
   describe('cancel', () => {
     it('ends a queued task at once, and nothing of it ever runs', async () => {
       const agent = await createAgent()
