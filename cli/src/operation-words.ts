@@ -19,6 +19,7 @@ export const operationWords: Readonly<Record<string, string>> = {
   getAgentVersion: 'agents version',
   rollbackAgent: 'agents rollback',
   getAgentLogs: 'agents logs',
+  listProjectLogs: 'projects logs',
   getAgentMetrics: 'agents metrics',
   listAgentStatistics: 'agents statistics',
   createTask: 'tasks create',

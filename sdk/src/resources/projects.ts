@@ -13,6 +13,8 @@ export const projectMethods = {
   update: call('updateProject', 'PUT', one, 'body'),
   /** Delete a project. */
   delete: call('deleteProject', 'DELETE', one),
+  /** Read the logs of a project's agents. */
+  logs: list('listProjectLogs', 'GET', `${one}/logs`, 'logs'),
   /** Stream a project, as it comes over the line; `stream` reads it. */
   rawStream: raw('streamProjectEvents', 'GET', `${one}/events/stream`),
 }

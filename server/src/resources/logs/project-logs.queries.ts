@@ -1,0 +1,79 @@
+import { projectLogSearch } from '#contract/logs.ts'
+import type { Sql } from '../../platform/database.ts'
+import { listLogs, type LogFilter, type LogRow } from './logs.queries.ts'
+
+/** An entry of a project's agents. */
+export interface ProjectLogRow extends LogRow {
+  agent_id: string
+}
+
+export interface ProjectLogFilter extends Omit<LogFilter, 'agent_id'> {
+  project_id: number
+}
+
+interface Window {
+  total: number
+  lo: string
+  /** Null where the page is empty. */
+  hi: string | null
+  newer: number
+}
+
+/**
+ * A page of the logs of all agents of a project, the newest entries first, and how many match. Where the page lies is found first
+ * (`project_log_page` in SQL), so that only entries about it are read; entries that come between the two statements may be on the
+ * page and not in the number. The log of a task is one of an agent's.
+ */
+export async function listProjectLogs(
+  sql: Sql,
+  filter: ProjectLogFilter,
+): Promise<{ logs: ProjectLogRow[]; total: number }> {
+  const { project_id, task_id, search, limit, offset } = filter
+  if (task_id !== undefined) {
+    const [task] = await sql<{ agent_id: string }>`
+      select agent_id from task where id = ${task_id} and project_id = ${project_id}
+        and agent_id in (select id from agent where project_id = ${project_id})`
+    if (!task) return { logs: [], total: 0 }
+    const { logs, total } = await listLogs(sql, { ...filter, agent_id: task.agent_id })
+    return { logs: logs.map((entry) => ({ ...entry, agent_id: task.agent_id })), total }
+  }
+  const [skip, take] = search === undefined ? [offset, limit] : [0, projectLogSearch.entries]
+  const [window] = await sql<Window>`
+    select * from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
+      ${filter.end_time ?? 'infinity'}::timestamptz, ${skip}, ${take})`
+  const { total, lo, hi, newer } = window!
+  if (hi === null) return { logs: [], total: search === undefined ? total : 0 }
+  const among = sql.fragment`agent_id in (select id from agent where project_id = ${project_id})
+    and timestamp >= ${lo}::timestamptz and timestamp < ${hi}::timestamptz
+    ${filter.level ? sql.fragment`and level = ${filter.level}` : sql.fragment``}`
+  if (search !== undefined) return searchIn(sql, among, { search, limit, offset })
+  // Without a name, so that it is planned every time: whether agents or moments select best depends on how wide the window is.
+  const page = sql.fragment`
+    select agent_id, timestamp, level, message, context from agent_log where ${among}
+    order by timestamp desc, id desc limit ${limit} offset ${skip - newer}`
+  const { rows } = await sql.query(page.text, page.values)
+  return { logs: rows as ProjectLogRow[], total }
+}
+
+/** Those with a text in their message, among the newest of these. */
+async function searchIn(
+  sql: Sql,
+  among: ReturnType<Sql['fragment']>,
+  { search, limit, offset }: { search: string; limit: number; offset: number },
+): Promise<{ logs: ProjectLogRow[]; total: number }> {
+  const found = sql.fragment`
+    with found as materialized (
+      select id, timestamp from (
+        select id, timestamp, message from agent_log where ${among} order by timestamp desc, id desc limit ${projectLogSearch.entries}
+      ) newest where position(lower(${search}::text) in lower(message)) > 0
+    ), page as (select id, timestamp from found order by timestamp desc, id desc limit ${limit} offset ${offset})
+    select (select count(*) from found) as total, l.id, l.agent_id, l.timestamp, l.level, l.message, l.context
+    from (select) always left join (page join agent_log l using (timestamp, id)) on true
+    order by l.timestamp desc, l.id desc`
+  const { rows } = await sql.query(found.text, found.values)
+  const entries = rows as (ProjectLogRow & { id: string | null; total: number })[]
+  return {
+    logs: entries.flatMap(({ id, total: _, ...entry }) => (id === null ? [] : entry)),
+    total: entries[0]!.total,
+  }
+}
