@@ -447,6 +447,65 @@ begin
       or r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi);
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.project_log_page(project bigint, of_level text, since timestamp with time zone, until timestamp with time zone, skip bigint, take bigint, OUT total bigint, OUT lo timestamp with time zone, OUT hi timestamp with time zone, OUT newer bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  rolled timestamptz;
+  kept timestamptz;
+  -- Between these whole quarters of an hour are summed up, and between the next two whole days.
+  r_lo timestamptz;
+  r_hi timestamptz;
+  d_lo timestamptz;
+  d_hi timestamptz;
+  newest bigint;
+  oldest bigint;
+begin
+  select rolled_until, kept_from into rolled, kept from log_rollup_state;
+  r_lo := greatest(bucket_ceil(900, since), kept);
+  r_hi := greatest(r_lo, least(bucket_floor(900, until), coalesce(rolled, '-infinity')));
+  d_lo := least(bucket_ceil(86400, r_lo), r_hi);
+  d_hi := greatest(bucket_floor(86400, r_hi), d_lo);
+  select count(*) into newest from agent_log l where l.timestamp >= r_hi and l.timestamp < until
+    and l.agent_id in (select id from agent where project_id = project) and (of_level is null or l.level = of_level);
+  select count(*) into oldest from agent_log l where l.timestamp >= since and l.timestamp < least(r_lo, until)
+    and l.agent_id in (select id from agent where project_id = project) and (of_level is null or l.level = of_level);
+
+  -- To the day.
+  with part as (
+    select r_hi as a, until as z, newest as n
+    union all select since, least(r_lo, until), oldest
+    union all select r.bucket, r.bucket + make_interval(secs => r.seconds), sum(case of_level when 'debug' then debug when 'info' then info
+        when 'warn' then warn when 'error' then error else debug + info + warn + error end)
+      from log_rollup r where r.agent_id in (select id from agent where project_id = project)
+        and (r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi
+          or r.seconds = 900 and (r.bucket >= r_lo and r.bucket < d_lo or r.bucket >= d_hi and r.bucket < r_hi))
+      group by r.seconds, r.bucket
+  ), counted as (select a, z, n, sum(n) over (order by z desc) as upto from part where n > 0)
+  select coalesce(sum(n), 0), (array_agg(z order by z desc) filter (where upto > skip))[1],
+    (array_agg(upto - n order by z desc) filter (where upto > skip))[1], (array_agg(a order by z desc) filter (where upto >= skip + take))[1]
+  into total, hi, newer, lo from counted;
+  if hi is null then return; end if;
+  lo := coalesce(lo, since);
+
+  -- To the quarter of an hour.
+  with part as (
+    select r_hi as a, until as z, newest as n where hi > r_hi
+    union all select since, least(r_lo, until), oldest where lo < r_lo
+    union all select r.bucket, r.bucket + interval '15 minutes', sum(case of_level when 'debug' then debug when 'info' then info
+        when 'warn' then warn when 'error' then error else debug + info + warn + error end)
+      from log_rollup r where r.agent_id in (select id from agent where project_id = project)
+        and r.seconds = 900 and r.bucket >= greatest(lo, r_lo) and r.bucket < least(hi, r_hi)
+      group by r.bucket
+  ), counted as (select a, z, n, newer + sum(n) over (order by z desc) as upto from part where n > 0)
+  select (array_agg(z order by z desc) filter (where upto > skip))[1], (array_agg(upto - n order by z desc) filter (where upto > skip))[1],
+    coalesce((array_agg(a order by z desc) filter (where upto >= skip + take))[1], lo)
+  into hi, newer, lo from counted;
+end $function$;
+
 create table agent (
   id identifier not null,
   project_id bigint not null,

@@ -11,6 +11,7 @@ export interface ProjectLogFilter extends Omit<LogFilter, 'agent_id'> {
   project_id: number
 }
 
+/** Moments as PostgreSQL writes them: they may be infinite. */
 interface Window {
   total: number
   lo: string
@@ -39,7 +40,7 @@ export async function listProjectLogs(
   }
   const [skip, take] = search === undefined ? [offset, limit] : [0, projectLogSearch.entries]
   const [window] = await sql<Window>`
-    select * from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
+    select total, newer, lo::text, hi::text from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
       ${filter.end_time ?? 'infinity'}::timestamptz, ${skip}, ${take})`
   const { total, lo, hi, newer } = window!
   if (hi === null) return { logs: [], total: search === undefined ? total : 0 }
