@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { cp, readdir, symlink, writeFile } from 'node:fs/promises'
+import { cp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { eventually, makeTestDatabase, sender } from '../server/test/harness.ts'
+import { laterVersion } from './later-version.ts'
 import {
   databaseEnvironment,
   refusedStart,
@@ -17,27 +17,6 @@ import { startLoad } from './steady-load.ts'
 const api_key = `cadre_${'0a1b2c3d4e5f6789'.repeat(2)}`
 const patience_ms = 60_000
 const root = new URL('..', import.meta.url).pathname
-
-/** A checkout with one more migration, as a later version has it. */
-async function laterVersion(folder: string, name: string, sql: string): Promise<string> {
-  const at = join(folder, name)
-  const parts = [
-    'cadre.mjs',
-    'start.mjs',
-    'package.json',
-    'openapi.json',
-    'contract',
-    'server/src',
-    'server/migrations',
-    'sdk',
-    'cli',
-  ]
-  for (const part of parts.filter((one) => existsSync(join(root, one))))
-    await cp(join(root, part), join(at, part), { recursive: true })
-  await symlink(join(root, 'node_modules'), join(at, 'node_modules'))
-  await writeFile(join(at, 'server/migrations', name), sql)
-  return join(at, 'cadre.mjs')
-}
 
 describe('a version and the one before it on one database (reliability R15)', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
@@ -90,9 +69,9 @@ describe('a version and the one before it on one database (reliability R15)', ()
       ],
     })
     await eventually(async () => load.answered() > 20, patience_ms)
-    const migrated = await runCommand(env, ['migrate'], undefined, later)
+    const migrated = await runCommand(env, ['migrate'], undefined, join(later, 'cadre.mjs'))
     assert.deepEqual([migrated.code, migrated.stderr], [0, ''])
-    const fresh = await start(process.execPath, later, 'serve')
+    const fresh = await start(process.execPath, join(later, 'cadre.mjs'), 'serve')
     const from = load.answered()
     await eventually(async () => load.answered() > from + 40, patience_ms)
     assert.deepEqual((await load.stop()).failed, [])
@@ -110,9 +89,9 @@ describe('a version and the one before it on one database (reliability R15)', ()
     const later = await laterVersion(folder.path, '9999_latest.sql', 'create table latest (id bigint primary key);\n')
     await cp(
       join(folder.path, '9998_later.sql/server/migrations/9998_later.sql'),
-      join(later, '../server/migrations/9998_later.sql'),
+      join(later, 'server/migrations/9998_later.sql'),
     )
-    assert.equal((await runCommand(env, ['migrate'], undefined, later)).code, 0)
+    assert.equal((await runCommand(env, ['migrate'], undefined, join(later, 'cadre.mjs'))).code, 0)
     const { code, output } = await refusedStart(env)
     assert.equal(code, 1)
     assert.match(output, /ahead of this build: it has migration 9999_latest\.sql/)

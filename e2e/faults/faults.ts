@@ -15,6 +15,7 @@ import { slowClients } from './f13-slow-clients.ts'
 import { hostileInput } from './f14-hostile-input.ts'
 import { eventLoopStalled } from './f15-stall.ts'
 import { memoryPressure } from './f16-memory.ts'
+import { deploy } from './f17-deploy.ts'
 import { everything } from './f18-everything.ts'
 
 /** The fault plan (reliability 4), in its order. */
@@ -35,5 +36,6 @@ export const faults: readonly Fault[] = [
   hostileInput,
   eventLoopStalled,
   memoryPressure,
+  deploy,
   everything,
 ]

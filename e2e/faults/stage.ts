@@ -6,7 +6,8 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../server/src/p
 import { migrate } from '../../server/src/platform/migrate.ts'
 import { sender } from '../../server/test/harness.ts'
 import { makeAgents } from '../kills/agents.ts'
-import { assemble } from '../kills/cast.ts'
+import type { Balancer } from '../balancer.ts'
+import { assemble, type Start } from '../kills/cast.ts'
 import { recordMoves } from '../kills/evidence.ts'
 import type { Scene } from '../kills/judge.ts'
 import { startLoad } from '../kills/load.ts'
@@ -24,8 +25,12 @@ export interface Stage extends Scene {
   network: FaultProxy
   driver: Driver
   tenants: Tenant[]
+  /** In front of the API processes, where there is one. */
+  balancer: Balancer | undefined
   /** What every process is started with. */
   env: Record<string, string>
+  /** How a process of a role is started; the name is that of its folder. `checkout` is another than this one. */
+  starter: (role: 'api' | 'worker', name: string, checkout?: string) => Start
 }
 
 export interface StageOptions {
@@ -38,6 +43,8 @@ export interface StageOptions {
   env?: Record<string, string>
   /** Settings of PostgreSQL. */
   settings?: Record<string, string>
+  /** Where callers go, if not to the processes themselves: it gets their addresses before the load begins. */
+  balancer?: Balancer
   /** Where PostgreSQL keeps its data; a new folder where nothing is said. */
   folder?: string
 }
@@ -83,18 +90,27 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
     NODE_COMPILE_CACHE: compiled,
     ...options.env,
   }
-  const start = (role: string, name: string) => () =>
-    startProcess({ CADRE_DATA_DIR: join(path, name), ...env }, { words: ['--role', role] })
+  const start: Stage['starter'] = (role, name, checkout) => () => {
+    const words = ['--role', role]
+    return startProcess(
+      { CADRE_DATA_DIR: join(path, name), ...env },
+      checkout ? { command: [process.execPath, join(checkout, 'cadre.mjs'), 'serve', ...words] } : { words },
+    )
+  }
   const cast = await assemble(chance.fork(), {
     services: Array.from({ length: apis }, (_, i) => start('api', `api-${i}`)),
     workers: Array.from({ length: workers }, (_, i) => start('worker', `worker-${i}`)),
   })
   atEnd(() => cast.close())
+  const { balancer } = options
+  for (const { url } of cast.there('service')) await balancer?.add(url!)
 
   const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
   const tenants = await makeTenants(database.sql, cast.url()!, chance)
-  const load = startLoad({ cast, chance: chance.fork(), api_key, project, agents, threads, callers: taskCallers })
-  const urls = (): string[] => cast.there('service').flatMap(({ url }) => url ?? [])
+  const front = balancer ? { ...cast, url: () => balancer.url } : cast
+  const load = startLoad({ cast: front, chance: chance.fork(), api_key, project, agents, threads, callers: taskCallers })
+  const urls = (): string[] =>
+    balancer ? [balancer.url] : cast.there('service').flatMap(({ url }) => url ?? [])
   const driver = startDriver({ chance: chance.fork(), urls, tenants, rate })
-  return { cast, load, world, sql: database.sql, agents, postgres, network, driver, tenants, env }
+  return { cast, load, world, sql: database.sql, agents, postgres, network, driver, tenants, env, balancer, starter: start }
 }

@@ -9,7 +9,14 @@ export interface Started {
   url?: string
 }
 
-type Start = () => Promise<Started>
+export type Start = () => Promise<Started>
+
+/** A process that another has taken the place of. */
+export interface Replaced {
+  url: string | undefined
+  code: number | null
+  signal: NodeJS.Signals | null
+}
 
 /** A process that may be killed at any moment, and comes back. */
 interface Player {
@@ -35,6 +42,15 @@ export interface Cast {
    * while until one is busy: most would die before they began. `isBack` resolves when it has come back.
    */
   kill(kind: Player['kind']): Promise<{ killed: Started; isBack: Promise<void> }>
+  /**
+   * Replaces those of a kind as a deploy does, one after the other: another is started in its place, `isThere` is waited for,
+   * then the one before gets SIGTERM and its end is waited for. `start` is what they are started with from now on; `count`
+   * replaces no more than so many. Gives how those ended that were replaced.
+   */
+  replace(
+    kind: Player['kind'],
+    options?: { start?: (index: number) => Start; isThere?: (fresh: Started) => Promise<void>; count?: number },
+  ): Promise<Replaced[]>
   /** Resolves when all of them are there. */
   whole(): Promise<void>
   /** Starts whoever is killed no more. */
@@ -80,6 +96,23 @@ export async function assemble(
       player.isBusy = false
       player.coming = end(process!).then(() => comeBack(player, () => closed))
       return { killed: { process: process!, ...(url ? { url } : {}) }, isBack: player.coming }
+    },
+    async replace(kind, { start, isThere: ready, count = Infinity } = {}) {
+      const replaced: Replaced[] = []
+      const all = players.filter((player) => player.kind === kind).slice(0, count)
+      for (const [index, player] of all.entries()) {
+        await player.coming
+        const { process, url } = player
+        if (start) player.start = start(index)
+        player.isBusy = false
+        await (player.coming = comeBack(player, () => closed))
+        await ready?.({ process: player.process!, ...(player.url ? { url: player.url } : {}) })
+        const ended = once(process!, 'exit')
+        process!.kill('SIGTERM')
+        const [code, signal] = (await ended) as [number | null, NodeJS.Signals | null]
+        replaced.push({ url, code, signal })
+      }
+      return replaced
     },
     whole: async () => void (await Promise.all(players.map(({ coming }) => coming))),
     async close() {

@@ -1,4 +1,5 @@
 import type { Sql } from '../../server/src/platform/database.ts'
+import { eventually } from '../../server/test/harness.ts'
 import type { JournaledCall } from '../../server/test/history/check-effects.ts'
 import type { Move } from '../../server/test/history/check-moves.ts'
 import type { SeenEvent, Watch } from '../../server/test/history/check-sequences.ts'
@@ -82,11 +83,27 @@ export async function internalErrors(sql: Sql): Promise<string[]> {
   return rows.map(({ id }) => `task ${id} failed internally`)
 }
 
-/** What should be gone when all is quiet: jobs of tasks that have ended, and questions that nobody needs answered. */
+/** Longer than any wait between two tries of a task here. */
+const forgotten_ms = 60_000
+
+/**
+ * What should be gone when all is quiet: jobs of tasks that have ended, and questions that nobody needs answered. The job of a
+ * task that ends while it waits for a moment is left to whoever fetches it then, so such a moment is waited for.
+ */
 export async function leftovers(sql: Sql): Promise<string[]> {
-  const [row] = await sql<{ jobs: number; approvals: number; held: number }>`
-    select (select count(*) from pgboss.job where name = 'task')::int as jobs,
-      (select count(*) from approval where status = 'pending')::int as approvals,
+  const count = async (): Promise<number> => {
+    const [row] = await sql<{ n: number }>`select count(*)::int as n from pgboss.job where name = 'task'`
+    return row!.n
+  }
+  await eventually(async () => (await count()) === 0, forgotten_ms).catch(() => {})
+  const jobs = await sql<{ what: string }>`
+    select concat('job ', j.id, ' of a task that is ', coalesce(t.status, 'gone'), ' is ', j.state, ' from ', j.start_after) as what
+    from pgboss.job j left join task t on t.id = j.data->>'task_id' where j.name = 'task' limit 20`
+  const [row] = await sql<{ approvals: number; held: number }>`
+    select (select count(*) from approval where status = 'pending')::int as approvals,
       (select count(*) from task where worker_id is not null or job_id is not null)::int as held`
-  return Object.entries(row!).flatMap(([name, count]) => (count > 0 ? [`${count} ${name} are left`] : []))
+  return [
+    ...jobs.map(({ what }) => `${what}: it is left`),
+    ...Object.entries(row!).flatMap(([name, number]) => (number > 0 ? [`${number} ${name} are left`] : [])),
+  ]
 }
