@@ -108,9 +108,29 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
   const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
   const tenants = await makeTenants(database.sql, cast.url()!, chance)
   const front = balancer ? { ...cast, url: () => balancer.url } : cast
-  const load = startLoad({ cast: front, chance: chance.fork(), api_key, project, agents, threads, callers: taskCallers })
-  const urls = (): string[] =>
-    balancer ? [balancer.url] : cast.there('service').flatMap(({ url }) => url ?? [])
+  const load = startLoad({
+    cast: front,
+    chance: chance.fork(),
+    api_key,
+    project,
+    agents,
+    threads,
+    callers: taskCallers,
+  })
+  const urls = (): string[] => (balancer ? [balancer.url] : cast.there('service').flatMap(({ url }) => url ?? []))
   const driver = startDriver({ chance: chance.fork(), urls, tenants, rate })
-  return { cast, load, world, sql: database.sql, agents, postgres, network, driver, tenants, env, balancer, starter: start }
+  return {
+    cast,
+    load,
+    world,
+    sql: database.sql,
+    agents,
+    postgres,
+    network,
+    driver,
+    tenants,
+    env,
+    balancer,
+    starter: start,
+  }
 }
