@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Page, Request } from 'playwright-core'
+import { newId } from '../server/src/platform/ids.ts'
 import { eventually } from '../server/test/harness.ts'
 import { inBrowser } from './chromium.ts'
-import { startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, chooseAgent, startConsole, type TestConsole } from './console.ts'
+
+/** What the browser says when the service is away; nothing else is allowed then. */
+const away = /Failed to load resource: (net::ERR_|the server responded with a status of 503)/
 
 let cadre: TestConsole
 let project: string
@@ -71,6 +75,70 @@ test(
     // The task's own stream has ended, and the project's is there again.
     await eventually(async () => streams.get(task) === 1)
     await context.close()
+  },
+)
+
+test(
+  'the logs of all agents are read as one; lines stand among others, are copied, and go on after the service was away',
+  inBrowser,
+  async () => {
+    // Agents that do nothing by themselves: only what is written here is in their logs.
+    const { id } = (await cadre.send('POST', '/api/v1/projects', { body: { name: 'logs' } })).body
+    const [north, south] = ['north', 'south'].map((name) => ({ name, id: newId('agent') }))
+    for (const agent of [north!, south!])
+      await cadre.sql`
+        insert into agent (id, project_id, name, status, config, metadata, created_by, token_subject)
+        values (${agent.id}, ${id}, ${agent.name}, 'stopped', '{"model": "builtin/echo", "tools": []}', '{}', 'user_x', 'user_x')`
+    const now = new Date().toISOString()
+    const write = (agent_id: string, from: number, to: number, step: number) => cadre.sql`
+      insert into agent_log (id, agent_id, timestamp, level, message)
+      select 'log_' || lpad(n::text, 9, '0'), ${agent_id}, ${now}::timestamptz - make_interval(secs => (210000 - n) * 0.01),
+        case when n % 50000 = 0 then 'error' else 'info' end, 'line ' || n
+      from generate_series(${from}::int, ${to}::int, ${step}::int) n`
+    await write(north!.id, 1, 200_005, 2)
+    await write(south!.id, 2, 200_004, 2)
+
+    const page = await cadre.open(`/p/${id}/logs`, { allowed: away })
+    const lines = page.getByRole('log')
+    await page.getByText('Live · 200,005 lines').waitFor()
+    await lines.getByRole('button', { name: /north line 200005$/ }).waitFor()
+    await lines.getByRole('button', { name: /south line 200004$/ }).waitFor()
+    // More than is copied at once: it says which.
+    await page.getByRole('button', { name: 'Copy the newest 200,000 of 200,005 lines' }).waitFor()
+    await checkScreen(page, 'logs-project')
+
+    await page.getByLabel('Text in the message').fill('LINE 150000')
+    await page.getByText('Live · 1 lines').waitFor()
+    await lines.getByRole('button', { name: /south line 150000$/ }).click()
+    await lines.getByRole('link', { name: 'Lines around it' }).click()
+    await page.waitForURL(/at=/)
+    for (const n of [149_999, 150_000, 150_001]) await lines.getByText(`line ${n}`, { exact: true }).waitFor()
+
+    await page.goto(`/p/${id}/logs?level=error`)
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy all 4 lines' }).click()
+    await page.getByText('Copied 4 lines').waitFor()
+    const copied: string = await page.evaluate('navigator.clipboard.readText()')
+    assert.deepEqual(
+      copied
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).message),
+      [50_000, 100_000, 150_000, 200_000].map((n) => `line ${n}`),
+    )
+
+    await page.goto(`/p/${id}/logs`)
+    await chooseAgent(page, 'south')
+    await page.getByText('Live · 100,002 lines').waitFor()
+    await cadre.service.end('SIGKILL')
+    await page.getByRole('alert').waitFor()
+    await cadre.start()
+    await write(south!.id, 200_006, 200_006, 1)
+    await lines.getByText('line 200006', { exact: true }).waitFor()
+    await page.getByText('Live · 100,003 lines').waitFor()
+    await page.getByRole('alert').waitFor({ state: 'detached' })
+    checkPage(page)
+    await page.context().close()
   },
 )
 

@@ -10,9 +10,9 @@ const linesMax = 200_000
 const patience_ms = 120_000
 
 /** All lines that match, as NDJSON: as a file, or for pasting. Says how many they are, and which where there are more. */
-export function LogFile({ store, onError }: { store: LogStore | undefined; onError: (error: unknown) => void }) {
+export function LogFile({ store, onError }: { store: LogStore; onError: (error: unknown) => void }) {
   const [progress, setProgress] = useState<number>()
-  const count = store?.count ?? 0
+  const count = store.count
   const reason = progress !== undefined ? 'Lines are being read' : count === 0 ? 'There is no line' : undefined
   const which =
     count > linesMax
@@ -20,7 +20,6 @@ export function LogFile({ store, onError }: { store: LogStore | undefined; onErr
       : `all ${count.toLocaleString()} lines`
 
   async function take(use: (lines: string[]) => Promise<void> | void): Promise<void> {
-    if (!store) return
     onError(undefined)
     const read: string[] = []
     try {

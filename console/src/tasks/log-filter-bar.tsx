@@ -22,6 +22,7 @@ export function LogFilterBar({ project, agent, words, change }: LogFilterBar) {
       <AgentPicker
         project_id={project}
         label="Agent"
+        any="All agents"
         value={agent}
         onChange={(agent) => change({ agent, at: undefined })}
         className="sm:!w-48"

@@ -22,15 +22,14 @@ export interface LogWords extends Search {
   at: string
 }
 
-/** Which lines the address asks for; undefined while there is no agent. */
+/** Which lines the address asks for. */
 export function useLogFilter(
   project: string,
   agent: string | undefined,
   { q, task, since, level: said }: Partial<LogWords>,
-): LogFilter | undefined {
+): LogFilter {
   const level = levels.find((name) => name === said)
   return useMemo(() => {
-    if (agent === undefined) return undefined
     const start_time =
       since !== undefined && since in periods ? new Date(Date.now() - periods[since]).toISOString() : undefined
     return { project, agent, level, search: textOf(q), task_id: textOf(task), start_time }

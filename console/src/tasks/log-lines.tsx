@@ -2,6 +2,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronUp } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
+import { useAgentNames } from '../agents/agent-names.ts'
 import { paths } from '../paths.ts'
 import { Button, CopyButton } from './kit.tsx'
 import { usePathIds, A } from './links.tsx'
@@ -41,12 +42,17 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set())
   const [note, setNote] = useState('')
   const { count } = store
+  const { project } = usePathIds()
   const rows = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,
     estimateSize: () => line_px,
     overscan: 20,
   })
+  const names = useAgentNames(
+    project,
+    store.filter.agent === undefined ? rows.getVirtualItems().map(({ index }) => store.line(index)?.agent_id) : [],
+  )
   const follow = useFollow(
     scroller,
     count,
@@ -137,6 +143,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
                 {line ? (
                   <Line
                     line={line}
+                    agent={line.agent_id === undefined ? undefined : (names.get(line.agent_id) ?? line.agent_id)}
                     isMarked={line.timestamp === at}
                     isOpen={open.has(index)}
                     isWrapped={isWrapped}
@@ -161,6 +168,8 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
 
 interface LineProps {
   line: LogLine
+  /** Its name, where lines of several are shown. */
+  agent: string | undefined
   isMarked: boolean
   isOpen: boolean
   isWrapped: boolean
@@ -171,7 +180,7 @@ interface LineProps {
   aroundOf: Props['aroundOf']
 }
 
-function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask, aroundOf }: LineProps) {
+function Line({ line, agent, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask, aroundOf }: LineProps) {
   const task = (line.context as { task_id?: unknown }).task_id
   const { project } = usePathIds()
   return (
@@ -186,6 +195,7 @@ function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask
           {timeOf(line.timestamp, isUtc)}
         </time>
         <span className={`w-11 shrink-0 ${line.level === 'error' ? 'font-bold' : ''}`}>{line.level}</span>
+        {agent !== undefined && <span className="w-28 shrink-0 truncate text-accent sm:w-40">{agent}</span>}
         <span className={isWrapped ? 'min-w-0 break-words whitespace-pre-wrap' : 'truncate'}>{line.message}</span>
         {typeof task === 'string' && !isWrapped && (
           <span className="ml-auto hidden shrink-0 truncate text-soft lg:inline">{task}</span>
@@ -202,6 +212,7 @@ function Line({ line, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask
               Link to this line
             </Button>
             {aroundOf && <Link {...paths.logs(project, aroundOf(line.timestamp))}>Lines around it</Link>}
+            {line.agent_id !== undefined && <Link {...paths.agent(project, line.agent_id)}>Open the agent</Link>}
             {typeof task === 'string' && (
               <>
                 <Button size="small" onClick={() => onTask(task)}>

@@ -5,7 +5,8 @@ import type { LogLine } from './types.ts'
 /** What lines are asked for. */
 export interface LogFilter {
   project: string
-  agent: string
+  /** Undefined: all agents of the project. */
+  agent: string | undefined
   level?: LogLine['level'] | undefined
   search?: string | undefined
   task_id?: string | undefined
@@ -26,7 +27,7 @@ const seldom_ms = 15_000
 const burst_ms = 400
 
 /**
- * An agent's log of any length: lines up to an anchor are read by their distance from it, as they are looked at, and what
+ * A log of any length: lines up to an anchor are read by their distance from it, as they are looked at, and what
  * came after it is read again and again. So rows keep their places while lines come.
  */
 export class LogStore {
@@ -150,7 +151,10 @@ export class LogStore {
   }) {
     const { project, agent, ...filter } = this.filter
     const given = Object.fromEntries(Object.entries({ ...filter, ...query }).filter(([, value]) => value !== undefined))
-    return api.agents.logs(project, agent, given, { signal: this.#abort.signal }).page()
+    const options = { signal: this.#abort.signal }
+    return agent === undefined
+      ? api.projects.logs(project, given, options).page()
+      : api.agents.logs(project, agent, given, options).page()
   }
 
   async #readPage(page: number): Promise<void> {

@@ -17,17 +17,17 @@ export function LogsPage() {
   const { project } = usePathIds()
   const [words, setWords] = useWords<LogWords>()
   const agents = useNewestAgents(project)
-  const agent = typeof words.agent === 'string' ? words.agent : agents.data?.[0]?.id
+  const agent = typeof words.agent === 'string' ? words.agent : undefined
   const filter = useLogFilter(project, agent, words)
   const isTailing = words.tail !== 'off'
   const store = useLogStore(filter, isTailing)
   const [fileError, setFileError] = useState<unknown>()
-  const error = fileError ?? store?.error ?? agents.error
+  const error = fileError ?? store.error ?? agents.error
   useEffect(() => {
     document.title = 'Logs · Cadre'
   }, [])
-  const { project: _, agent: __, ...asked } = filter ?? { project, agent }
-  const isNarrowed = filter !== undefined && (filter.level ?? filter.search ?? filter.task_id) !== undefined
+  const { project: _, agent: __, ...asked } = filter
+  const isNarrowed = (filter.level ?? filter.search ?? filter.task_id) !== undefined
 
   return (
     <div className={fullHeight}>
@@ -59,7 +59,10 @@ export function LogsPage() {
             checked={words.wrap === true}
             onChange={({ target }) => setWords({ wrap: target.checked || undefined }, true)}
           />
-          <CopyAsCurl path={`/api/v1/projects/${project}/agents/${agent ?? '{agent_id}'}/logs`} query={asked} />
+          <CopyAsCurl
+            path={`/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/logs`}
+            query={asked}
+          />
           <LogFile store={store} onError={setFileError} />
         </div>
       </header>
@@ -73,17 +76,17 @@ export function LogsPage() {
           <p>Agents write here what they do. Make one, and give it a task.</p>
         </EmptyState>
       )}
-      {store && !store.isRead && store.error === undefined && (
+      {!store.isRead && store.error === undefined && (
         <p role="status" className="p-4 text-sm text-soft">
           The log is being read…
         </p>
       )}
-      {store?.isRead && store.count === 0 && (
+      {store.isRead && store.count === 0 && agents.data?.length !== 0 && (
         <EmptyState title="No line matches">
           <p>An agent writes a line when a task begins and ends, when a tool is refused, and when something fails.</p>
         </EmptyState>
       )}
-      {store?.isRead && store.count > 0 && (
+      {store.isRead && store.count > 0 && (
         <LogLines
           // Another list begins anew, at its end.
           key={JSON.stringify(filter)}

@@ -5,7 +5,8 @@ export type TaskStatus = Task['status']
 export type Step = Operations['listTaskSteps']['result']['steps'][number]
 export type TaskEvent = Operations['listTaskEvents']['result']['events'][number]
 export type Approval = Operations['listApprovals']['result']['approvals'][number]
-export type LogLine = Operations['getAgentLogs']['result']['logs'][number]
+/** A line of a log; of a project's, with the agent that wrote it. */
+export type LogLine = Operations['getAgentLogs']['result']['logs'][number] & { agent_id?: string }
 
 /** What a call of a tool is stored with. */
 export interface ToolInput {
