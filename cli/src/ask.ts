@@ -1,4 +1,5 @@
 import { UsageError } from './failure.ts'
+import { plain } from './plain.ts'
 
 /** Whether somebody can be asked: both ends are a terminal, and `--no-input` was not said. */
 export interface Asking {
@@ -9,7 +10,7 @@ export interface Asking {
 export async function confirm({ canAsk }: Asking, message: string): Promise<boolean> {
   if (!canAsk) throw new UsageError(`${message} Say --yes, because nobody can be asked here.`)
   const prompts = await import('@clack/prompts')
-  const answer = await prompts.confirm({ message, initialValue: false, output: process.stderr })
+  const answer = await prompts.confirm({ message: plain(message), initialValue: false, output: process.stderr })
   if (prompts.isCancel(answer)) throw new UsageError('Canceled.')
   return answer
 }
@@ -18,9 +19,10 @@ export async function confirm({ canAsk }: Asking, message: string): Promise<bool
 export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
   if (!canAsk) throw new UsageError(`${what} would be deleted. Say --yes to do it where nobody can be asked.`)
   const prompts = await import('@clack/prompts')
-  const message = `${what} will be deleted. Type ${name} to confirm:`
+  const message = plain(`${what} will be deleted. Type ${name} to confirm:`)
   const answer = await prompts.text({ message, output: process.stderr })
-  if (answer !== name) throw new UsageError('Nothing was deleted.')
+  // A name that cannot be shown cannot be typed either: what is shown counts.
+  if (answer !== plain(name)) throw new UsageError('Nothing was deleted.')
 }
 
 /** A secret: typed unseen at a terminal, else all of standard input. */

@@ -4,6 +4,7 @@ import { type Environment, readSettings, type Setting, type SettingName } from '
 import { type Login, readLogin } from './credentials.ts'
 import { NotLoggedIn, UsageError } from './failure.ts'
 import { Output } from './output.ts'
+import { plain } from './plain.ts'
 import { refreshed } from './refresh.ts'
 
 /** Options that every command has, by their names in commander. */
@@ -100,7 +101,7 @@ const secretHeaders = ['authorization', 'x-api-key', 'cookie', 'set-cookie']
 
 /** Sends a request, and says on standard error what was sent and answered: no secrets, and no bodies, which may hold some. */
 async function told(...[address, init]: Parameters<typeof fetch>): Promise<Response> {
-  const say = (text: string) => process.stderr.write(`${text}\n`)
+  const say = (text: string) => process.stderr.write(`${plain(text)}\n`)
   const headers = (given: Headers, mark: string) =>
     given.forEach((value, name) => say(`${mark} ${name}: ${secretHeaders.includes(name) ? '[redacted]' : value}`))
   say(`> ${init?.method ?? 'GET'} ${address instanceof Request ? address.url : String(address)}`)

@@ -7,7 +7,7 @@ import type { Cadre } from '#sdk/client.ts'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 import type { Context } from './context.ts'
 import { CommandFailure, Interrupted } from './failure.ts'
-import { plain } from './output.ts'
+import { plain } from './plain.ts'
 
 /** A delivery is at most this large. */
 const body_bytes_max = 1024 * 1024

@@ -1,6 +1,7 @@
 import type { Task } from '#sdk/types.ts'
 import type { TaskStreamEvent } from '#sdk/task-stream.ts'
-import { type Output, plain } from './output.ts'
+import type { Output } from './output.ts'
+import { plain } from './plain.ts'
 
 const frame_ms = 120
 

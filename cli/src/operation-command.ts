@@ -60,7 +60,7 @@ async function run(
       ...body,
       ...Object.fromEntries(secrets.filter(([name]) => name in body).map(([name]) => [name, '[secret]'])),
     }
-    return out.line(JSON.stringify({ method: operation.method, path, query, body: shown }, null, 2))
+    return out.json({ method: operation.method, path, query, body: shown })
   }
   if (operation.method === 'DELETE' && !options.yes) {
     const name = args.findLast((arg) => arg !== undefined) ?? words

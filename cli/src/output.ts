@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { plain, plainJson, plainLine } from './plain.ts'
 
 /** How results are written. */
 export interface OutputOptions {
@@ -56,24 +57,17 @@ export class Output {
 
   /** One resource: its members below one another, TSV when piped, JSON on demand. */
   entry(entry: unknown): void {
-    if (this.options.json) return this.line(JSON.stringify(chosen(entry, this.options.fields), null, 2))
+    if (this.options.json) return this.json(chosen(entry, this.options.fields))
     if (!isEntry(entry)) return this.line(typeof entry === 'string' ? entry : JSON.stringify(entry))
     const whole = chosen(entry, this.options.fields) as Entry
     if (this.options.isTerminal) return this.#sections(whole)
-    this.#rows(Object.entries(whole).map(([name, value]) => [name, cell(value)]))
+    this.#rows(Object.entries(whole).map(([name, value]) => [cell(name), cell(value)]))
   }
 
   /** A list: a table, TSV when piped, a JSON array on demand. `known` are the members that entries may have. */
   list(entries: readonly unknown[], known: readonly string[]): void {
     const { json, fields, isTerminal } = this.options
-    if (json)
-      return this.line(
-        JSON.stringify(
-          entries.map((entry) => chosen(entry, fields)),
-          null,
-          2,
-        ),
-      )
+    if (json) return this.json(entries.map((entry) => chosen(entry, fields)))
     if (isTerminal && entries.length === 0) return this.note('None.')
     const all = entries.filter(isEntry)
     if (isTerminal) return this.#table(all, fields ?? known)
@@ -83,7 +77,7 @@ export class Output {
 
   /** One event of a stream: a JSON object on its line. */
   event(event: unknown): void {
-    this.line(JSON.stringify(chosen(event, this.options.fields)))
+    this.line(plainJson(chosen(event, this.options.fields)))
   }
 
   /** One line of a stream: its parts beside one another, tabs between them when piped. */
@@ -91,21 +85,27 @@ export class Output {
     this.line(parts.map(cell).join(this.options.isTerminal ? '  ' : '\t'))
   }
 
+  /** A value as JSON, whatever was asked for. */
+  json(value: unknown): void {
+    this.line(plainJson(value, 2))
+  }
+
+  /** Lines as they are, but for what a terminal would obey. */
   line(text: string): void {
-    process.stdout.write(`${text}\n`)
+    process.stdout.write(`${plainLine(text)}\n`)
   }
 
   /** Says something beside the result. */
   note(text: string): void {
-    if (!this.options.quiet) process.stderr.write(`${text}\n`)
+    if (!this.options.quiet) process.stderr.write(`${plainLine(text)}\n`)
   }
 
   bold(text: string): string {
-    return this.options.hasColor ? `\u001B[1m${text}\u001B[22m` : text
+    return this.options.hasColor ? `\u001B[1m${plain(text)}\u001B[22m` : text
   }
 
   dim(text: string): string {
-    return this.options.hasColor ? `\u001B[2m${text}\u001B[22m` : text
+    return this.options.hasColor ? `\u001B[2m${plain(text)}\u001B[22m` : text
   }
 
   /** Members below one another, those of members too; lists of entries follow as tables. */
@@ -113,15 +113,15 @@ export class Output {
     const [rows, tables] = [[] as string[][], [] as [string, Entry[]][]]
     const collect = (name: string, value: unknown): void => {
       if (Array.isArray(value) && value.length > 0 && value.every(isEntry)) tables.push([name, value])
-      else if (Array.isArray(value)) rows.push([name, value.map(cell).join(', ')])
+      else if (Array.isArray(value)) rows.push([cell(name), value.map(cell).join(', ')])
       else if (isEntry(value) && name.split('.').length < depthMax)
         for (const [inner, member] of Object.entries(value)) collect(`${name}.${inner}`, member)
-      else rows.push([name, cell(value)])
+      else rows.push([cell(name), cell(value)])
     }
     for (const [name, value] of Object.entries(entry)) collect(name, value)
     this.#rows(rows.filter(([, text]) => text !== ''))
     for (const [name, entries] of tables) {
-      this.line(`\n${this.bold(plain(name))}`)
+      this.line(`\n${this.bold(cell(name))}`)
       this.#table(entries, [...new Set(entries.flatMap((one) => Object.keys(one)))])
     }
   }
@@ -131,7 +131,7 @@ export class Output {
     const isChosen = this.options.fields !== undefined
     const filled = known.filter((name) => isChosen || entries.some((entry) => cell(entry[name]) !== ''))
     const columns = (isChosen ? filled : columnsOf(filled)).map((name) => {
-      const texts = [this.bold(name.toUpperCase()), ...entries.map((entry) => cell(entry[name]))]
+      const texts = [this.bold(cell(name).toUpperCase()), ...entries.map((entry) => cell(entry[name]))]
       return { texts, width: Math.max(...texts.map(width)) }
     })
     const room = process.stdout.columns || Infinity
@@ -180,10 +180,4 @@ function isEntry(value: unknown): value is Entry {
 function cell(value: unknown): string {
   if (value === null || value === undefined) return ''
   return plain(typeof value === 'string' ? value : JSON.stringify(value)).replaceAll(/[\t\n]/g, ' ')
-}
-
-/** Text of others without what a terminal would obey: control characters but tabs and ends of lines. */
-export function plain(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- they are what is looked for
-  return text.replaceAll(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '\uFFFD')
 }

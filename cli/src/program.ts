@@ -22,6 +22,7 @@ import { addTasksRun } from './commands/tasks/run.ts'
 import { addTasksWatch } from './commands/tasks/watch.ts'
 import { type AddCommand, makeProgram } from './define.ts'
 import type { Environment } from './config.ts'
+import { plain } from './plain.ts'
 import { operationCommand } from './operation-command.ts'
 import { operationWords } from './operation-words.ts'
 
@@ -53,7 +54,7 @@ const own: Readonly<Record<string, AddCommand>> = {
 export function clientProgram(env: Environment): Command {
   const program = makeProgram(env)
   program.description('Commands that speak to a service.').exitOverride()
-  program.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'cadre: ')) })
+  program.configureOutput({ outputError: (text, write) => write(plain(text.replace(/^error: /, 'cadre: '))) })
   program.addHelpText('after', '\n`cadre <noun> <verb> --help` says more of one, with an example.')
   for (const operation of operations) {
     const words = operationWords[operation.id]

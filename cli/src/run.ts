@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander'
 import type { Environment } from './config.ts'
 import { exitCodes, Interrupted, tell } from './failure.ts'
-import { plain } from './output.ts'
+import { plain, plainJson } from './plain.ts'
 import { clientProgram } from './program.ts'
 import { helpTree } from './help-tree.ts'
 
@@ -33,14 +33,14 @@ function jsonFields(word: string): string[] {
 function complain(error: unknown, isJson: boolean): number {
   const { exit, ...told } = tell(error)
   const lines = [
-    `cadre: ${plain(told.message)} [${told.code}]`,
+    `cadre: ${told.message} [${told.code}]`,
     // Some messages say them already.
     ...told.issues
       .filter(({ message }) => !told.message.includes(message))
-      .map(({ field, message }) => `  ${plain(field)}: ${plain(message)}`),
+      .map(({ field, message }) => `  ${field}: ${message}`),
     ...(told.request_id === null ? [] : [`  request id: ${told.request_id}`]),
     ...(told.next === undefined ? [] : [`  next: ${told.next}`]),
   ]
-  process.stderr.write(isJson ? `${JSON.stringify({ error: told })}\n` : `${lines.join('\n')}\n`)
+  process.stderr.write(isJson ? `${plainJson({ error: told })}\n` : `${lines.map(plain).join('\n')}\n`)
   return exit
 }

@@ -22,8 +22,7 @@ export const addApi: AddCommand = (program) =>
       const body = typeof data === 'string' ? json('--data', await text(data)) : undefined
       if (body !== undefined && (typeof body !== 'object' || body === null))
         throw new UsageError('--data must be an object.')
-      if (dryRun && verb !== 'GET')
-        return context.out.line(JSON.stringify({ method: verb, path: whole, body }, null, 2))
+      if (dryRun && verb !== 'GET') return context.out.json({ method: verb, path: whole, body })
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : undefined
       await untilInterrupted(async (signal) => {
         const request = { body, idempotencyKey: key, signal }
@@ -32,7 +31,7 @@ export const addApi: AddCommand = (program) =>
           return download(response, undefined, signal)
         const answer: unknown = await response.json()
         if (context.options.fields !== undefined) return context.out.entry(answer)
-        context.out.line(JSON.stringify(answer, null, 2))
+        context.out.json(answer)
       })
     },
   })

@@ -7,6 +7,7 @@ import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
 import { loginByDevice } from '../device.ts'
 import { loginByBrowser } from '../loopback.ts'
+import { plain } from '../plain.ts'
 
 /** What the console of an operator needs; fewer are asked for with `--scope`. */
 const scopeDefault = 'read write'
@@ -70,7 +71,9 @@ function byDevice(context: Context, client: unknown, scope: unknown): Promise<Lo
     // Not a note: nobody could log in without it.
     show: ({ user_code, verification_uri, verification_uri_complete }) =>
       void process.stderr.write(
-        `Go to ${verification_uri} and type ${user_code}, or go to\n\n  ${verification_uri_complete}\n\nWaiting until you have decided there.\n`,
+        plain(
+          `Go to ${verification_uri} and type ${user_code}, or go to\n\n  ${verification_uri_complete}\n\nWaiting until you have decided there.\n`,
+        ),
       ),
   })
 }

@@ -3,7 +3,7 @@ import type { LogEntry } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'
-import { plain } from '../../output.ts'
+import { plain } from '../../plain.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
 type Level = (typeof levels)[number]

@@ -19,7 +19,7 @@ export const addApprovalsApprove: AddCommand = (program) =>
         ...(typeof reason === 'string' ? { reason } : {}),
         ...(typeof result === 'string' ? { result: await text(result) } : {}),
       }
-      if (context.options.dryRun) return context.out.line(JSON.stringify({ approval_id, body }, null, 2))
+      if (context.options.dryRun) return context.out.json({ approval_id, body })
       context.out.entry(await context.client().approvals.resolve(context.project(), approval_id, body))
     },
   })

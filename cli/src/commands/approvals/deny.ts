@@ -9,7 +9,7 @@ export const addApprovalsDeny: AddCommand = (program) =>
     examples: ["cadre approvals deny appr_01jcm3x5v8f9a2b4c6d8e0g2h4 --reason 'This order has been shipped.'"],
     async run(context, [approval_id = ''], { reason }) {
       const body = { decision: 'reject' as const, ...(typeof reason === 'string' ? { reason } : {}) }
-      if (context.options.dryRun) return context.out.line(JSON.stringify({ approval_id, body }, null, 2))
+      if (context.options.dryRun) return context.out.json({ approval_id, body })
       context.out.entry(await context.client().approvals.resolve(context.project(), approval_id, body))
     },
   }).option('--reason <text>', 'Why.')

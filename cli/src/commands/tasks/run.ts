@@ -21,7 +21,7 @@ export const addTasksRun: AddCommand = (program) =>
     async run(context, [agent_id = '', input = ''], { thread, idempotencyKey }) {
       const body = { input: await text(input), ...(typeof thread === 'string' ? { thread_id: thread } : {}) }
       const project = context.project()
-      if (context.options.dryRun) return context.out.line(JSON.stringify({ method: 'POST', agent_id, body }, null, 2))
+      if (context.options.dryRun) return context.out.json({ method: 'POST', agent_id, body })
       const client = context.client()
       // Before the request: somebody waits for a first sign of life.
       const view = new LiveView(context.out)
