@@ -21,7 +21,7 @@ export const modelProvider: Fault = {
   hypothesis:
     'A provider answers 429, 500 and 503, resets, is silent, cuts its stream, sends what is no JSON, of wrong types or 10 MB, an error with ' +
     'status 200, calls with bad arguments or calls without end. A call that may succeed later is made five times at most, with waits that ' +
-    'double from 0.5 s, half of each by chance, or as long as the provider asks. Every task ends, within 60 s where the provider is not ' +
+    'double from 0.5 s, half of each by chance, or as long as the provider asks; a model that ten calls in a row had no answer of is left alone, but for one call at a time. Every task ends, within 60 s where the provider is not ' +
     'silent for minutes, with the code of what went wrong. An agent is put into error by five failed tasks and by no fewer, and works ' +
     'again after a restart. Tasks of other projects go on, also while silent calls take all slots that a project may have. A worker takes no more than 8 MiB a slot for all of it.',
   isAlone: true,

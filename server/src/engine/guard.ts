@@ -5,6 +5,7 @@ import { agentHolds, expired, waiting } from './endings.ts'
 import type { Decide } from './journal.ts'
 import type { Run } from './run.ts'
 import type { LockedTask } from './task-rows.ts'
+import type { Breaker } from './models/breaker.ts'
 import type { Cooldown } from './models/cooldown.ts'
 
 type Change = ReturnType<Decide>
@@ -19,6 +20,8 @@ export interface GuardContext {
   isClosing: () => boolean
   /** When providers asked to be left alone. */
   cooldown: Cooldown
+  /** Which models do not answer. */
+  breaker: Breaker
 }
 
 /** A task is given back at a step's boundary after this long: others get their turn, and no lease grows old. */
@@ -64,10 +67,12 @@ export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: Guard
 }
 
 /**
- * Before a call of a model: whether its provider asked somebody to be left alone for longer than a moment. Such a wait
- * counts as no failure of this task's.
+ * Before a call of a model: whether its provider asked somebody to be left alone for longer than a moment, or another call
+ * tries out just now whether it answers again. Such a wait counts as no failure of this task's.
  */
 export function coolingDown(task: LockedTask, model: string | undefined, context: GuardContext): Change | undefined {
+  const tried_ms = model === undefined ? 0 : context.breaker.tried_ms(model)
+  if (tried_ms > 0) return waiting(task, 'provider', new Date(Date.parse(task.now) + tried_ms * (1 + context.random())))
   const left_ms = cooldownLeft_ms(model, context)
   if (left_ms <= heldCooldown_ms) return undefined
   // Spread over what follows, so that not all come back in the same moment.

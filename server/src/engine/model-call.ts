@@ -15,8 +15,7 @@ import {
   providerFailed,
   type CallResult,
 } from './model-call-result.ts'
-import type { Cooldown } from './models/cooldown.ts'
-import type { Model, ModelError, ModelTool } from './models/model.ts'
+import type { Model, ModelTool } from './models/model.ts'
 import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer } from './spans.ts'
@@ -39,12 +38,6 @@ export function resolvedName(models: ModelSource, name: string): string | undefi
   } catch {
     return undefined
   }
-}
-
-/** Where a provider said when it wants to be asked again, all other calls of that model know it from now on. */
-export function noteCooldown(cooldown: Cooldown, model: string | undefined, { code, retry_after }: ModelError): void {
-  const isBusy = code === 'provider_rate_limited' || code === 'provider_unavailable'
-  if (model !== undefined && isBusy && retry_after !== undefined) cooldown.note(model, retry_after)
 }
 
 /** The intent of a model call: the step as it is committed before the call. A repeated call keeps its place. */
@@ -76,12 +69,14 @@ export function discardedMessage(step: Step | undefined): string | undefined {
   return step?.type === 'model_call' && step.status === 'started' ? messageId(step) : undefined
 }
 
-interface CallContext {
+export interface CallContext {
   models: ModelSource
   prices: Prices
   hub: Hub
   random: () => number
   signal: AbortSignal
+  /** Told of every part of an answer that has come. */
+  onBegun?: () => void
 }
 
 /**
@@ -91,7 +86,7 @@ interface CallContext {
 export async function callModel(
   run: Run,
   step: Step,
-  { models, prices, hub, random, signal }: CallContext,
+  { models, prices, hub, random, signal, onBegun }: CallContext,
 ): Promise<CallResult> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
@@ -115,6 +110,7 @@ export async function callModel(
       attempt: step.failures + 1,
       on_delta: (text) => {
         if (aborted.aborted) return
+        onBegun?.()
         const clean = cleanText(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
@@ -122,8 +118,11 @@ export async function callModel(
         hub.delta(run.claim.task_id, messageId(step), clean)
       },
       // Its size is bounded with the whole answer's by the model; it is not kept.
-      on_reasoning: (text) =>
-        void (aborted.aborted || hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))),
+      on_reasoning: (text) => {
+        if (aborted.aborted) return
+        onBegun?.()
+        hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
+      },
     })
     const answer = await orAborted(call, aborted)
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')

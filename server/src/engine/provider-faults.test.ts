@@ -45,7 +45,7 @@ describe('a provider that fails', () => {
           assert.deepEqual([status, error?.code, error?.retryable], ['failed', fault.code, fault.retryable], fault.what)
           const [step, ...others] = await engine.steps(id)
           assert.equal(others.length, 0, fault.what)
-          assert.equal(step?.attempt, fault.retryable ? 3 : 1, fault.what)
+          assert.equal(step?.failures, fault.retryable ? 3 : 1, fault.what)
           const failures = (await engine.events(id)).filter(({ type }) => type === 'step.failed')
           assert.equal(failures.at(-1)?.data['will_retry'], false, fault.what)
         }
@@ -159,4 +159,31 @@ describe('a provider that fails', () => {
       })
     })
   }
+
+  it('and answers nobody is left alone, and tried by one call before it is by all', async () => {
+    const name = 'openai/dead'
+    server.always({ do: 'status', status: 500 })
+    const inputs = Array.from({ length: 12 }, (_, i) => `dead ${i}`)
+    const retry = (max_attempts: number) => ({ max_attempts, initial_delay_seconds: 0.02, max_delay_seconds: 0.04 })
+    const tasks = await Promise.all(inputs.map((input) => engine.give({ model: name, retry: retry(2) }, input)))
+    const told: string[] = []
+    for (const id of tasks) {
+      const { status, error } = await engine.ended(id)
+      assert.deepEqual([status, error?.code, error?.retryable], ['failed', 'provider_unavailable', true])
+      const failures = (await engine.events(id)).filter(({ type }) => type === 'step.failed')
+      assert.equal(failures.length, 2, 'its own bound ends it')
+      told.push(...failures.map(({ data }) => data.error.message))
+    }
+    const spared = told.filter((message) => message.startsWith(`${name} was not asked: its last `))
+    assert.ok(spared.length > 0, 'some were told instead of asking')
+    const requests = inputs.reduce((sum, input) => sum + asked(input).length, 0)
+    assert.equal(requests + spared.length, told.length)
+
+    // It answers again, but slowly: nobody fails while one waits for the first answer.
+    server.always({ do: 'answer', text: 'back', delay_ms: 1000 })
+    const others = await Promise.all(
+      [1, 2, 3, 4].map((i) => engine.give({ model: name, retry: retry(5) }, `alive ${i}`)),
+    )
+    for (const id of others) assert.equal((await engine.ended(id)).output?.content, 'back')
+  })
 })

@@ -2,19 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../events/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
 import { callsOf, inputOf, type OpenCall } from './call-states.ts'
+import { askModel } from './ask-model.ts'
 import { conversationLength, conversationMax, type ModelCallOutput } from './conversation.ts'
 import { completed, failed, joined, waiting } from './endings.ts'
 import { coolingDown, kept, outOfTokens, waitForCooldown, type GuardContext } from './guard.ts'
 import type { Decide, Journal } from './journal.ts'
-import {
-  beginModelCall,
-  callModel,
-  discardedMessage,
-  fallBack,
-  noteCooldown,
-  resolvedName,
-  type ModelSource,
-} from './model-call.ts'
+import { beginModelCall, discardedMessage, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from './prices.ts'
 import type { BegunCall, Run } from './run.ts'
@@ -210,9 +203,8 @@ async function makeCall(run: Run, context: RunContext, { step, model, signal }: 
   run.steps[step.index] = step
   // Not before the write: it has results that a crash would lose.
   await waitForCooldown(model, context, signal)
-  const result = await callModel(run, step, { ...context, signal })
+  const result = await askModel(run, { step, model, signal }, context)
   if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
-  noteCooldown(context.cooldown, model, result.error)
   const { retry_after_seconds } = result
   if (retry_after_seconds !== undefined) {
     const goesOn = await waitToRetry(run, context, result.change, retry_after_seconds, signal)

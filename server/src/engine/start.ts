@@ -14,6 +14,7 @@ import { readEnvironment } from './environment.ts'
 import { Journal, taskStore } from './journal.ts'
 import { presenceLock } from './leases.ts'
 import type { ModelSource } from './model-call.ts'
+import { makeBreaker } from './models/breaker.ts'
 import { makeCooldown } from './models/cooldown.ts'
 import { makeCreation } from './create.ts'
 import { insertTask, type NewTask } from './new-task.ts'
@@ -124,6 +125,7 @@ export async function startEngine({
       tokens_per_hour,
       random,
       cooldown: makeCooldown({ bus }),
+      breaker: makeBreaker(),
       reload: (run) => reload(sql, run),
     },
     environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),

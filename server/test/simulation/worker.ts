@@ -5,6 +5,7 @@ import { named, putAside, take } from '../../src/engine/claim.ts'
 import { joined } from '../../src/engine/endings.ts'
 import { isPassing, Journal, LeaseLost, type Claim, type Decide } from '../../src/engine/journal.ts'
 import { givenBack, heartbeat_ms, isDead } from '../../src/engine/leases.ts'
+import { makeBreaker } from '../../src/engine/models/breaker.ts'
 import { makeCooldown } from '../../src/engine/models/cooldown.ts'
 import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run-task.ts'
 import { Run } from '../../src/engine/run.ts'
@@ -97,6 +98,7 @@ export class SimulatedWorker implements SimulatedProcess {
       random: () => chance.next(),
       isClosing: () => this.isClosing,
       cooldown: makeCooldown({ bus: world.bus(this), now: () => time.now }),
+      breaker: makeBreaker({ now: () => time.now }),
     }
   }
 
