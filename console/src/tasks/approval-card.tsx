@@ -1,10 +1,14 @@
 import { Check, Pencil, X } from 'lucide-react'
 import { useId, useState } from 'react'
+import { Link } from '@tanstack/react-router'
 import { cadre as api } from '../api/client.ts'
-import { Checkbox } from '../ui/field.tsx'
+import { paths } from '../paths.ts'
+import { Checkbox, control } from '../ui/field.tsx'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { formatAgo, formatDateTime } from './format.ts'
-import { Button, ErrorNotice, Id, inputClass } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { CopyId } from '../ui/copy.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
 import type { Approval } from './types.ts'
 import { ToolRisk } from './tool-risk.tsx'
 import { ValueView } from './value-view.tsx'
@@ -16,12 +20,15 @@ export function ApprovalCard({
   project,
   approval,
   agent,
+  hasTaskLink = false,
   onResolved,
 }: {
   project: string
   approval: Approval
   /** What its agent is called, where that is known. */
   agent?: string | undefined
+  /** Whether it is shown away from its task. */
+  hasTaskLink?: boolean
   onResolved: (approval: Approval) => void
 }) {
   const [mode, setMode] = useState<Mode>('ask')
@@ -120,7 +127,7 @@ export function ApprovalCard({
             spellCheck={false}
             aria-invalid={fault !== undefined}
             aria-describedby={fault === undefined ? undefined : `${field}-fault`}
-            className={`${inputClass} mt-1 block w-full py-2 font-mono text-base md:text-xs`}
+            className={`${control} mt-1 block w-full py-2 font-mono text-base md:text-xs`}
           />
           {fault !== undefined && (
             <p id={`${field}-fault`} role="alert" className="mt-1 text-sm text-bad">
@@ -144,13 +151,13 @@ export function ApprovalCard({
             onChange={({ target }) => setText(target.value)}
             rows={3}
             maxLength={mode === 'deny' ? 2000 : 100_000}
-            className={`${inputClass} mt-1 block w-full py-2 text-base md:text-sm`}
+            className={`${control} mt-1 block w-full py-2 text-base md:text-sm`}
           />
         </div>
       )}
       {error !== undefined && (
         <div className="mt-3">
-          <ErrorNotice error={error} />
+          <ErrorBox error={error} />
         </div>
       )}
       {isPending && !isRecovery && mode !== 'deny' && (
@@ -170,7 +177,7 @@ export function ApprovalCard({
           {mode === 'ask' ? (
             <>
               <Button
-                tone="primary"
+                kind="primary"
                 className="min-h-11 md:min-h-8"
                 disabled={isSending}
                 onClick={() => void answer({ decision: 'approve' })}
@@ -185,7 +192,7 @@ export function ApprovalCard({
                 <Pencil size={15} aria-hidden="true" /> {isRecovery ? 'It was done' : 'Edit and approve'}
               </Button>
               <Button
-                tone="danger"
+                kind="danger"
                 className="col-span-2 min-h-11 md:min-h-8"
                 disabled={isSending}
                 onClick={() => open('deny')}
@@ -196,7 +203,7 @@ export function ApprovalCard({
           ) : (
             <>
               <Button
-                tone={mode === 'deny' ? 'danger' : 'primary'}
+                kind={mode === 'deny' ? 'danger' : 'primary'}
                 className="min-h-11 md:min-h-8"
                 disabled={isSending}
                 onClick={send}
@@ -209,7 +216,7 @@ export function ApprovalCard({
                   }[mode]
                 }
               </Button>
-              <Button tone="quiet" className="min-h-11 md:min-h-8" disabled={isSending} onClick={() => setMode('ask')}>
+              <Button kind="ghost" className="min-h-11 md:min-h-8" disabled={isSending} onClick={() => setMode('ask')}>
                 Back
               </Button>
             </>
@@ -224,7 +231,14 @@ export function ApprovalCard({
             {approval.reason !== null && `: ${approval.reason}`}
           </p>
         )}
-        <Id id={approval.id} />
+        <div className="flex flex-wrap items-center justify-between gap-x-4">
+          <CopyId id={approval.id} />
+          {hasTaskLink && (
+            <Link {...paths.task(project, approval.task_id)} className="inline-flex min-h-6 items-center">
+              Open its task
+            </Link>
+          )}
+        </div>
       </footer>
     </article>
   )

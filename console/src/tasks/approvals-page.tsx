@@ -3,8 +3,12 @@ import { useState } from 'react'
 import { cadre as api } from '../api/client.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
 import { ApprovalCard } from './approval-card.tsx'
-import { Button, Choices, CopyButton, Empty, ErrorNotice } from './kit.tsx'
-import { A, usePathIds, useWords } from './links.tsx'
+import { Button } from '../ui/button.tsx'
+import { Choices } from '../ui/choices.tsx'
+import { CopyButton } from '../ui/copy.tsx'
+import { EmptyState } from '../ui/empty-state.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
+import { usePathIds, useWords } from './links.tsx'
 import { useAgentNames } from '../agents/agent-names.ts'
 import type { Approval } from './types.ts'
 import { LiveBadge } from '../ui/live-badge.tsx'
@@ -60,9 +64,9 @@ export function ApprovalsPage() {
         {answered.length > 0 &&
           `${answered.at(-1)!.tool} was ${answered.at(-1)!.status === 'approved' ? 'approved' : 'denied'}.`}
       </p>
-      {list.error && <ErrorNotice error={list.error} onRetry={() => void list.refetch()} />}
+      {list.error && <ErrorBox error={list.error} retry={() => void list.refetch()} />}
       {list.data && approvals.length === 0 && (
-        <Empty title={status === 'pending' ? 'Nothing waits for you' : 'There are none'}>
+        <EmptyState title={status === 'pending' ? 'Nothing waits for you' : 'There are none'}>
           <p>
             An agent asks before it calls a tool whose policy is <code>ask</code>, and after a crash about a call whose
             outcome nobody knows.
@@ -70,7 +74,7 @@ export function ApprovalsPage() {
           <p>
             To try it: give an agent <code>{'"tool_policies": {"http_request": "ask"}'}</code>.
           </p>
-        </Empty>
+        </EmptyState>
       )}
       <ul className="space-y-3">
         {approvals.map((approval) => (
@@ -79,14 +83,12 @@ export function ApprovalsPage() {
               project={project}
               approval={approval}
               agent={agents.get(approval.agent_id)}
+              hasTaskLink
               onResolved={(done) => {
                 setAnswered([...answered, done])
                 void queries.invalidateQueries({ queryKey: ['project', project, 'approvals'] })
               }}
             />
-            <p className="mt-1 px-1 text-xs">
-              <A to={`/p/${project}/tasks/${approval.task_id}`}>Open its task</A>
-            </p>
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 import { useEffect } from 'react'
 import { formatDateTime } from './format.ts'
 import { A } from './links.tsx'
-import { Empty } from './kit.tsx'
+import { EmptyState } from '../ui/empty-state.tsx'
 import type { TaskLive } from './task-live.ts'
 
 /** Newest events that are searched for what workers did. */
@@ -17,9 +17,9 @@ export function AttemptsView({ live }: { live: TaskLive }) {
     .toSorted((a, b) => b.sequence - a.sequence)
   if (events.length === 0)
     return (
-      <Empty title="Nobody has begun it yet">
+      <EmptyState title="Nobody has begun it yet">
         <p>A worker takes the task when its agent has room.</p>
-      </Empty>
+      </EmptyState>
     )
   return (
     <div className="min-h-0 flex-1 overflow-y-auto px-3 py-3 md:px-5" tabIndex={0} role="region" aria-label="Attempts">

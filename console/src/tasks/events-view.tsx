@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { formatTime } from './format.ts'
-import { CopyButton } from './kit.tsx'
+import { CopyButton } from '../ui/copy.tsx'
 import type { TaskLive } from './task-live.ts'
 import { FollowBar } from './task-parts.tsx'
 import type { TaskEvent } from './types.ts'

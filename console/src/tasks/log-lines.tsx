@@ -4,7 +4,8 @@ import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgentNames } from '../agents/agent-names.ts'
 import { paths } from '../paths.ts'
-import { Button, CopyButton } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { CopyButton } from '../ui/copy.tsx'
 import { usePathIds, A } from './links.tsx'
 import type { LogStore } from './log-store.ts'
 import { FollowBar } from './task-parts.tsx'
@@ -106,10 +107,10 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
           {note !== '' && ` · ${note}`}
         </span>
         <span className="ml-auto inline-flex gap-1">
-          <Button size="small" tone="quiet" onClick={() => void toError('older')} title="Shift E">
+          <Button size="small" kind="ghost" onClick={() => void toError('older')} title="Shift E">
             <ChevronUp size={14} aria-hidden="true" /> Older error
           </Button>
-          <Button size="small" tone="quiet" onClick={() => void toError('newer')} title="E">
+          <Button size="small" kind="ghost" onClick={() => void toError('newer')} title="E">
             <ChevronDown size={14} aria-hidden="true" /> Newer error
           </Button>
         </span>
@@ -189,14 +190,20 @@ function Line({ line, agent, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt,
         type="button"
         aria-expanded={isOpen}
         onClick={onToggle}
-        className={`flex min-h-6 w-full cursor-pointer items-start gap-3 px-3 py-0.5 text-left leading-5 hover:bg-quiet md:px-5 ${tones[line.level]}`}
+        className={`flex min-h-6 w-full cursor-pointer items-start gap-3 px-3 py-0.5 text-left leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${tones[line.level]}`}
       >
         <time dateTime={line.timestamp} className="shrink-0 text-soft tabular-nums">
           {timeOf(line.timestamp, isUtc)}
         </time>
         <span className={`w-11 shrink-0 ${line.level === 'error' ? 'font-bold' : ''}`}>{line.level}</span>
-        {agent !== undefined && <span className="w-28 shrink-0 truncate text-accent sm:w-40">{agent}</span>}
-        <span className={isWrapped ? 'min-w-0 break-words whitespace-pre-wrap' : 'truncate'}>{line.message}</span>
+        {agent !== undefined && (
+          <span className="min-w-0 truncate text-accent max-sm:flex-1 sm:w-40 sm:shrink-0">{agent}</span>
+        )}
+        <span
+          className={`${isWrapped ? 'min-w-0 break-words whitespace-pre-wrap' : 'truncate'} ${agent === undefined ? '' : 'max-sm:basis-full'}`}
+        >
+          {line.message}
+        </span>
         {typeof task === 'string' && !isWrapped && (
           <span className="ml-auto hidden shrink-0 truncate text-soft lg:inline">{task}</span>
         )}

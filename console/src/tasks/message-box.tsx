@@ -1,6 +1,8 @@
 import { useId, useState } from 'react'
 import { cadre as api } from '../api/client.ts'
-import { Button, ErrorNotice, inputClass } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
+import { control } from '../ui/field.tsx'
 import type { TaskLive } from './task-live.ts'
 
 /** Answers a task that waits for a person's words. */
@@ -39,13 +41,13 @@ export function MessageBox({ live }: { live: TaskLive }) {
           rows={2}
           value={text}
           onChange={({ target }) => setText(target.value)}
-          className={`${inputClass} flex-1 py-1.5 text-base md:text-sm`}
+          className={`${control} flex-1 py-1.5 text-base md:text-sm`}
         />
-        <Button type="submit" tone="primary" disabled={isSending || text.trim() === ''}>
+        <Button type="submit" kind="primary" disabled={isSending || text.trim() === ''}>
           Send
         </Button>
       </div>
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== undefined && <ErrorBox error={error} />}
     </form>
   )
 }

@@ -1,7 +1,9 @@
 import { Link as LinkIcon, RotateCcw, X } from 'lucide-react'
 import { useEffect } from 'react'
 import { formatCost, formatCount, formatDateTime, formatDuration, stepDuration_ms, words } from './format.ts'
-import { Button, CopyButton, ErrorNotice, Id } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { CopyButton, CopyId } from '../ui/copy.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { StepIcon } from './task-parts.tsx'
 import type { ModelOutput, Step, ToolInput } from './types.ts'
@@ -44,7 +46,7 @@ export function StepInspector({
         {step && <StepIcon step={step} />}
         <h2 className="min-w-0 truncate font-semibold">{step?.name ?? `Step ${index}`}</h2>
         <span className="text-xs whitespace-nowrap text-soft">step {index}</span>
-        <Button tone="quiet" size="small" className="ml-auto" aria-label="Close the step" onClick={onClose}>
+        <Button kind="ghost" size="small" className="ml-auto" aria-label="Close the step" onClick={onClose}>
           <X size={16} aria-hidden="true" />
         </Button>
       </header>
@@ -67,7 +69,7 @@ export function StepInspector({
           {step.error && (
             <section>
               <Heading>Error</Heading>
-              <ErrorNotice error={new Error(`${step.error.message} (${step.error.code})`)} />
+              <ErrorBox error={new Error(`${step.error.message} (${step.error.code})`)} />
             </section>
           )}
           <Content step={step} />
@@ -112,7 +114,7 @@ function Facts({ step }: { step: Step }) {
           </div>
         ))}
       </dl>
-      <Id id={step.id} />
+      <CopyId id={step.id} />
     </>
   )
 }

@@ -4,7 +4,9 @@ import { cadre as api } from '../api/client.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
 import { saveFile } from './download.ts'
 import { formatCost, formatCount, formatDateTime, formatDuration } from './format.ts'
-import { Button, CopyButton, ErrorNotice, Id } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { CopyButton, CopyId } from '../ui/copy.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { TaskBadge } from './task-parts.tsx'
 import { A } from './links.tsx'
@@ -72,7 +74,7 @@ export function TaskHeader({
         <TaskBadge task={task} />
         <Connection live={live} />
         <div className="flex flex-wrap gap-2 md:ml-auto">
-          <Button onClick={() => void cancel()} reason={cancelReason(task)} disabled={busy !== undefined} tone="danger">
+          <Button onClick={() => void cancel()} reason={cancelReason(task)} disabled={busy !== undefined} kind="danger">
             <Ban size={14} aria-hidden="true" /> Cancel
           </Button>
           <Button onClick={() => void retry()} reason={retryReason(task)} disabled={busy !== undefined}>
@@ -91,7 +93,7 @@ export function TaskHeader({
         </div>
       </div>
       <div className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-soft">
-        <Id id={task.id} />
+        <CopyId id={task.id} />
         <span>
           Agent <A to={`/p/${project}/agents/${task.agent_id}`}>{agentName ?? task.agent_id}</A>, version{' '}
           {task.agent_version}
@@ -120,7 +122,7 @@ export function TaskHeader({
       </dl>
       {error !== undefined && (
         <div className="mt-2">
-          <ErrorNotice error={error} />
+          <ErrorBox error={error} />
         </div>
       )}
     </header>

@@ -7,7 +7,11 @@ import { useOwnStream } from '../api/live.tsx'
 import { ApprovalCard } from './approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
 import { EventsView } from './events-view.tsx'
-import { Button, Choices, Empty, ErrorNotice, fullHeight } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { Choices } from '../ui/choices.tsx'
+import { EmptyState } from '../ui/empty-state.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
+import { fullHeight } from '../ui/page.tsx'
 import type { Search } from '../router.tsx'
 import { usePathIds, useWords } from './links.tsx'
 import { MessageBox } from './message-box.tsx'
@@ -70,11 +74,11 @@ export function TaskPage() {
     return (
       <div className="p-5">
         {isGone ? (
-          <Empty title="There is no such task">
+          <EmptyState title="There is no such task">
             <p>It may have been removed with its agent, or belong to another project.</p>
-          </Empty>
+          </EmptyState>
         ) : live.error !== undefined ? (
-          <ErrorNotice error={live.error} onRetry={() => window.location.reload()} />
+          <ErrorBox error={live.error} retry={() => window.location.reload()} />
         ) : (
           <p className="text-sm text-soft" role="status">
             The task is being read…
@@ -90,7 +94,7 @@ export function TaskPage() {
       <TaskHeader live={live} agentName={agent.data?.name} onRetried={openTask} />
       {live.approvals.length > 0 && (
         <div
-          className="max-h-[45%] shrink-0 space-y-3 overflow-y-auto border-b border-line p-3 md:px-5"
+          className="max-h-[60%] md:max-h-[45%] shrink-0 space-y-3 overflow-y-auto border-b border-line p-3 md:px-5"
           tabIndex={0}
           role="region"
           aria-label="Waiting for you"
@@ -136,7 +140,7 @@ export function TaskPage() {
       </div>
       {(live.error ?? retryError) !== undefined && (
         <div className="shrink-0 p-3">
-          <ErrorNotice error={retryError ?? live.error} />
+          <ErrorBox error={retryError ?? live.error} />
         </div>
       )}
       <div className="flex min-h-0 flex-1">
@@ -146,9 +150,9 @@ export function TaskPage() {
           !failures.isSearching &&
           view !== 'events' &&
           view !== 'attempts' ? (
-            <Empty title="No step has failed">
+            <EmptyState title="No step has failed">
               <p>{failures.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
-            </Empty>
+            </EmptyState>
           ) : (
             <>
               {view === 'transcript' && (

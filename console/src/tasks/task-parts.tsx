@@ -12,7 +12,7 @@ import {
   TimerOff,
   Wrench,
 } from 'lucide-react'
-import { Button } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
 import { words } from './format.ts'
 import type { Step, Task, TaskStatus } from './types.ts'
 import type { Follow } from './use-follow.ts'
@@ -63,7 +63,7 @@ export function FollowBar({ follow, unit }: { follow: Follow; unit: string }) {
   const { missed } = follow
   return (
     <div className="absolute inset-x-0 bottom-3 flex justify-center">
-      <Button className="shadow-md" tone="primary" onClick={follow.resume}>
+      <Button className="shadow-md" kind="primary" onClick={follow.resume}>
         {missed > 0
           ? `${missed.toLocaleString()} new ${unit}${missed === 1 ? '' : 's'} — jump to latest`
           : 'Paused — jump to latest'}

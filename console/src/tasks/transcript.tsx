@@ -162,7 +162,7 @@ function StepEntry({
       >
         <StepIcon step={step} />
         <span className="truncate font-medium text-text">{step.name}</span>
-        <span className="whitespace-nowrap">{formatTime(step.started_at)}</span>
+        <span className="whitespace-nowrap max-sm:hidden">{formatTime(step.started_at)}</span>
         <span className="ml-auto whitespace-nowrap font-mono tabular-nums">
           {step.usage &&
             `${(step.usage.output_tokens as number | undefined) ?? 0} tokens · ${formatCost(step.usage.cost_usd as number | null)} · `}

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react'
-import { Button, CopyButton } from './kit.tsx'
+import { Button } from '../ui/button.tsx'
+import { CopyButton } from '../ui/copy.tsx'
 
 /** Characters that are shown of a value before somebody asks for all of it. */
 const shown = 4000

@@ -11,17 +11,30 @@ const kinds: Record<Kind, string> = {
   ghost: 'border-transparent text-soft hover:bg-quiet hover:text-text',
 }
 const shape =
-  'inline-flex min-h-8 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base no-underline whitespace-nowrap ' +
-  'aria-disabled:opacity-55 disabled:opacity-55 max-sm:min-h-10'
+  'inline-flex items-center justify-center gap-1.5 rounded-md border no-underline whitespace-nowrap ' +
+  'aria-disabled:opacity-55 disabled:opacity-55'
+const sizes = {
+  normal: 'min-h-8 px-2.5 text-base max-sm:min-h-10',
+  /** Among lines of text. */
+  small: 'min-h-6 px-2 text-sm',
+}
 
 interface Look {
   kind?: Kind | undefined
+  size?: keyof typeof sizes
   /** Why it cannot be used now: it stays where it is, and says so to everybody. */
   reason?: string | undefined
 }
 
 /** A button. With `reason` it is disabled, keeps its place in the order of keys, and says why. */
-export function Button({ kind = 'plain', reason, className = '', title, ...props }: ComponentProps<'button'> & Look) {
+export function Button({
+  kind = 'plain',
+  size = 'normal',
+  reason,
+  className = '',
+  title,
+  ...props
+}: ComponentProps<'button'> & Look) {
   const isOff = reason !== undefined
   return (
     <Base
@@ -31,7 +44,7 @@ export function Button({ kind = 'plain', reason, className = '', title, ...props
       focusableWhenDisabled={isOff}
       title={reason ?? title}
       aria-description={reason}
-      className={`${shape} ${kinds[kind]} ${className}`}
+      className={`${shape} ${sizes[size]} ${kinds[kind]} ${className}`}
     />
   )
 }
@@ -42,7 +55,7 @@ export function ButtonLink({
   className = '',
   ...props
 }: LinkProps & { className?: string; kind?: Kind; children?: ReactNode }) {
-  return <Link {...props} className={`${shape} ${kinds[kind]} ${className}`} />
+  return <Link {...props} className={`${shape} ${sizes.normal} ${kinds[kind]} ${className}`} />
 }
 
 /** A button of one icon; `label` is what it is called. */

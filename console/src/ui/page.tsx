@@ -59,3 +59,6 @@ export function Facts({ children }: { children: ReactNode }) {
     </dl>
   )
 }
+
+/** A page that fills the window below the bar and scrolls inside, without the margins of other pages. */
+export const fullHeight = '-m-4 flex h-[calc(100dvh-3rem)] min-h-0 flex-col bg-page sm:-m-6'
