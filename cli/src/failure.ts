@@ -38,9 +38,10 @@ export class CommandFailure extends Error {
 /** Nobody knows whether something was done; `next` says how to find out. */
 export class UnknownOutcome extends CommandFailure {
   readonly exit: number
-  constructor(message: string, next: string, exit: number) {
+  constructor(message: string, next: string, exit: number, cause: Error) {
     super(message, next)
     this.exit = exit
+    this.cause = cause
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -75,6 +75,29 @@ test('events are passed on to a program as they were signed, and its answers to 
   assert.equal(forged.status, 404)
   await interrupt(command)
   assert.equal((await service.send('GET', `/api/v1/webhooks/${webhook.id}`)).status, 404, 'it is gone with the command')
+})
+
+test('the webhook of a command that was killed is removed by the next one, and that of one that runs is not', async (t) => {
+  const words = ['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:9/hooks', '--events', 'project.deleted']
+  const listens = async (command: ReturnType<typeof start>) =>
+    eventually(async () => /(\w+) passes/.exec(command.said.err)?.[1])
+  const statusOf = async (id: string) => (await service.send('GET', `/api/v1/webhooks/${id}`)).status
+  const [killed, running] = [start(words), start(words)]
+  t.after(() => [killed, running].forEach((command) => command.process.kill('SIGKILL')))
+  const [left, kept] = [await listens(killed), await listens(running)]
+  killed.process.kill('SIGKILL')
+  await killed.ended
+  assert.equal(await statusOf(left), 200, 'nobody could remove it')
+  const next = start(words)
+  t.after(() => next.process.kill('SIGKILL'))
+  const own = await listens(next)
+  assert.match(next.said.err, new RegExp(`${left} is removed`))
+  assert.deepEqual([await statusOf(left), await statusOf(kept)], [404, 200])
+  running.process.kill('SIGTERM')
+  next.process.kill('SIGHUP')
+  assert.deepEqual([(await running.ended).code, (await next.ended).code], [2, 2])
+  assert.deepEqual([await statusOf(kept), await statusOf(own)], [404, 404])
+  assert.deepEqual(await readdir(join(home, 'cadre', 'listening')), [])
 })
 
 test('a word that is nearly one of the commands is told which one was meant', async () => {

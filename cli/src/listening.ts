@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { BadRequestError, NotFoundError } from '#sdk/errors.ts'
+import { APIError, BadRequestError, NotFoundError } from '#sdk/errors.ts'
 import type { Cadre } from '#sdk/client.ts'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 import type { Context } from './context.ts'
 import { CommandFailure, Interrupted } from './failure.ts'
+import { OwnRecord, removeLeftBehind } from './listening-records.ts'
 import { plain } from './plain.ts'
 
 /** A delivery is at most this large. */
@@ -25,7 +26,13 @@ interface Listening {
   publicUrl: string | undefined
 }
 
-/** Registers a webhook that leads here, passes on what comes, and removes it at SIGINT or SIGTERM. */
+/** What ends a command that listens: Ctrl-C, a supervisor, a terminal that is closed. */
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Registers a webhook that leads here, passes on what comes, and removes it at SIGINT, SIGTERM or SIGHUP; first it removes
+ * those of commands that were killed. What the service cannot deliver meanwhile, it tries again: a restart of it loses nothing.
+ */
 export async function listen(context: Context, { forwardTo, events, port, publicUrl }: Listening): Promise<void> {
   const { out } = context
   const client = context.client()
@@ -61,30 +68,41 @@ export async function listen(context: Context, { forwardTo, events, port, public
   await once(server, 'listening')
   const stopped = Promise.withResolvers<void>()
   const stop = (): void => stopped.resolve()
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
+  for (const signal of endings) process.once(signal, stop)
   const own = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
+  const url = publicUrl ?? own
+  let record: OwnRecord | undefined
   let webhook_id: string | undefined
   try {
-    const made = await client.webhooks.create({ url: publicUrl ?? own, events: events as Subscriptions, secret })
+    for (const left of await removeLeftBehind(context.env, context.base_url, client))
+      out.note(`${left} is removed: the command that had made it was killed.`)
+    record = new OwnRecord(context.env, context.base_url, url)
+    const made = await client.webhooks.create({ url, events: events as Subscriptions, secret })
     webhook_id = made.id
+    record.made(webhook_id)
     out.note(`${made.id} passes ${events.join(', ')} on to ${forwardTo} until Ctrl-C. Deliveries are signed with`)
     out.note(`  ${secret}`)
     await stopped.promise
     throw new Interrupted()
   } catch (error) {
+    // Refused, so none was made.
+    if (webhook_id === undefined && error instanceof APIError && error.status < 500) record?.remove()
     if (error instanceof BadRequestError && error.issues.some(({ field }) => field === 'url'))
       throw new CommandFailure(
-        `The service sends nothing to ${publicUrl ?? own}: ${error.message}`,
+        `The service sends nothing to ${url}: ${error.message}`,
         publicUrl === undefined ? 'start the service with CADRE_EGRESS_ALLOW=loopback, or say --public-url' : undefined,
       )
     throw error
   } finally {
-    if (webhook_id !== undefined) await client.webhooks.delete(webhook_id).catch(ignoreGone)
+    // A second Ctrl-C waits for nothing; the next command removes what is left then.
+    for (const signal of endings) process.off(signal, stop)
     server.close()
     server.closeAllConnections()
-    process.off('SIGINT', stop)
-    process.off('SIGTERM', stop)
+    if (webhook_id !== undefined) {
+      const gone = await client.webhooks.delete(webhook_id).then(() => true, isGone)
+      if (gone) record?.remove()
+      else out.note(`${webhook_id} could not be removed: the next \`cadre webhooks listen\` does it.`)
+    }
   }
 }
 
@@ -119,6 +137,6 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer<ArrayBuffer> | u
   return Buffer.concat(chunks)
 }
 
-function ignoreGone(error: unknown): void {
-  if (!(error instanceof NotFoundError)) throw error
+function isGone(error: unknown): boolean {
+  return error instanceof NotFoundError
 }

@@ -85,7 +85,8 @@ function ownerOf(path: string): Owner | undefined {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process of this machine goes on. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

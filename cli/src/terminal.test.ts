@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -106,6 +109,48 @@ test(
     await service.send('POST', `/api/v1/projects/${env.CADRE_PROJECT}/agents/${agent_id}/start`)
   },
 )
+
+test('Ctrl-C asks the same while a task is still being sent, and the answer holds', { skip: noScript }, async (t) => {
+  const path = `/api/v1/projects/${env.CADRE_PROJECT}`
+  await service.send('POST', `${path}/agents/${agent_id}/pause`)
+  // Each command's first request reaches the service in the first round and not in the second; its answer is lost in both.
+  for (const [answer, isTaken] of [
+    ['y', true],
+    ['n', false],
+  ] as const) {
+    let losing: string | undefined
+    const lossy = createServer(async (request, response) => {
+      const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
+      const isLost = losing === undefined && request.method === 'POST'
+      if (isLost) losing = String(request.headers['idempotency-key'])
+      if (isLost && !isTaken) return
+      const { host, connection, 'content-length': _, ...headers } = request.headers
+      const got = await fetch(new URL(request.url!, service.url), {
+        method: request.method!,
+        headers: headers as Record<string, string>,
+        ...(body.length > 0 ? { body } : {}),
+      })
+      const type = got.headers.get('content-type') ?? 'application/json'
+      if (!isLost) response.writeHead(got.status, { 'content-type': type }).end(await got.text())
+    }).listen(0, '127.0.0.1')
+    await once(lossy, 'listening')
+    t.after(() => (lossy.close(), lossy.closeAllConnections()))
+    const url = `http://127.0.0.1:${(lossy.address() as AddressInfo).port}`
+    const input = `sent-${answer}`
+    const { ended, screen, type } = terminal(t, `tasks run ${agent_id} ${input} --base-url ${url}`)
+    await eventually(async () => losing)
+    type('\u0003')
+    await eventually(async () => screen().includes('worked on otherwise'))
+    type(answer)
+    assert.equal(await ended, 2, screen())
+    const { body } = await service.send('GET', `${path}/tasks?agent_id=${agent_id}`)
+    const tasks = body.tasks.filter((task: any) => JSON.stringify(task.input).includes(input))
+    assert.equal(tasks.length, 1, 'the same task, however often it was sent')
+    assert.match(screen(), new RegExp(`${tasks[0].id} ${answer === 'y' ? 'was canceled' : 'goes on'}`))
+    assert.equal(tasks[0].status, answer === 'y' ? 'canceled' : 'queued')
+  }
+  await service.send('POST', `${path}/agents/${agent_id}/start`)
+})
 
 test('a name must be typed before something is deleted', { skip: noScript }, async (t) => {
   const { ended, screen, type } = terminal(t, `agents delete ${agent_id}`)

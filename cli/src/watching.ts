@@ -54,8 +54,12 @@ async function leave(
 ): Promise<never> {
   view.pause()
   const isCanceled = mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It goes on otherwise.`))
-  if (isCanceled) await client.tasks.cancel(context.project(), task_id, { reason: 'Canceled at a terminal' })
-  stop.abort()
+  return leaveTask(client, context.project(), task_id, isCanceled).finally(() => stop.abort())
+}
+
+/** Cancels a task or lets it go on, as somebody has decided; always throws what became of it. */
+export async function leaveTask(client: Cadre, project: string, task_id: string, isCanceled: boolean): Promise<never> {
+  if (isCanceled) await client.tasks.cancel(project, task_id, { reason: 'Canceled at a terminal' })
   throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)
 }
 
@@ -64,6 +68,7 @@ export function mustHaveCompleted({ id, status }: Task): void {
   if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
 }
 
-function asError(error: unknown): Error {
+/** What was thrown, as an error. */
+export function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -1,18 +1,34 @@
 import { randomUUID } from 'node:crypto'
 import { APIConnectionError } from '#sdk/errors.ts'
+import { confirm } from '../../ask.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { exitCodes, Interrupted, UnknownOutcome } from '../../failure.ts'
 import { text } from '../../fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../live-view.ts'
-import { mustHaveCompleted, watch } from '../../watching.ts'
+import { asError, leaveTask, mustHaveCompleted, watch } from '../../watching.ts'
+
+/** Whether nobody knows what became of a request. */
+function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
+  return error instanceof Interrupted || error instanceof APIConnectionError
+}
+
+function unknownOutcome(cause: Interrupted | APIConnectionError, key: string): UnknownOutcome {
+  const told = cause instanceof Interrupted ? '' : `${cause.message} `
+  return new UnknownOutcome(
+    `${told}It is not known whether the agent was given the task.`,
+    `the same command with --idempotency-key ${key} gives it once, whether or not it was`,
+    cause instanceof Interrupted ? exitCodes.usage : exitCodes.failed,
+    cause,
+  )
+}
 
 /** Gives an agent a task, and shows it. */
 export const addTasksRun: AddCommand = (program) =>
   define(program, 'tasks run', {
     summary: 'Give an agent a task, and show it while it is worked on.',
     description:
-      'The exit code is 0 where it completed. Ctrl-C asks whether it is to be canceled; without an answer it goes on. `tasks create` has all that a task can be given.',
+      'The exit code is 0 where it completed. Ctrl-C asks whether it is to be canceled, also while it is still being sent; without an answer it goes on. `tasks create` has all that a task can be given.',
     args: ['<agent_id>', '<input>'],
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
@@ -26,18 +42,22 @@ export const addTasksRun: AddCommand = (program) =>
       // Before the request: somebody waits for a first sign of life.
       const view = new LiveView(context.out)
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
-      const { id } = await untilInterrupted((signal) =>
-        client.tasks.create(project, agent_id, body, { idempotencyKey: key, signal }),
-      )
+      const send = () =>
+        untilInterrupted((signal) =>
+          client.tasks.create(project, agent_id, body, { idempotencyKey: key, signal }),
+        ).catch((error: unknown) => {
+          throw isUnknown(error) ? unknownOutcome(error, key) : error
+        })
+      const { id } = await send()
         .finally(() => view.pause())
-        .catch((error: unknown) => {
-          if (!(error instanceof Interrupted) && !(error instanceof APIConnectionError)) throw error
-          const told = error instanceof Interrupted ? '' : `${error.message} `
-          throw new UnknownOutcome(
-            `${told}It is not known whether the agent was given the task.`,
-            `the same command with --idempotency-key ${key} gives it once, whether or not it was`,
-            error instanceof Interrupted ? exitCodes.usage : exitCodes.failed,
-          )
+        .catch(async (error: unknown) => {
+          const isInterrupted = error instanceof UnknownOutcome && error.cause instanceof Interrupted
+          if (!isInterrupted || !context.canAsk) throw error
+          const question = 'The task may have been given already. Cancel it? It is worked on otherwise.'
+          const isCanceled = await confirm(context, question).catch(() => Promise.reject(asError(error)))
+          // The same key: it is the same task, whether or not the service had it.
+          const { id: task_id } = await send()
+          return leaveTask(client, project, task_id, isCanceled)
         })
       view.resume()
       mustHaveCompleted(await watch(context, client, id, true, view))
