@@ -42,7 +42,7 @@ async function makeAgent(name: string) {
 
 test(`a stream that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut')
-  const proxy = await startCuttingProxy(service.url, makeChance(seed), { least: 300, most: 20_000 })
+  const proxy = await startCuttingProxy(service.url, makeChance(seed), { least: 300, most: 8_000, sure: 8 })
   t.after(() => proxy.close())
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url })
   const states: string[] = []
@@ -82,7 +82,7 @@ function checkTexts(told: readonly TaskStreamEvent[]): void {
 
 test(`the stream of a project that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut-project')
-  const proxy = await startCuttingProxy(service.url, makeChance(seed + 1), { least: 300, most: 20_000 })
+  const proxy = await startCuttingProxy(service.url, makeChance(seed + 1), { least: 300, most: 8_000, sure: 8 })
   t.after(() => proxy.close())
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url })
 

@@ -14,18 +14,20 @@ export interface CuttingProxy {
 
 /**
  * Stands before a service and breaks most connections after a number of bytes of its answers, somewhere in the middle; some
- * before the request has arrived. What was sent by then has been passed on, so the end is where chance puts it.
+ * before the request has arrived; the first `sure` connections are all broken. What was sent by then has been passed on, so the end
+ * is where chance puts it.
  */
 export async function startCuttingProxy(
   target: string,
   chance: Chance,
-  bytes: { least: number; most: number },
+  bytes: { least: number; most: number; sure?: number },
 ): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
     sockets.add(near.on('error', () => {}).on('close', () => sockets.delete(near)))
-    if (!proxy.isCutting || !chance.happens(0.9)) return void pass(near, Number.POSITIVE_INFINITY)
+    if (!proxy.isCutting || (proxy.cuts >= (bytes.sure ?? 0) && !chance.happens(0.9)))
+      return void pass(near, Number.POSITIVE_INFINITY)
     proxy.cuts++
     if (chance.happens(0.15)) return void near.destroy()
     pass(near, chance.between(bytes.least, bytes.most))

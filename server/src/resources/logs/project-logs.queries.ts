@@ -15,6 +15,7 @@ export interface ProjectLogFilter extends Omit<LogFilter, 'agent_id'> {
 interface Window {
   total: number
   lo: string
+  isWide: boolean
   /** Null where the page is empty. */
   hi: string | null
   newer: number
@@ -40,17 +41,20 @@ export async function listProjectLogs(
   }
   const [skip, take] = search === undefined ? [offset, limit] : [0, projectLogSearch.entries]
   const [window] = await sql<Window>`
-    select total, newer, lo::text, hi::text from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
+    select total, newer, lo::text, hi::text, coalesce(lo < hi - interval '1 hour', false) as "isWide" from project_log_page(${project_id}, ${filter.level ?? null}, ${filter.start_time ?? '-infinity'}::timestamptz,
       ${filter.end_time ?? 'infinity'}::timestamptz, ${skip}, ${take})`
-  const { total, lo, hi, newer } = window!
+  const { total, lo, hi, newer, isWide } = window!
   if (hi === null) return { logs: [], total: search === undefined ? total : 0 }
   const among = sql.fragment`agent_id in (select id from agent where project_id = ${project_id})
     and timestamp >= ${lo}::timestamptz and timestamp < ${hi}::timestamptz
     ${filter.level ? sql.fragment`and level = ${filter.level}` : sql.fragment``}`
-  if (search !== undefined) return searchIn(sql, among, { search, limit, offset })
-  // Without a name, so that it is planned every time: whether agents or moments select best depends on how wide the window is.
+  if (search !== undefined) return searchIn(sql, among, isWide, { search, limit, offset })
+  // Without a name, so that it is planned every time. In a wide window the project has few entries, and others may have many: they
+  // are found by their agents, and not by reading the time from its end.
+  const inWindow = sql.fragment`select id, agent_id, timestamp, level, message, context from agent_log where ${among}`
   const page = sql.fragment`
-    select agent_id, timestamp, level, message, context from agent_log where ${among}
+    with entries as ${isWide ? sql.fragment`materialized` : sql.fragment`not materialized`} (${inWindow})
+    select agent_id, timestamp, level, message, context from entries
     order by timestamp desc, id desc limit ${limit} offset ${skip - newer}`
   const { rows } = await sql.query(page.text, page.values)
   return { logs: rows as ProjectLogRow[], total }
@@ -60,12 +64,15 @@ export async function listProjectLogs(
 async function searchIn(
   sql: Sql,
   among: ReturnType<Sql['fragment']>,
+  isWide: boolean,
   { search, limit, offset }: { search: string; limit: number; offset: number },
 ): Promise<{ logs: ProjectLogRow[]; total: number }> {
   const found = sql.fragment`
-    with found as materialized (
+    with entries as ${isWide ? sql.fragment`materialized` : sql.fragment`not materialized`} (
+      select id, timestamp, message from agent_log where ${among}
+    ), found as materialized (
       select id, timestamp from (
-        select id, timestamp, message from agent_log where ${among} order by timestamp desc, id desc limit ${projectLogSearch.entries}
+        select id, timestamp, message from entries order by timestamp desc, id desc limit ${projectLogSearch.entries}
       ) newest where position(lower(${search}::text) in lower(message)) > 0
     ), page as (select id, timestamp from found order by timestamp desc, id desc limit ${limit} offset ${offset})
     select (select count(*) from found) as total, l.id, l.agent_id, l.timestamp, l.level, l.message, l.context
