@@ -44,11 +44,15 @@ export function createProvider(options: ProviderOptions): Provider {
   // The bridge tells it scheme, host and address, never the client (hand-over.ts).
   provider.proxy = true
   provider.Client.prototype.compareClientSecret = function (this: Client, secret: string): boolean {
-    const known = Buffer.from(this.clientSecret ?? '', 'hex')
-    const given = hashOf(secret)
-    return known.length === given.length && timingSafeEqual(known, given)
+    return isSecretOf(this.clientSecret, secret)
   }
   return provider
+}
+
+/** Whether a client gave its secret, of which its SHA-256 is kept as hex; in a time that does not tell how much of it is right. */
+export function isSecretOf(kept: string | undefined, given: string): boolean {
+  const [known, hash] = [Buffer.from(kept ?? '', 'hex'), hashOf(given)]
+  return known.length === hash.length && timingSafeEqual(known, hash)
 }
 
 function configuration({ issuer, store, signing_key, cookie_secrets, renderError }: ProviderOptions): Configuration {
