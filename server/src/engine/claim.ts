@@ -29,6 +29,8 @@ export interface Claimed {
   published: PublishedEvents[]
   /** Agents that tasks were put aside for: see `parkedAgents`. */
   parked: string[]
+  /** Some were of an agent that is deleted: they are canceled, and to be purged. */
+  orphaned: boolean
 }
 
 /**
@@ -41,7 +43,7 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
   const runs: Run[] = []
   const claiming = sql.begin(async (tx): Promise<Claimed> => {
     const jobs = await queue.fetch(tx, count, perProject, behind)
-    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [] }
+    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [], orphaned: false }
     await planByKeys(tx)
     const tasks = await lockTasksWithWork(
       tx,
@@ -75,7 +77,8 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
       tx,
       found.filter(({ task }) => !task).map(({ job }) => job.id),
     )
-    return { runs, fetched: jobs.length, published, parked: parkedAgents(changes) }
+    const orphaned = found.some(({ task }) => task && !task.agent)
+    return { runs, fetched: jobs.length, published, parked: parkedAgents(changes), orphaned }
   })
   return claiming.catch((error: unknown) => {
     for (const run of runs) run.end()
@@ -103,7 +106,9 @@ export async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | 
   const job = { kind: 'end' } as const
   // Created while its agent was being deleted: to be purged with the rest.
   if (!task.agent)
-    await tx`insert into removed_agent (agent_id) values (${task.agent_id}) on conflict (agent_id) do update set purged_at = null`
+    await tx`
+      insert into removed_agent (agent_id) values (${task.agent_id})
+      on conflict (agent_id) do update set purged_at = null, removed_at = clock_timestamp()`
   if (!task.agent || task.cancel) {
     const request = task.cancel ?? {
       reason: 'The agent was deleted.',

@@ -83,4 +83,23 @@ describe('creation of tasks', () => {
     const [now] = await stored(tasks.map(({ id }) => id))
     assert.deepEqual([now!.tasks, now!.jobs], [2, 1])
   })
+
+  it('a job that no task names is discarded, once nobody can be about to name it', async () => {
+    const { sql } = database
+    const [running, moved, recent] = await Promise.all(
+      ['a', 'b', 'c'].map((input) => create(newTestTask(agent, input))),
+    )
+    const jobs = await sql<{ id: string; task_id: string }>`
+      update pgboss.job set state = 'active', started_on = now() - make_interval(secs => case when data->>'task_id' = ${recent!.id} then 10 else 90 end)
+      where data->>'task_id' = any(${[running!.id, moved!.id, recent!.id]}) returning id, data->>'task_id' as task_id`
+    // The task of one goes on with another job, that of the last is gone.
+    await sql`update task set job_id = null where id = ${moved!.id}`
+    await sql`delete from task where id = ${recent!.id}`
+    assert.equal(await queue.discardLost(sql), 1)
+    const left = await sql<{
+      id: string
+    }>`select id from pgboss.job where id = any(${jobs.map(({ id }) => id)}::uuid[])`
+    const kept = jobs.filter(({ task_id }) => task_id !== moved!.id).map(({ id }) => id)
+    assert.deepEqual(left.map(({ id }) => id).toSorted(), kept.toSorted())
+  })
 })

@@ -46,6 +46,13 @@ export interface Queue {
   remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
   /** Ends jobs whatever their attempt: those whose task no longer names them. */
   discard(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
+  discardActive(tx: Sql, ids: readonly string[]): Promise<void>
+  /**
+   * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names: nobody works on them, and
+   * they would take a place of their project until they expire. Gives how many there were.
+   */
+  discardLost(sql: Sql): Promise<number>
   /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
   giveBack(tx: Sql, ids: readonly string[]): Promise<void>
   /** Stops its maintenance. Jobs stay as they are. */
@@ -62,6 +69,9 @@ const retention_seconds = 10 * 365 * 86_400
 const retriesMax = 1_000_000
 const maintenanceTimeout_ms = 120_000
 const superviseInterval_seconds = 60
+/** No transaction that fetches a job, or changes the task that names it, lasts so long. */
+const lostAfter_seconds = 60
+const lostMax = 1000
 /** How many jobs one fetch takes at most. */
 export const fetchMax = 64
 
@@ -147,6 +157,21 @@ export function openQueue({
       if (ids.length === 0) return
       await ready
       await boss.deleteJob(name, [...ids], { db: prepared(tx) })
+    },
+    async discardActive(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await tx`delete from pgboss.job where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'active'`
+    },
+    async discardLost(sql) {
+      await ready
+      const lost = await sql`
+        delete from pgboss.job where name = ${name} and state = 'active' and id in (
+          select j.id from pgboss.job j where j.name = ${name} and j.state = 'active'
+            and j.started_on < now() - make_interval(secs => ${lostAfter_seconds})
+            and not exists (select from task t where t.id = j.data->>'task_id' and t.job_id = j.id) limit ${lostMax})
+        returning id`
+      return lost.length
     },
     async giveBack(tx, ids) {
       if (ids.length === 0) return

@@ -117,6 +117,7 @@ export async function startEngine({
     log,
     publish,
     onParked,
+    onOrphaned: () => upkeep.purge(),
     context: {
       journal: new Journal({ store: taskStore(sql, queue), hub, onParked, onFreed, onBudgets }),
       models,

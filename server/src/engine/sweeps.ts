@@ -100,37 +100,45 @@ export async function markDue(sql: Sql): Promise<{ gates: Gate[]; more: boolean 
  * Removes what is left of agents that are gone: tasks with all that is theirs, threads, logs and usage, a batch a statement.
  * Without their agent nobody could see it any more.
  */
-export async function purgeRemovedAgents(sql: Sql): Promise<void> {
-  const removed = await sql<{ agent_id: string }>`
-    select r.agent_id from removed_agent r
+export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> {
+  const removed = await sql<{ agent_id: string; asked: string }>`
+    select r.agent_id, r.removed_at::text as asked from removed_agent r
     where (r.purged_at is null or r.purged_at < now() - make_interval(secs => ${lateCreation_seconds}))
       and not exists (select from agent a where a.id = r.agent_id)
     order by r.removed_at limit 10`
-  for (const { agent_id } of removed) {
-    while (await purgeTasks(sql, agent_id)) continue
+  for (const { agent_id, asked } of removed) {
+    while (await purgeTasks(sql, queue, agent_id)) continue
     while ((await purgeThreads(sql, agent_id)) === purgeBatch) continue
     while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
     await sql`delete from agent_usage where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`
     await sql`delete from log_rollup where agent_id = ${agent_id}`
-    // The first time it is only marked; the second time nobody can have been creating a task any more.
-    const [again] =
-      await sql`delete from removed_agent where agent_id = ${agent_id} and purged_at is not null returning agent_id`
-    if (!again) await sql`update removed_agent set purged_at = now() where agent_id = ${agent_id}`
+    // The first time it is only marked; the second time nobody can have been creating a task any more. Where a task came meanwhile,
+    // which `asked` tells, there is more to do.
+    const [again] = await sql`
+      delete from removed_agent where agent_id = ${agent_id} and purged_at is not null and removed_at = ${asked}::timestamptz
+      returning agent_id`
+    if (!again)
+      await sql`update removed_agent set purged_at = now() where agent_id = ${agent_id} and removed_at = ${asked}::timestamptz`
   }
 }
 
 /** Removes a batch of an agent's tasks, and gives whether there are more. */
-async function purgeTasks(sql: Sql, agent_id: string): Promise<boolean> {
+async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
     const tasks = await tx<{ id: string; events: number }>`
-      select id, last_sequence as events from task where agent_id = ${agent_id} limit ${purgeBatch}`
+      select id, last_sequence as events from task where agent_id = ${agent_id} order by id limit ${purgeBatch} for update`
     const ids = lightest(tasks).map(({ id }) => id)
     await tx`delete from task_event where task_id = any(${ids})`
     await tx`delete from task_step where task_id = any(${ids})`
-    const gone = await tx<{ gate: Gate }>`
+    const gone = await tx<{ gate: Gate; job_id: string | null }>`
       delete from task where id = any(${ids})
-      returning case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
+      returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
+    // Of a task that was created, and begun, while its agent was being deleted.
+    await queue.discardActive(
+      tx,
+      gone.flatMap(({ job_id }) => job_id ?? []),
+    )
     // Behind the tasks, whose locks keep everybody from adding to them.
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`

@@ -69,6 +69,7 @@ const forgottenMax = 1000
 const parked_ms = 60_000
 const budgets_ms = 2000
 const purge_ms = 60_000
+const lost_ms = 60_000
 const usage_ms = 5000
 
 export function startUpkeep(options: UpkeepOptions): Upkeep {
@@ -178,12 +179,18 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
     repeat('due tasks', due_ms, wakeDue).now()
     repeat('backlogs', backlogs_ms, async () => void ((await backlogs.refill()) > 0 && wake())).now()
+    repeat('lost jobs', lost_ms, async () => {
+      const count = await queue.discardLost(sql)
+      if (count === 0) return
+      log.warn({ jobs: count }, 'jobs without a task were discarded')
+      wake()
+    })
     repeat('forgotten gates', forgotten_ms, wakeForgotten).now()
     repeat('parked tasks', parked_ms, wakeParked).now()
     // Windows that end, and calls that ended on other processes.
     repeat('waiting for budgets', budgets_ms, async () => budgets.look())
   })()
-  const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql)) : undefined
+  const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql, queue)) : undefined
   const sampling = works ? repeat('usage', usage_ms, sampleUsage) : undefined
 
   return {

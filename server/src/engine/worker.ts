@@ -40,6 +40,8 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
   /** Told after each claim of the events that it made. */
   publish: (published: Claimed['published']) => void
   onParked: (agent_ids: readonly string[]) => void
+  /** Told after a claim that found tasks of deleted agents. */
+  onOrphaned: () => void
   tracing: Tracing
   /** Gets what a claimed task is run with beyond its own row: tools, its thread's past. */
   prepare: (run: Run) => Promise<void>
@@ -186,9 +188,9 @@ export class Worker {
   }
 
   async #take(count: number): Promise<void> {
-    const { sql, queue, id, environmentOf, publish, onParked } = this.#options
+    const { sql, queue, id, environmentOf, publish, onParked, onOrphaned } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
-    const { runs, fetched, published, parked } = await claimTasks({
+    const { runs, fetched, published, parked, orphaned } = await claimTasks({
       sql,
       queue,
       worker_id: id,
@@ -201,6 +203,7 @@ export class Worker {
     this.#hasMore = fetched > 0
     publish(published)
     onParked(parked)
+    if (orphaned) onOrphaned()
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
   }
