@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { buckets } from '#contract/limits.ts'
 import { eventually, makeTestDatabase, sender, type Send } from '../server/test/harness.ts'
@@ -98,9 +98,7 @@ describe('a service of three processes behind one port, with its embedded databa
 describe('a service of two processes of which the second cannot start', () => {
   it('ends with what is wrong', async () => {
     const database = await makeTestDatabase()
-    const taken = createServer().listen(0, '127.0.0.1')
-    await once(taken, 'listening')
-    const { port } = taken.address() as AddressInfo
+    const { taken, port } = await takeSecondPort()
     const env = { ...databaseEnvironment(database.connection), CADRE_METRICS_PORT: String(port - 1) }
     const { code, stdout, stderr } = await runCommand(env, ['serve', '--processes', '2'])
     taken.close()
@@ -117,4 +115,22 @@ async function getOnNewConnection(url: string): Promise<{ status: number; reset:
   const [response] = await once(asked, 'response')
   response.resume()
   return { status: response.statusCode, reset: String(response.headers['x-ratelimit-reset']) }
+}
+
+/** Takes a port of which the one before is free, below those that the system gives to others. */
+async function takeSecondPort(): Promise<{ taken: Server; port: number }> {
+  for (let port = 20_000 + Math.floor(Math.random() * 10_000); ; port += 2) {
+    const [before, taken] = [await listen(port - 1), await listen(port)]
+    before?.close()
+    if (before && taken) return { taken, port }
+    taken?.close()
+  }
+}
+
+async function listen(port: number): Promise<Server | undefined> {
+  const server = createServer().listen(port, '127.0.0.1')
+  return once(server, 'listening').then(
+    () => server,
+    () => undefined,
+  )
 }
