@@ -2,7 +2,6 @@ import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { readArchive } from '../server/src/backup/archive-reader.ts'
 import { backUp } from '../server/src/backup/back-up.ts'
@@ -12,6 +11,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from '../server/src/plat
 import { migrate } from '../server/src/platform/migrate.ts'
 import { insertTestAgent } from '../server/test/agents.ts'
 import { load, machine } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * The restore drill, measured: how long a backup takes, how large it is, and how long it takes to come back. Two embedded
@@ -19,7 +19,7 @@ import { load, machine } from './figures.ts'
  *
  *     node bench/backup.ts --tasks 100000
  */
-const { values } = parseArgs({ options: { tasks: { type: 'string', default: '100000' } } })
+const values = readOptions({ tasks: { type: 'string', default: '100000' } })
 const tasks = Number(values.tasks)
 const signal = new AbortController().signal
 const log = pino({ level: 'warn' })

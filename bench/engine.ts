@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import type { NewTask } from '../server/src/engine/new-task.ts'
 import { makeModels } from '../server/src/engine/models/models.ts'
@@ -11,6 +10,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.
 import { migrate } from '../server/src/platform/migrate.ts'
 import { makeSecrets } from '../server/src/platform/secrets.ts'
 import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
+import { readOptions } from './options.ts'
 
 /**
  * How fast tasks of `builtin/echo` are picked up and done: one process, the embedded PostgreSQL with its ordinary
@@ -18,13 +18,11 @@ import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
  *
  *     node bench/engine.ts --tasks 3000 --slots 32 --agents 20
  */
-const { values } = parseArgs({
-  options: {
-    tasks: { type: 'string', default: '3000' },
-    slots: { type: 'string', default: '32' },
-    agents: { type: 'string', default: '20' },
-    callers: { type: 'string', default: '32' },
-  },
+const values = readOptions({
+  tasks: { type: 'string', default: '3000' },
+  slots: { type: 'string', default: '32' },
+  agents: { type: 'string', default: '20' },
+  callers: { type: 'string', default: '32' },
 })
 const [tasks, slots, callers] = [Number(values.tasks), Number(values.slots), Number(values.callers)]
 const log = pino({ level: 'warn' })

@@ -4,13 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import type pg from 'pg'
 import { pino } from 'pino'
 import { openBus } from '../server/src/events/streams-bus.ts'
 import { openDatabase } from '../server/src/platform/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
 import { load, machine, percentile } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * How many processes LISTEN and NOTIFY carry: every one of so many buses hears all signals, while one of them tells of events
@@ -19,7 +19,7 @@ import { load, machine, percentile } from './figures.ts'
  *
  *     node bench/fan-out.ts --seconds 3
  */
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '3' } } })
+const values = readOptions({ seconds: { type: 'string', default: '3' } })
 const seconds = Number(values.seconds)
 const log = pino({ level: 'error' })
 const hostsMax = 4

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { databaseEnvironment, startProcess } from '../e2e/process.ts'
 import { openDatabase, type Database } from '../server/src/platform/database.ts'
@@ -11,6 +10,7 @@ import { migrate } from '../server/src/platform/migrate.ts'
 import { load, machine, percentile } from './figures.ts'
 import { fillProject, fillProjects, seconds, withoutIndexes } from './growth/fill.ts'
 import { comparisons } from './growth/reads.ts'
+import { readOptions } from './options.ts'
 
 /**
  * How long reads take when tables have grown, each as a client has it, one at a time, beside the same read of a small project:
@@ -22,17 +22,15 @@ import { comparisons } from './growth/reads.ts'
  * With `--data FOLDER` the filled database is kept there, and a later run with it measures without filling; `--only WORD,…`
  * measures the reads whose name has one of them, and `--fill` only fills.
  */
-const { values } = parseArgs({
-  options: {
-    agents: { type: 'string', default: '1000000' },
-    logs: { type: 'string', default: '10000000' },
-    tasks: { type: 'string', default: '5000000' },
-    projects: { type: 'string', default: '1000000' },
-    reads: { type: 'string', default: '200' },
-    data: { type: 'string' },
-    only: { type: 'string', default: '' },
-    fill: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  agents: { type: 'string', default: '1000000' },
+  logs: { type: 'string', default: '10000000' },
+  tasks: { type: 'string', default: '5000000' },
+  projects: { type: 'string', default: '1000000' },
+  reads: { type: 'string', default: '200' },
+  data: { type: 'string' },
+  only: { type: 'string', default: '' },
+  fill: { type: 'boolean', default: false },
 })
 /** Agents of the small project, entries and tasks of the small agent. */
 const few = 1000

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { databaseEnvironment, startProcess } from '../e2e/process.ts'
 import { openDatabase } from '../server/src/platform/database.ts'
@@ -12,6 +11,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
 import { load as makeLoad, wrkVersion, type Outcome } from './load.ts'
+import { readOptions } from './options.ts'
 
 /**
  * Requests a second, in turns with what PostgreSQL and Node do at most for the same: a row by its key, a page of 20 of 1,000,
@@ -21,13 +21,11 @@ import { load as makeLoad, wrkVersion, type Outcome } from './load.ts'
  *
  *     node bench/http.ts --seconds 5 --rounds 3 [--only get,list,create] [--costs]
  */
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '5' },
-    rounds: { type: 'string', default: '3' },
-    only: { type: 'string', default: 'bare,get,list,create' },
-    costs: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  seconds: { type: 'string', default: '5' },
+  rounds: { type: 'string', default: '3' },
+  only: { type: 'string', default: 'bare,get,list,create' },
+  costs: { type: 'boolean', default: false },
 })
 const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)]
 const only = new Set(values.only.split(','))

@@ -2,13 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { buckets } from '#contract/limits.ts'
 import { judgeWindows, startWindows } from '../e2e/faults/windows.ts'
 import { databaseEnvironment, type RunningService, startProcess } from '../e2e/process.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
 import { machine } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * Whether rate limits are exact (reliability R16): many connections use one key at several processes as fast as they are answered,
@@ -16,13 +16,11 @@ import { machine } from './figures.ts'
  *
  *     node bench/limits.ts --minutes 2 --processes 4 --connections 64
  */
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '2' },
-    processes: { type: 'string', default: '4' },
-    connections: { type: 'string', default: '64' },
-    scale: { type: 'string', default: '20' },
-  },
+const values = readOptions({
+  minutes: { type: 'string', default: '2' },
+  processes: { type: 'string', default: '4' },
+  connections: { type: 'string', default: '64' },
+  scale: { type: 'string', default: '20' },
 })
 const [minutes, processes, connections, scale] = [
   values.minutes,

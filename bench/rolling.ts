@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { startBalancer } from '../e2e/balancer.ts'
 import { databaseEnvironment, type RunningService, startProcess } from '../e2e/process.ts'
@@ -10,6 +9,7 @@ import { type LoadResult, startLoad } from '../e2e/steady-load.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
 import { sender } from '../server/test/harness.ts'
 import { load, machine, percentile } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * A rolling restart under load (reliability R13): processes behind a balancer of TCP connections that repeats nothing are
@@ -18,13 +18,11 @@ import { load, machine, percentile } from './figures.ts'
  *
  *     node bench/rolling.ts --rate 500 --processes 2
  */
-const { values } = parseArgs({
-  options: {
-    rate: { type: 'string', default: '500' },
-    processes: { type: 'string', default: '2' },
-    drain: { type: 'string', default: '2' },
-    connections: { type: 'string', default: '32' },
-  },
+const values = readOptions({
+  rate: { type: 'string', default: '500' },
+  processes: { type: 'string', default: '2' },
+  drain: { type: 'string', default: '2' },
+  connections: { type: 'string', default: '32' },
 })
 const [rate, processes, connections] = [values.rate, values.processes, values.connections].map(Number) as [
   number,

@@ -3,9 +3,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { startProcess } from '../e2e/process.ts'
 import { machine, percentile } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * Whether the memory of a service grows under a load that does not: resident memory of its process, every few seconds, while tasks are
@@ -14,9 +14,7 @@ import { machine, percentile } from './figures.ts'
  *
  *     node bench/soak.ts --minutes 30 --rate 20
  */
-const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '30' }, rate: { type: 'string', default: '20' } },
-})
+const values = readOptions({ minutes: { type: 'string', default: '30' }, rate: { type: 'string', default: '20' } })
 const [minutes, rate] = [Number(values.minutes), Number(values.rate)]
 const sample_ms = 2000
 /** Requests that may be open at once: where the service is slower than the rate, it is asked less. */

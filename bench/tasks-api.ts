@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { Agent, request } from 'undici'
 import { startProcess } from '../e2e/process.ts'
@@ -11,6 +10,7 @@ import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.
 import { startFakeModelServer } from '../server/test/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * The figures of `tasks.ts` as a client of the API has them: a service as a process of its own, callers over HTTP, an
@@ -19,14 +19,12 @@ import { load, machine, percentile, summarize } from './figures.ts'
  *
  *     node bench/tasks-api.ts --tasks 2000 --callers 16 --rounds 3
  */
-const { values } = parseArgs({
-  options: {
-    tasks: { type: 'string', default: '2000' },
-    callers: { type: 'string', default: '16' },
-    rounds: { type: 'string', default: '3' },
-    latencies: { type: 'string', default: '200' },
-    costs: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  tasks: { type: 'string', default: '2000' },
+  callers: { type: 'string', default: '16' },
+  rounds: { type: 'string', default: '3' },
+  latencies: { type: 'string', default: '200' },
+  costs: { type: 'boolean', default: false },
 })
 const [tasks, callers, rounds] = [values.tasks, values.callers, values.rounds].map(Number) as [number, number, number]
 const key = 'cadre_00112233445566778899aabbccddeeff'

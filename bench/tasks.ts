@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { isTerminalEvent } from '#contract/task-lifecycle.ts'
 import type { Engine } from '../server/src/engine/engine.ts'
@@ -19,6 +18,7 @@ import { insertTestAgent, newTestTask } from '../server/test/agents.ts'
 import { startFakeModelServer } from '../server/test/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { machine, load, percentile, summarize } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * How many crash-safe tasks an engine does a second, how soon one is picked up, and how much later than by calling the
@@ -27,19 +27,17 @@ import { machine, load, percentile, summarize } from './figures.ts'
  *
  *     node bench/tasks.ts --tasks 3000 --callers 16 --rounds 3
  */
-const { values } = parseArgs({
-  options: {
-    tasks: { type: 'string', default: '3000' },
-    callers: { type: 'string', default: '16' },
-    slots: { type: 'string', default: '32' },
-    agents: { type: 'string', default: '20' },
-    rounds: { type: 'string', default: '3' },
-    latencies: { type: 'string', default: '300' },
-    /** Only `rates` or `latencies`. */
-    only: { type: 'string', default: '' },
-    /** What each kind costs in processor time, and which statements it takes: slows everything down a little. */
-    costs: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  tasks: { type: 'string', default: '3000' },
+  callers: { type: 'string', default: '16' },
+  slots: { type: 'string', default: '32' },
+  agents: { type: 'string', default: '20' },
+  rounds: { type: 'string', default: '3' },
+  latencies: { type: 'string', default: '300' },
+  /** Only `rates` or `latencies`. */
+  only: { type: 'string', default: '' },
+  /** What each kind costs in processor time, and which statements it takes: slows everything down a little. */
+  costs: { type: 'boolean', default: false },
 })
 const [tasks, callers, slots, rounds] = [values.tasks, values.callers, values.slots, values.rounds].map(Number) as [
   number,

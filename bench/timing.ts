@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import { verifyWebhook } from '../sdk/src/webhooks.ts'
 import { formTokens } from '../server/src/http/form-token.ts'
 import { hashOf } from '../server/src/platform/hash-of.ts'
@@ -7,6 +6,7 @@ import { makeSecrets } from '../server/src/platform/secrets.ts'
 import { isSecretOf } from '../server/src/resources/oauth/provider.ts'
 import { makeKey, makePerson } from '../server/test/actors.ts'
 import { startTestService } from '../server/test/harness.ts'
+import { readOptions } from './options.ts'
 
 /**
  * Whether the time of an answer tells how much of a guess is right (dudect, Reparaz and others 2017): guesses whose first half is right, and
@@ -16,7 +16,7 @@ import { startTestService } from '../server/test/harness.ts'
  *
  * Keys and ids go over HTTP and the database, one of 25 as many. A busy machine makes noise, which hides differences and makes none.
  */
-const { values } = parseArgs({ options: { count: { type: 'string', default: '100000' } } })
+const values = readOptions({ count: { type: 'string', default: '100000' } })
 const count = Number(values.count)
 const limit = 4.5
 /** The slowest share of all tries is left out: it tells of the machine. */

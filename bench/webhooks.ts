@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { Client } from 'undici'
 import { emit, emitAll } from '../server/src/events/outbox.ts'
@@ -17,6 +16,7 @@ import { makeEgress } from '../server/src/platform/safe-fetch.ts'
 import { makeSecrets } from '../server/src/platform/secrets.ts'
 import { aProject } from '../server/test/webhooks.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
+import { readOptions } from './options.ts'
 
 /**
  * How fast webhooks are delivered to a receiver on this machine, and how soon one is told of an event while nothing else
@@ -25,13 +25,11 @@ import { load, machine, percentile, summarize } from './figures.ts'
  *
  *     node bench/webhooks.ts --webhooks 50 --events 100 --rounds 3
  */
-const { values } = parseArgs({
-  options: {
-    webhooks: { type: 'string', default: '50' },
-    events: { type: 'string', default: '100' },
-    rounds: { type: 'string', default: '3' },
-    latencies: { type: 'string', default: '200' },
-  },
+const values = readOptions({
+  webhooks: { type: 'string', default: '50' },
+  events: { type: 'string', default: '100' },
+  rounds: { type: 'string', default: '3' },
+  latencies: { type: 'string', default: '200' },
 })
 const [webhooksCount, eventsCount, rounds] = [values.webhooks, values.events, values.rounds].map(Number) as [
   number,
