@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Family } from '#contract/operation.ts'
+import { operations } from '#contract/operations.ts'
 import { Problem, problems, summarize, type Issue } from '#contract/problems.ts'
 import { sqlState } from '../platform/database.ts'
 import { PasswordsBusy } from '../platform/passwords.ts'
@@ -60,16 +61,18 @@ export function familyOf(request: FastifyRequest): Family {
 
 export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
-  if (path.startsWith('/oauth2/') || path.startsWith('/.well-known/')) return 'O'
-  if (/^\/api\/v1\/(auth|model-providers)(\/|$)/.test(path)) return 'A'
-  if (
-    /^\/api\/v1\/projects\/[^/]+\/(agents|tasks|events|threads|approvals|schedules|tools|credentials|budgets|usage)(\/|$)/.test(
-      path,
-    )
-  )
-    return 'A'
-  return 'B'
+  if (path.startsWith('/.well-known/')) return 'O'
+  return families.get(placeOf(path)) ?? 'B'
 }
+
+/** What operations below it have in common: the resource, of the whole or of a project. */
+function placeOf(path: string): string {
+  const [first, version, resource, , ofProject] = path.split('/').slice(1)
+  if (first !== 'api' || version !== 'v1') return `/${first}`
+  return resource === 'projects' && ofProject !== undefined ? `projects/${ofProject}` : String(resource)
+}
+
+const families = new Map(Object.values(operations).map(({ path, family }): [string, Family] => [placeOf(path), family]))
 
 /** Renders a problem for its family: the only place where the families differ. */
 export function renderProblem(
