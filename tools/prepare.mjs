@@ -8,11 +8,14 @@ import { buildConsoleIfStale } from './console-build.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // An image copies the packages before it has the sources.
-if (existsSync(join(root, 'server/src'))) await Promise.all([makeCluster(), buildConsoleIfStale()])
+if (existsSync(join(root, 'server/src'))) {
+  await Promise.all([run('make-cluster.ts'), run('compile.ts'), buildConsoleIfStale()])
+}
 
-function makeCluster() {
-  const script = [join(root, 'tools/run.mjs'), join(root, 'tools/make-cluster.ts')]
-  const child = spawn(process.execPath, script, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+/** @param {string} script */
+function run(script) {
+  const args = [join(root, 'tools/run.mjs'), join(root, 'tools', script)]
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
   return new Promise((resolve) => {
     child.on('error', resolve)
     child.on('exit', resolve)

@@ -53,10 +53,10 @@ export async function layFoundation(
   }
 }
 
-async function copyIfFound(folder: string, account: Account | undefined): Promise<void> {
+async function copyIfFound(folder: string, account: Account | undefined): Promise<'written' | 'synced'> {
   const template = await findTemplate()
   if (!template) throw new Error('the installation has made no cluster')
-  await copyTemplate(template, folder, account)
+  return copyTemplate(template, folder, account)
 }
 
 /** The same for a process that another one started, which has the folder and the embedded database. */

@@ -19,8 +19,11 @@ export interface Cluster {
   log_file: string
 }
 
-/** Fills the empty folder of a new cluster, which then belongs to `account`; throws where it cannot, and one is made. */
-export type CopyCluster = (folder: string, account: Account | undefined) => Promise<void>
+/**
+ * Fills the empty folder of a new cluster, which then belongs to `account`, and tells whether all of it is on the disk already; throws
+ * where it cannot, and one is made.
+ */
+export type CopyCluster = (folder: string, account: Account | undefined) => Promise<'written' | 'synced'>
 
 /**
  * What `initdb` makes a cluster with: UTF-8, the collation C.UTF-8 that PostgreSQL brings itself (code point order, and letters
@@ -107,12 +110,9 @@ async function initialise(cluster: Cluster, data: string, copy: CopyCluster | un
   const run = async (options: string[]): Promise<void> =>
     runToEnd(await launchAs(account, initdb, [`--pgdata=${fresh}`, ...options], [initdb, fresh]), cluster)
   try {
-    const isCopied = await copy?.(fresh, account).then(
-      () => true,
-      () => false,
-    )
-    if (isCopied) await run(['--sync-only'])
-    else {
+    const copied = await copy?.(fresh, account).catch(() => undefined)
+    if (copied === 'written') await run(['--sync-only'])
+    if (copied === undefined) {
       // What there is of a copy is worth nothing.
       await rm(fresh, { recursive: true, force: true })
       await makeFolder(fresh, cluster)

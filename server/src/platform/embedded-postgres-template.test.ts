@@ -50,13 +50,20 @@ describe('a cluster that the installation made', () => {
   )
   after(() => rm(base, { recursive: true, force: true, maxRetries: 10 }))
 
-  const copy: EmbeddedPostgresOptions['copy'] = async (folder, account) =>
-    copyTemplate((await findTemplate(templates))!, folder, account)
+  const ways: string[] = []
+  const copy: EmbeddedPostgresOptions['copy'] = async (folder, account) => {
+    const way = await copyTemplate((await findTemplate(templates))!, folder, account)
+    ways.push(way)
+    return way
+  }
 
-  it('is copied by a first start, whole, closed to others, and like one that is made', async () => {
-    const copied = join(base, 'copied')
-    assert.deepEqual(await ask({ data_dir: copied, copy }, 'select count(*)::int as n from made'), [{ n: 0 }])
-    assert.equal((await stat(join(copied, 'postgres'))).mode & 0o077, 0)
+  it('is moved to its place by a first start and copied by others, whole, closed to others, and like one that is made', async () => {
+    const [moved, copied] = [join(base, 'moved'), join(base, 'copied')]
+    for (const data_dir of [moved, copied]) {
+      assert.deepEqual(await ask({ data_dir, copy }, 'select count(*)::int as n from made'), [{ n: 0 }])
+      assert.equal((await stat(join(data_dir, 'postgres'))).mode & 0o077, 0)
+    }
+    assert.deepEqual(ways, ['synced', 'written'])
     // As the superuser, whom alone PostgreSQL tells of its rules of access.
     const as = async (data_dir: string): Promise<unknown[]> => {
       const server = await startEmbeddedPostgres({ data_dir, log })
@@ -66,7 +73,9 @@ describe('a cluster that the installation made', () => {
         await server.stop()
       }
     }
-    assert.deepEqual(await as(copied), await as(join(base, 'made')))
+    const made = await as(join(base, 'made'))
+    assert.deepEqual(await as(moved), made)
+    assert.deepEqual(await as(copied), made)
   })
 
   it('is not copied twice: what a service wrote is there at its next start', async () => {

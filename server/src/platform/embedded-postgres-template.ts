@@ -6,7 +6,7 @@ import type pg from 'pg'
 import { syncFolder } from './data-folder.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import type { Account } from './embedded-postgres-account.ts'
-import { clusterOptions } from './embedded-postgres-cluster.ts'
+import { clusterOptions, prepareCluster } from './embedded-postgres-cluster.ts'
 import { listMigrations } from './migrate.ts'
 
 const root = new URL('../../../', import.meta.url)
@@ -57,16 +57,38 @@ export async function makeTemplate(
   }
   const made = join(work, 'postgres')
   await rm(join(made, 'postmaster.opts'), { force: true })
-  await rename(made, join(folder.pathname, name))
+  const template = join(folder.pathname, name)
+  await rename(made, template)
+  // The first one of all starts need not even copy.
+  await prepareCluster(work, (to, account) => copyTemplate(template, to, account))
+  await rename(join(work, 'postgres'), spareOf(template))
   await syncFolder(folder.pathname)
   await rm(work, { recursive: true, force: true })
 }
 
+function spareOf(template: string): string {
+  return `${template}-spare`
+}
+
 /**
- * Copies a template into an empty folder, for `account` where it is not this process's own. Nothing of it is on the disk for
- * sure before it is synced. Where it cannot be read it throws, and what there is of the copy is worth nothing.
+ * Moves the copy that lies ready beside a template into an empty folder, or else copies the template into it, for `account` where it
+ * is not this process's own. Nothing of a copy is on the disk for sure before it is synced. Where it cannot be read it throws, and
+ * what there is of the copy is worth nothing.
  */
-export async function copyTemplate(template: string, to: string, account: Account | undefined): Promise<void> {
+export async function copyTemplate(
+  template: string,
+  to: string,
+  account: Account | undefined,
+): Promise<'written' | 'synced'> {
+  const spare = await stat(spareOf(template)).catch(() => undefined)
+  if (spare?.uid === (account?.uid ?? process.getuid?.())) {
+    // Not across disks, and of two that try only one can.
+    const isMoved = await rename(spareOf(template), to).then(
+      () => true,
+      () => false,
+    )
+    if (isMoved) return 'synced'
+  }
   const entries = await readdir(template, { recursive: true, withFileTypes: true })
   const pathOf = ({ parentPath, name }: (typeof entries)[number]): string =>
     join(to, parentPath.slice(template.length), name)
@@ -84,4 +106,5 @@ export async function copyTemplate(template: string, to: string, account: Accoun
         await own(pathOf(entry))
       }),
   )
+  return 'written'
 }
