@@ -14,7 +14,8 @@ export async function askModel(
 ): Promise<CallResult> {
   if (model === undefined) return callModel(run, step, { ...context, signal })
   const entered = context.breaker.enter(model)
-  if ('refusal' in entered) return notAsked(providerFailed(run, step, entered.refusal, context.random))
+  // The agent's own patience is not used up sooner by a model that is left alone for a moment.
+  if ('refusal' in entered) return notAsked(providerFailed(run, step, entered.refusal, context.random, 'least'))
   let end: CallEnd = 'cut'
   let hasBegun = false
   const onBegun = (): void => {

@@ -115,7 +115,13 @@ export function answered(
 }
 
 /** What a provider's failure leaves: a failed step, and whether and when it is tried again. */
-export function providerFailed(run: Run, step: Step, thrown: ModelError, random: () => number): CallResult {
+export function providerFailed(
+  run: Run,
+  step: Step,
+  thrown: ModelError,
+  random: () => number,
+  retryAfterIs: 'exact' | 'least' = 'exact',
+): CallResult {
   const message = cleanText(redact(thrown.message, run.secrets)).slice(0, 2000)
   const error = new ModelError(thrown.code, message, {
     retryable: thrown.retryable,
@@ -126,9 +132,10 @@ export function providerFailed(run: Run, step: Step, thrown: ModelError, random:
   const failures = step.failures + 1
   const { max_attempts = modelFailuresMax, ...delays } = run.work.config.retry ?? {}
   const again = thrown.retryable && failures < max_attempts
-  const retry_after_seconds = again
-    ? Math.min(thrown.retry_after ?? backoff(failures, random, delays), retryAfterMax_seconds)
-    : undefined
+  const own_seconds = backoff(failures, random, delays)
+  const asked_seconds = thrown.retry_after ?? own_seconds
+  const wait_seconds = retryAfterIs === 'least' ? Math.max(asked_seconds, own_seconds) : asked_seconds
+  const retry_after_seconds = again ? Math.min(wait_seconds, retryAfterMax_seconds) : undefined
   const facts = { code: error.code, message, retryable: thrown.retryable }
   const change = unfinished(run, { ...step, failures }, facts, {
     will_retry: again,

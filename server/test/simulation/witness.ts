@@ -18,6 +18,8 @@ interface Tries {
 }
 
 /** Where an agent's configuration says nothing about retries. */
+/** The longest that a model is left alone that does not answer (decision 0019). */
+const leftAlone_seconds = 10
 const byDefault = { max_attempts: 5, initial_delay_seconds: 0.5, max_delay_seconds: 30 }
 const day_seconds = 86_400
 const traceMax = 400
@@ -167,7 +169,8 @@ export class Witness {
     const whole = Math.min(rule.max_delay_seconds, rule.initial_delay_seconds * 2 ** (tries.failed - 1))
     const asked = tries.retryAfter.get(row.attempt)
     const least = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
-    const most = asked === undefined ? whole : least
+    // A model that does not answer is left alone for longer than that.
+    const most = asked === undefined ? Math.max(whole, leftAlone_seconds) : least
     const told = Number(data['retry_after_seconds'])
     this.must(told >= least && told <= most, `waits follow the retry of the agent: ${told} s, not ${least} to ${most}`)
     const isParked = status === 'waiting' && wait?.reason === 'provider'
