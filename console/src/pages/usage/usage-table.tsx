@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -61,7 +61,7 @@ export function UsageTable({ project }: { project: string }) {
     const id = (group === 'agent' ? row.agent_id : row.api_key_id) ?? 'none'
     return (group === 'agent' ? agents : keys).data?.get(id) ?? id
   }
-  const save = async () => {
+  const save = async (): Promise<{ isWhole: boolean }> => {
     const rows = await cadre.usage.get(project, { ...query(), limit: 100 }).toArray({ max: exportedMax })
     const header = [
       group,
@@ -84,7 +84,9 @@ export function UsageTable({ project }: { project: string }) {
       row.unpriced_calls,
     ])
     download(`usage-${project}-${group}.csv`, asCsv(header, lines), 'text/csv')
+    return { isWhole: rows.length < exportedMax }
   }
+  const saving = useMutation({ mutationFn: save })
   const total = usage.data?.body.total
   const columns: Column<Usage['usage'][number]>[] = [
     { id: 'group', header: titles[group], cell: (row) => <span className="break-all">{nameOf(row)}</span> },
@@ -111,10 +113,16 @@ export function UsageTable({ project }: { project: string }) {
         >
           <Options of={spans} />
         </FilterSelect>
-        <Button onClick={() => void save()} reason={usage.data?.total ? undefined : 'There is nothing to export'}>
-          Export CSV
+        <Button onClick={() => saving.mutate()} reason={usage.data?.total ? undefined : 'There is nothing to export'}>
+          {saving.isPending ? 'Exporting…' : 'Export CSV'}
         </Button>
       </div>
+      <ErrorBox error={saving.error} retry={() => saving.mutate()} />
+      {saving.data?.isWhole === false && (
+        <p role="status" className="mb-3 text-sm text-soft">
+          The file has the first {number.format(exportedMax)} rows; a shorter time has fewer.
+        </p>
+      )}
       {usage.isPending && <Skeleton label="Loading usage" />}
       <ErrorBox error={usage.error} retry={() => void usage.refetch()} />
       {total && (
