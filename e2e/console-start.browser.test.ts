@@ -100,6 +100,12 @@ test('every other page of a project and of the organization is one that everybod
     await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
     await checkScreen(page, name)
   }
+  await goTo(page, '/projects')
+  const cell = (column: string) => page.locator(`[data-row="${project.slice(3)}"] [data-column=${column}]`)
+  await cell('agents')
+    .getByRole('link', { name: /^[1-9]/ })
+    .waitFor()
+  await cell('last_activity').getByRole('time').waitFor()
 })
 
 test('keys lead through the console, and rest while somebody types', inBrowser, async () => {

@@ -2,6 +2,7 @@
 export const operationWords: Readonly<Record<string, string>> = {
   createProject: 'projects create',
   listProjects: 'projects list',
+  listProjectStatistics: 'projects statistics',
   getProject: 'projects get',
   updateProject: 'projects update',
   deleteProject: 'projects delete',

@@ -18,6 +18,7 @@ import type { Operation } from './operation.ts'
 import { organizationApiKeyOperations } from './organization-api-keys.ts'
 import { organizationOperations } from './organizations.ts'
 import { projectEventOperations } from './project-events.ts'
+import { projectStatisticsOperations } from './project-statistics.ts'
 import { projectOperations } from './projects.ts'
 import { rateLimitOperations } from './rate-limits.ts'
 import { scheduleOperations } from './schedules.ts'
@@ -35,6 +36,7 @@ import { webhookOperations } from './webhooks.ts'
 /** Every operation of the API, in the order of the document. A new resource's operations are added here. */
 export const operations: readonly Operation[] = [
   ...projectOperations,
+  ...projectStatisticsOperations,
   ...agentOperations,
   ...agentVersionOperations,
   ...logOperations,

@@ -18,6 +18,7 @@ import type { BodyOf, QueryOf } from '../../contract/src/operation.ts'
 import type * as organizationApiKeys from '../../contract/src/organization-api-keys.ts'
 import type * as organizations from '../../contract/src/organizations.ts'
 import type * as projectEvents from '../../contract/src/project-events.ts'
+import type * as projectStatistics from '../../contract/src/project-statistics.ts'
 import type * as projects from '../../contract/src/projects.ts'
 import type * as rateLimits from '../../contract/src/rate-limits.ts'
 import type * as schedules from '../../contract/src/schedules.ts'
@@ -61,6 +62,7 @@ export type Operations = Of<typeof agentStatistics> &
   Of<typeof organizationApiKeys> &
   Of<typeof organizations> &
   Of<typeof projectEvents> &
+  Of<typeof projectStatistics> &
   Of<typeof projects> &
   Of<typeof rateLimits> &
   Of<typeof schedules> &

@@ -5,6 +5,7 @@ type Given<Id extends keyof Operations> = Operations[Id]['body']
 
 /** What the API answers, by name. */
 export type Project = Answer<'getProject'>
+export type ProjectStatistics = Answer<'listProjectStatistics'>['statistics'][number]
 export type Agent = Answer<'listAgents'>['agents'][number]
 export type AgentWithStats = Answer<'getAgent'>
 export type AgentConfig = Agent['config']

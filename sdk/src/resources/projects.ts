@@ -7,6 +7,8 @@ export const projectMethods = {
   create: call('createProject', 'POST', '/api/v1/projects', 'body'),
   /** List projects. */
   list: list('listProjects', 'GET', '/api/v1/projects', 'projects'),
+  /** Read the statistics of several projects. */
+  statistics: call('listProjectStatistics', 'GET', '/api/v1/projects/statistics', 'query'),
   /** Read a project. */
   get: call('getProject', 'GET', one),
   /** Rename a project. */

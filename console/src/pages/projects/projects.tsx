@@ -1,8 +1,6 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Plus } from 'lucide-react'
-import { useState } from 'react'
-import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -18,8 +16,10 @@ import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
+import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { ProjectNameDialog } from './project-name-dialog.tsx'
+import type { ProjectStatistics } from '../../../../sdk/src/types.ts'
 
 const pageSize = 20
 type Search = {
@@ -30,14 +30,13 @@ type Search = {
   panel?: string
   project?: number
 }
-type Row = { id: number; name: string }
+type Row = { id: number; name: string; statistics?: ProjectStatistics | undefined }
 
 /** The projects of the organization. */
 export default function ProjectsPage() {
   const [search, change] = useSearchState<Search>()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const [deleting, setDeleting] = useState<Row>()
   const page = Number(search.page ?? 1)
   const sort = search.sort === 'name' ? 'name' : 'created_at'
   const order = search.order === 'asc' ? 'asc' : 'desc'
@@ -48,7 +47,20 @@ export default function ProjectsPage() {
     queryFn: () => cadre.projects.list(query).page({ page }),
     placeholderData: keepPreviousData,
   })
-  const renaming = data?.items.find(({ id }) => id === Number(search.project))
+  const ids = data?.items.map(({ id }) => id) ?? []
+  const statistics = useQuery({
+    queryKey: ['projects', 'statistics', ids],
+    queryFn: () => cadre.projects.statistics({ project_ids: ids.join(',') }),
+    enabled: ids.length > 0,
+    placeholderData: keepPreviousData,
+    refetchInterval: 15_000,
+  })
+  const numbers = new Map(statistics.data?.statistics.map((one) => [one.project_id, one]))
+  const rows: Row[] = data?.items.map((row) => ({ ...row, statistics: numbers.get(row.id) })) ?? []
+  const meant = rows.find(({ id }) => id === Number(search.project))
+  const renaming = search.panel === 'rename' ? meant : undefined
+  const deleting = search.panel === 'delete' ? meant : undefined
+  const closePanel = () => change({ panel: undefined, project: undefined })
   const refresh = () => queries.invalidateQueries({ queryKey: ['projects'] })
   const columns: Column<Row>[] = [
     {
@@ -62,7 +74,18 @@ export default function ProjectsPage() {
         </Link>
       ),
     },
-    { id: 'agents', header: 'Agents', align: 'right', cell: ({ id }) => <AgentCount id={id} /> },
+    { id: 'agents', header: 'Agents', align: 'right', cell: Agents },
+    {
+      id: 'running',
+      header: 'Running',
+      align: 'right',
+      cell: ({ statistics }) => (statistics ? number.format(statistics.agents_running) : '…'),
+    },
+    {
+      id: 'last_activity',
+      header: 'Last activity',
+      cell: ({ statistics }) => (statistics ? <Time at={statistics.last_activity} /> : '…'),
+    },
     { id: 'id', header: 'Id', cell: ({ id }) => <CopyId id={`proj_${id}`} /> },
     { id: 'number', header: 'Number', sort: 'created_at', cell: ({ id }) => <CopyId id={String(id)} /> },
     {
@@ -77,7 +100,11 @@ export default function ProjectsPage() {
           }
         >
           <MenuItem onClick={() => change({ panel: 'rename', project: row.id })}>Rename</MenuItem>
-          <MenuItem isDangerous onClick={() => setDeleting(row)}>
+          <MenuItem
+            isDangerous
+            reason={row.statistics?.agents ? 'It still has agents' : undefined}
+            onClick={() => change({ panel: 'delete', project: row.id })}
+          >
             Delete
           </MenuItem>
         </Menu>
@@ -106,7 +133,7 @@ export default function ProjectsPage() {
           onChange={(event) => change({ search: event.target.value || undefined, page: undefined }, { replace: true })}
         />
       </div>
-      <ErrorBox error={error} retry={() => void refetch()} />
+      <ErrorBox error={error ?? statistics.error} retry={() => void Promise.all([refetch(), statistics.refetch()])} />
       <Panel>
         {!data && !error && <Skeleton />}
         {data?.total === 0 && words === '' && <NoProjects create={() => change({ panel: 'new' })} />}
@@ -116,7 +143,7 @@ export default function ProjectsPage() {
             <DataTable
               label="Projects"
               columns={columns}
-              rows={data.items}
+              rows={rows}
               keyOf={({ id }) => String(id)}
               sort={{ by: sort, order, change: (sort, order) => change({ sort, order, page: undefined }) }}
             />
@@ -142,23 +169,23 @@ export default function ProjectsPage() {
           }}
         />
       )}
-      {search.panel === 'rename' && renaming && (
+      {renaming && (
         <ProjectNameDialog
           title={`Rename ${renaming.name}`}
           action="Rename"
           name={renaming.name}
-          close={() => change({ panel: undefined, project: undefined })}
+          close={closePanel}
           save={async (name) => {
             await cadre.projects.update(renaming.id, { name })
             await Promise.all([refresh(), queries.invalidateQueries({ queryKey: ['project', String(renaming.id)] })])
-            change({ panel: undefined, project: undefined })
+            closePanel()
             tell('Project renamed')
           }}
         />
       )}
       <ConfirmDialog
         isOpen={deleting !== undefined}
-        close={() => setDeleting(undefined)}
+        close={closePanel}
         title={`Delete ${deleting?.name}`}
         action="Delete the project"
         typed={deleting?.name}
@@ -174,10 +201,12 @@ export default function ProjectsPage() {
   )
 }
 
-function AgentCount({ id }: { id: number }) {
-  const { data } = useQuery({ ...agentCountQuery(String(id)), staleTime: 60_000 })
-  return <>{data === undefined ? '…' : new Intl.NumberFormat('en').format(data)}</>
+function Agents({ id, statistics }: Row) {
+  if (!statistics) return <>…</>
+  return <Link {...paths.agents(String(id))}>{number.format(statistics.agents)}</Link>
 }
+
+const number = new Intl.NumberFormat('en')
 
 function NoProjects({ create }: { create: () => void }) {
   return (

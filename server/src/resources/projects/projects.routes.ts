@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { notFound, Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
+import { listProjectStatistics } from '#contract/project-statistics.ts'
 import {
   createProject,
   deleteProject,
@@ -14,11 +15,13 @@ import { emit } from '../../events/outbox.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
+import { listProjectNumbers } from './project-statistics.queries.ts'
 import {
   deleteEmptyProject,
   insertProject,
   listProjects,
   lockProject,
+  projectNumber,
   renameProject,
   requireProject,
 } from './projects.queries.ts'
@@ -56,6 +59,13 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
         updated_before: moment(query.updated_before),
       })
       return { projects, pagination: pagePagination(total, page, limit) }
+    },
+  })
+
+  handle(app, http, listProjectStatistics, {
+    run: async ({ sql, principal, query }) => {
+      const numbers = query.project_ids?.split(',').flatMap((text) => projectNumber(text) ?? [])
+      return { statistics: await listProjectNumbers(sql, principal.org_id, numbers) }
     },
   })
 
