@@ -10,9 +10,12 @@ import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
 
 const password = 'seven grey herons'
 
+const secretOf = ({ client_id, client_secret }: TestClient) => ({ client_id, client_secret })
+
 let service: TestService
 let browser: Browser
 let app: Server
+let driver: OAuthDriver
 let client: TestClient
 
 before(async () => {
@@ -20,7 +23,7 @@ before(async () => {
   service = await startTestService({ CADRE_PUBLIC_URL: '' })
   app = createServer((_request, response) => response.end('<title>The app</title>')).listen(0, '127.0.0.1')
   await new Promise((resolve) => app.once('listening', resolve))
-  const driver = new OAuthDriver(service)
+  driver = new OAuthDriver(service)
   await driver.user('ada@example.com', password)
   const redirect_uri = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`
   client = await driver.client('notes', { redirect_uri, scopes: ['read', 'agents:write'], native: true })
@@ -79,12 +82,24 @@ test('somebody signs in and lets an app in, without JavaScript, and the app gets
 })
 
 test('pages fit a telephone and a desk, light and dark, and have no fault that axe can see', inBrowser, async () => {
+  const { body } = await driver.post('/oauth2/device', { ...secretOf(client), scope: 'read agents:write' })
+  const consent = driver.authorizeUrl(client, { scope: 'read agents:write', prompt: 'consent' })
   for (const width of [390, 1440]) {
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await openPage(browser, { width, colorScheme }, true)
       for (const path of ['/login', '/oauth2/authorize?client_id=nobody']) {
         await page.goto(new URL(path, localUrl(service)).href)
         assert.deepEqual(await faultsOf(page), [], `${path} at ${width}, ${colorScheme}`)
+      }
+      await page.goto(new URL('/login', localUrl(service)).href)
+      await page.getByLabel('E-mail address').fill('ada@example.com')
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.waitForURL((url) => url.pathname !== '/login')
+      for (const address of [consent, body.verification_uri_complete]) {
+        await page.goto(address)
+        await page.getByText('This app is unverified.').waitFor()
+        assert.deepEqual(await faultsOf(page), [], `${page.url()} at ${width}, ${colorScheme}`)
       }
       await page.context().close()
     }

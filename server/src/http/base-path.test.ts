@@ -3,6 +3,7 @@ import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Browser, parseCookie } from '../../test/browser.ts'
+import { IdentityProvider, ssoEnvironment } from '../../test/identity-provider.ts'
 import { localUrl, sender, startTestService, type TestService } from '../../test/harness.ts'
 import { OAuthDriver, type TestClient } from '../../test/oauth.ts'
 
@@ -11,6 +12,7 @@ let proxy: Server
 let test: TestService
 let outside: string
 let app: TestClient
+let provider: IdentityProvider
 
 /** A proxy that has the service below a path, takes that path away, and has nothing else. */
 before(async () => {
@@ -26,12 +28,17 @@ before(async () => {
   }).listen(0, '127.0.0.1')
   await new Promise((resolve) => proxy.once('listening', resolve))
   outside = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
-  test = await startTestService({ CADRE_PUBLIC_URL: `${outside}${base}` })
+  provider = await IdentityProvider.start()
+  test = await startTestService({
+    ...ssoEnvironment({ okta: { provider, more: { JOIN_AS: 'member' } } }),
+    CADRE_PUBLIC_URL: `${outside}${base}`,
+  })
   app = await new OAuthDriver(test).client('notes', { scopes: ['read'] })
 })
 
 after(async () => {
   await test.stop()
+  await provider.stop()
   proxy.closeAllConnections()
   proxy.close()
 })
@@ -63,6 +70,32 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     const cleared = left.headers.getSetCookie().map(parseCookie)
     assert.ok(cleared.some(({ name, path, expired }) => name === 'cadre_session' && path === base && expired))
     assert.equal((await browser.get(at('/api/v1/auth/user'))).status, 401)
+  })
+
+  it('an identity provider signs somebody in, whose cookie until then has a name of that path', async () => {
+    const browser = new Browser(outside)
+    const begin = () => browser.get(at('/api/v1/auth/sso/okta?return_to=%2Fprojects'))
+    const begun = await begin()
+    const onward = new URL(begun.headers.get('location') ?? '')
+    assert.equal(onward.searchParams.get('redirect_uri'), at('/api/v1/auth/sso/okta/callback'))
+    const [attempt, ...others] = begun.headers.getSetCookie().map(parseCookie)
+    assert.deepEqual([attempt?.path, others], ['/', []])
+    assert.match(attempt?.name ?? '', /^cadre_sso_okta_[0-9a-f]{8}$/)
+
+    const answer = await browser.get((await provider.approve(onward.href)).href)
+    assert.deepEqual([answer.status, answer.headers.get('location')], [303, `${base}/projects`])
+    assert.deepEqual(
+      browser.cookies.map(({ name, path }) => [name, path]),
+      [['cadre_session', base]],
+    )
+    assert.equal((await browser.get(at('/api/v1/auth/user'))).status, 200)
+
+    provider.faults = { declines: true }
+    const again = await begin()
+    const refused = await browser.get((await provider.approve(again.headers.get('location') ?? '')).href)
+    assert.equal(refused.status, 403)
+    const links = [...refused.html.matchAll(/ (?:href|action)="(\/[^"]*)"/g)].map(([, address = '']) => address)
+    assert.ok(links.length > 0 && links.every((address) => address.startsWith(`${base}/`)), links.join(' '))
   })
 
   it('an app is let in, by the addresses that the metadata name, and its token is good', async () => {

@@ -2,7 +2,7 @@ import { scopeDescriptions, type Scope } from '#contract/scopes.ts'
 import { html, Html } from '../../http/html.ts'
 import type { Page } from '../../http/page.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
-import type { Membership, OAuthClientRow } from './oauth.queries.ts'
+import type { Membership, OAuthClientRow, Publisher } from './oauth.queries.ts'
 import { isLoopback } from './redirect-uris.ts'
 
 /** What the page shows on which a user decides about an app. */
@@ -12,11 +12,13 @@ export interface ConsentView {
   /** Further fields of the form. */
   fields?: Record<string, string>
   client: OAuthClientRow
+  /** Who registered it. */
+  publisher: Publisher
   scopes: string[]
   /** Where the browser goes then; or the device that shows a code, and goes on by itself. */
   sends_to: string | { user_code: string; ip: string; user_agent: string }
-  /** Host under which this service is known. */
-  service: string
+  /** The address under which this service is known. */
+  public_url: string
   user: SignedInUser
   /** To choose from; one is not asked about. */
   organizations: Membership[]
@@ -27,12 +29,13 @@ export interface ConsentView {
 
 /** App, account, what is asked for in words, where the answer goes; allow, deny, or another account. */
 export function consentPage(view: ConsentView): Page {
-  const { client, user, sends_to } = view
+  const { client, user, sends_to, publisher, public_url } = view
   return {
     title: `Allow ${client.name}?`,
     content: html`
       <h1>Allow ${client.name}?</h1>
-      <p class="lead">It asks for access to your account on ${view.service}.</p>
+      <p class="lead">It asks for access to your account on ${new URL(public_url).host}.</p>
+      ${!publisher.is_own && strangerWarning(publisher)}
       ${warning(sends_to)}
       <div class="account">
         <div><span class="name">${user.name}</span><span class="mail">${user.email}</span></div>
@@ -48,7 +51,13 @@ export function consentPage(view: ConsentView): Page {
         ${organizationChoice(view)}
         <h2 id="asked">It will be able to</h2>
         <ul class="scopes" aria-labelledby="asked">${widestFirst(view.scopes).map(scopeItem)}</ul>
-        <dl>${destination(sends_to)}<dt>App ID</dt><dd>${client.client_id}</dd></dl>
+        <dl>
+          <dt>Publisher</dt><dd>${publisher.name}${publisher.is_own ? ' (your organization)' : ' (unverified)'}</dd>
+          <dt>Publisher host</dt><dd>${publisherHosts(client)}</dd>
+          ${destination(sends_to)}
+          <dt>Access to</dt><dd>${public_url}/api/v1</dd>
+          <dt>App ID</dt><dd>${client.client_id}</dd>
+        </dl>
         <div class="actions">
           <button name="decision" value="deny">Deny</button>
           <button class="primary" name="decision" value="allow">Allow</button>
@@ -56,6 +65,22 @@ export function consentPage(view: ConsentView): Page {
       </form>
       <p class="foot">Never more than you may do yourself. You can end this at any time among your sessions.</p>`,
   }
+}
+
+/** Names of apps and organizations are chosen by whoever registers them; belonging to the organization is what vouches for it. */
+function strangerWarning({ name }: Publisher): Html {
+  return html`
+      <p class="notice warn" role="note"><strong>This app is unverified.</strong> It was registered by ${name}, an organization that you do not belong to. Cadre has not checked who that is.</p>`
+}
+
+const hostsShown = 3
+
+/** The hosts that the app is registered with: nothing else of it can be proved, since its answers go there and nowhere else. */
+function publisherHosts({ redirect_uris }: OAuthClientRow): string {
+  const hosts = new Set(redirect_uris.filter((uri) => !isLoopback(uri)).map((uri) => URL.parse(uri)?.host ?? uri))
+  if (hosts.size === 0) return 'none: it runs on its user’s machine'
+  const more = hosts.size - hostsShown
+  return [...hosts].slice(0, hostsShown).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
 /** What a person should know who did not begin this themselves. */

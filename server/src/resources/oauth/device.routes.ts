@@ -12,7 +12,7 @@ import { consentPage } from './consent-page.ts'
 import { deviceCodePage, deviceDonePage } from './device-page.ts'
 import { decideDevice, findWaitingDevice, normalizedUserCode, type WaitingDevice } from './device.queries.ts'
 import { letIn } from './let-in.ts'
-import { findClient, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
+import { findClient, findPublisher, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
 
 /** A device, as the one who decides about it sees it. */
 interface Shown {
@@ -61,7 +61,8 @@ async function showDevice(
   const { user_code } = request.query as { user_code?: unknown }
   const typed = typeof user_code === 'string' ? user_code.slice(0, 40) : undefined
   const user = await findSignedInUser(context.sql, request)
-  const service = new URL(context.public_url()).host
+  const public_url = context.public_url()
+  const service = new URL(public_url).host
   if (!user) {
     const return_to = typed === undefined ? '/device' : `/device?${new URLSearchParams({ user_code: typed })}`
     return reply.redirect(`/login?${new URLSearchParams({ return_to })}`, 303)
@@ -77,9 +78,10 @@ async function showDevice(
     token: tokens.issue('device', user.session_id, shown.user_code),
     fields: { user_code: shown.user_code },
     client,
+    publisher: await findPublisher(context.sql, client, user.user_id),
     scopes: device.scopes,
     sends_to: { ...device, user_code: shown.user_code },
-    service,
+    public_url,
     user,
     organizations,
     org_id: organizations.find(({ id }) => id === client.org_id)?.id,

@@ -9,7 +9,14 @@ import { findSignedInUser, type SignedInUser } from '../sessions/sessions.querie
 import type { AuthorizationServer } from './authorization-server.ts'
 import { consentPage } from './consent-page.ts'
 import { letIn } from './let-in.ts'
-import { findClient, findConsent, isSignedInSince, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
+import {
+  findClient,
+  findConsent,
+  findPublisher,
+  isSignedInSince,
+  listMemberships,
+  type OAuthClientRow,
+} from './oauth.queries.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
@@ -102,9 +109,10 @@ async function showInteraction(
     action: path,
     token: tokens.issue('consent', user.session_id, interaction.uid),
     client,
+    publisher: await findPublisher(sql, client, user.user_id),
     scopes,
     sends_to: waiting.redirect_uri,
-    service: new URL(context.public_url()).host,
+    public_url: context.public_url(),
     user,
     organizations,
     org_id: consent?.org_id ?? organizations.find(({ id }) => id === client.org_id)?.id,

@@ -55,6 +55,21 @@ export async function listMemberships(sql: Sql, user_id: string): Promise<Member
     where m.user_id = ${user_id} order by m.joined_at, o.id`
 }
 
+/** The organization that registered an app. */
+export interface Publisher {
+  name: string
+  /** Whether the user who decides belongs to it. */
+  is_own: boolean
+}
+
+export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: string): Promise<Publisher> {
+  const [row] = await sql<Publisher>`
+    select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
+    from organization o where o.id = ${client.org_id}`
+  // The app was removed with its organization since it was read.
+  return row ?? { name: 'nobody', is_own: false }
+}
+
 /** What a user has allowed an app before. */
 export interface Consent {
   org_id: string

@@ -29,6 +29,10 @@ async function asked(
   return { browser, page, path: new URL(page.url).pathname }
 }
 
+/** What the page tells in its list of facts. */
+const factsOf = ({ html }: BrowserPage): Record<string, string> =>
+  Object.fromEntries([...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, name, value]) => [name, value]))
+
 const grants = async () => (await service.sql`select 1 from oauth_grant`).length
 
 test('every page forbids scripts, frames, referrers, sniffing and caching', async () => {
@@ -64,9 +68,30 @@ test('the page says which app asks, for what, as whom and where the answer goes'
   ]) {
     assert.ok(page.html.includes(text), text)
   }
+  assert.equal(factsOf(page)['Access to'], `${service.url}/api/v1`)
   assert.ok(!page.html.includes('your own machine'))
   const native = await driver.client('native', { redirect_uri: 'http://127.0.0.1/cb', native: true })
-  assert.ok((await asked(native)).page.html.includes('your own machine'))
+  const machine = (await asked(native)).page
+  assert.ok(machine.html.includes('your own machine'))
+  assert.match(factsOf(machine)['Publisher host'] ?? '', /^none/)
+})
+
+test('an app of an organization that one does not belong to is unverified, and the hosts that it is registered with are told', async () => {
+  const client = await driver.client('tracker')
+  const uris = ['tracker', 'a', 'b', 'c', 'd'].map((host) => `https://${host}.example/cb`)
+  await service.sql`update oauth_client set redirect_uris = ${[...uris, 'http://127.0.0.1/cb']} where client_id = 'tracker'`
+  const strange = (await asked(client)).page
+  assert.match(strange.html, /This app is unverified\..*My organization, an organization that you do not belong to/)
+  assert.equal(factsOf(strange)['Publisher'], 'My organization (unverified)')
+  assert.equal(factsOf(strange)['Publisher host'], 'tracker.example, a.example, b.example and 2 more')
+  assert.equal(factsOf(strange)['Sends you to'], 'tracker.example')
+
+  const own = new Browser(service.url)
+  const login = await own.follow(await own.get(driver.authorizeUrl(client)))
+  const { email, password } = service.owner
+  const page = await own.follow(await own.submit(login, '/login', { email, password }))
+  assert.equal(factsOf(page)['Publisher'], 'My organization (your organization)')
+  assert.ok(!page.html.includes('unverified'))
 })
 
 test('what an app is called cannot change the page', async () => {

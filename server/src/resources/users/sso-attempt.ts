@@ -1,7 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SsoConfig } from '../../config-sso.ts'
+import { basePathOf } from '../../http/base-path.ts'
 import { safePath } from '../../http/forms.ts'
 import { sealedValues } from '../../http/sealed.ts'
+import { hashOf } from '../../platform/hash-of.ts'
 import type { Secrets } from '../../platform/secrets.ts'
 import type { SsoChecks } from './sso-client.ts'
 import type { LinkingUser } from './sso-links.ts'
@@ -31,11 +33,14 @@ export interface SsoAttempts {
 /**
  * Encrypted and bound to the provider, so that an answer of one provider cannot be played to another. Who cannot read the
  * cookie cannot make a browser finish what another began: it has the state that must come back. `__Host-` keeps other
- * hosts of the same domain from planting one.
+ * hosts of the same domain from planting one; it wants the path `/`, so services below different paths of one host have names of
+ * their own.
  */
-export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, secure: () => boolean): SsoAttempts {
+export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, public_url: () => string): SsoAttempts {
+  const secure = (): boolean => public_url().startsWith('https:')
   const sealed = sealedValues<SsoAttempt>(secrets, 'sso attempt', attemptLife_seconds)
-  const nameOf = ({ name }: SsoConfig): string => `${secure() ? '__Host-' : ''}cadre_sso_${name}`
+  const nameOf = ({ name }: SsoConfig): string =>
+    `${secure() ? '__Host-' : ''}cadre_sso_${name}${mark(basePathOf(public_url()))}`
   const attributes = () => ({ path: '/', httpOnly: true, sameSite: 'lax', secure: secure() }) as const
   return {
     keep(reply, provider, attempt) {
@@ -48,6 +53,11 @@ export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, secur
       return sealed.open(value, provider.name)
     },
   }
+}
+
+/** Tells the services of one host apart, in letters that names of cookies may have. */
+function mark(base_path: string): string {
+  return base_path === '' ? '' : `_${hashOf(base_path).toString('hex').slice(0, 8)}`
 }
 
 /** The longest path to go on to, so that the cookie stays within what browsers keep. */

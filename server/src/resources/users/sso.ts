@@ -29,7 +29,7 @@ export function makeSso(http: HttpContext, context: Context, signing: SignInCont
     secure,
     tokens: formTokens(context.secrets),
     client: makeSsoClient(context.egress),
-    attempts: ssoAttempts(context.secrets, secure),
+    attempts: ssoAttempts(context.secrets, context.public_url),
     proofs: sealedValues<Proof>(context.secrets, 'sso proof', attemptLife_seconds),
   }
 }
