@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { databaseEnvironment, startProcess } from '../e2e/process.ts'
+import { buildLateIndexes } from '../server/src/late-indexes.ts'
 import { openDatabase, type Database } from '../server/src/platform/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
 import { migrate } from '../server/src/platform/migrate.ts'
@@ -116,9 +117,11 @@ async function fill({ sql }: Database, environment: Record<string, string>): Pro
   }
 }
 
-/** Sums that a service would have made meanwhile. */
-async function settle({ sql }: Database): Promise<void> {
+/** Indexes and sums that a service would have made meanwhile. */
+async function settle(database: Database): Promise<void> {
+  const { sql } = database
   await migrate(sql)
+  while (await buildLateIndexes(sql, { database })) continue
   const began = performance.now()
   for (const roll of ['roll_up_tasks', 'roll_up_task_totals', 'roll_up_logs'])
     while ((await sql.query(`select ${roll}() as more`)).rows[0].more) continue

@@ -1294,6 +1294,7 @@ CREATE UNIQUE INDEX agent_name ON agent USING btree (project_id, name);
 CREATE INDEX agent_status_created ON agent USING btree (project_id, status, created_at, id);
 CREATE INDEX agent_status_name ON agent USING btree (project_id, status, name, id);
 CREATE INDEX agent_tags ON agent USING gin ((metadata -> 'tags'::text) jsonb_path_ops);
+CREATE INDEX agent_text_parts ON agent USING gin (name trigrams.gin_trgm_ops, description trigrams.gin_trgm_ops) WITH (fastupdate='on', gin_pending_list_limit='256');
 CREATE INDEX agent_unsettled ON agent USING btree (updated_at) WHERE status = ANY (ARRAY['creating'::text, 'updating'::text]);
 CREATE INDEX agent_log_agent ON agent_log USING btree (agent_id, "timestamp" DESC, id DESC);
 CREATE INDEX agent_log_level ON agent_log USING btree (agent_id, level, "timestamp" DESC, id DESC);

@@ -29,6 +29,9 @@ export function comparisons(sizes: { agents: number; logs: number; tasks: number
       '&tag=team-7',
       '&model=builtin/scripted',
       '&search=4711',
+      '&search=no-such-word',
+      '&search=47',
+      '&search=agent',
     ].map((query) => ({ name: `Agents${named(query)}`, rows: sizes.agents, path: agents(query) })),
     ...[0.01, 0.5, 1].map((share) => ({
       name: `Agents, from ${far(sizes.agents, share).toLocaleString('en')}`,

@@ -13,8 +13,11 @@ export type Fragment = SqlText
  */
 export interface Sql {
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
-  /** Runs a statement that was built from fragments. */
-  run<Row extends object = Record<string, unknown>>(statement: Fragment): Promise<Row[]>
+  /**
+   * Runs a statement that was built from fragments. `anew` where the best way depends on its values, as with the text of a search: it is
+   * planned each time for what it is given, instead of once a connection for whatever may come.
+   */
+  run<Row extends object = Record<string, unknown>>(statement: Fragment, planned?: 'anew'): Promise<Row[]>
   /**
    * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it
    * makes a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back what
@@ -277,9 +280,10 @@ function makeSql(
   begin: (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => Promise<unknown>,
   transaction?: Transaction,
 ): Sql {
-  const run = async (statement: Fragment): Promise<unknown[]> => {
+  const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
     const text = statement.text
-    const result = await connection.query({ name: statementName(text), text, values: statement.values })
+    const name = planned === 'anew' ? undefined : statementName(text)
+    const result = await connection.query({ name, text, values: statement.values })
     return result.rows
   }
   const tag = (strings: TemplateStringsArray, ...values: unknown[]) => run(sqlTemplate(strings, ...values))

@@ -28,8 +28,9 @@ export interface AgentFilter {
 /**
  * A page of a project's agents, and how many match: both of one moment; undefined where the project does not exist or is another
  * organization's. The number is kept as agents come, move and go (`agent_count`), so that it is exact without reading them; of a
- * text, a model or a tag the agents are counted that have it. Models and tags have indexes; a text reads all agents of the
- * project. A page far down reads no more than an index up to there.
+ * text, a model or a tag the agents are counted that have it, found by an index. A text is found by its groups of three letters, where
+ * PostgreSQL has the extension (`agent_text_parts`); a shorter one has none, and reads all agents of the project. A page far down
+ * reads no more than an index up to there.
  */
 export async function listAgents(
   sql: Sql,
@@ -67,11 +68,13 @@ export async function listAgents(
       : fragment`
         select shown.* from (select id from agent where ${where} ${place}) far
         cross join lateral (select ${listedColumns(sql)} from agent where id = far.id limit 1) shown`
-  const rows = await sql.run<AgentRow & { is_there: boolean; total: number }>(fragment`
+  const statement = fragment`
     select heading.*, page.* from (
       select exists (select from project where id = ${filter.project_id} and org_id = ${filter.org_id}) as is_there,
         (${total}) as total
-    ) heading left join (${page}) page on true order by ${order}`)
+    ) heading left join (${page}) page on true order by ${order}`
+  // A word that every agent has is best looked for in their order, one that few have by the index.
+  const rows = await sql.run<AgentRow & { is_there: boolean; total: number }>(statement, text ? 'anew' : undefined)
   const { is_there, total: matching } = rows[0]!
   return is_there ? { agents: rows.filter(({ id }) => id !== null), total: matching } : undefined
 }
