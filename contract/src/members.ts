@@ -5,6 +5,7 @@ import {
   Choice,
   Confirmation,
   Named,
+  Nullable,
   OffsetPagination,
   offsetPaginationExample,
   offsetQuery,
@@ -38,6 +39,14 @@ const Member = Named(
     avatar_url: Type.String({ description: 'Empty when there is none.' }),
     role: Choice(roles),
     joined_at: Timestamp,
+    last_active: Type.Optional(
+      Nullable({
+        ...Timestamp,
+        description:
+          'When they last were active: signed in, or with a key or an app of theirs in this organization; null where they never were. ' +
+          'Some minutes may pass before it is told. For those who see `email`.',
+      }),
+    ),
   }),
 )
 const example = {
@@ -47,6 +56,7 @@ const example = {
   avatar_url: '',
   role: 'member',
   joined_at: '2026-11-20T09:30:00.000Z',
+  last_active: '2026-11-23T16:04:00.000Z',
 }
 
 export const listMembers = defineOperation({

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
-import { roles, type Role } from '#contract/scopes.ts'
+import { roleDescriptions, type Role } from '#contract/scopes.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
@@ -9,7 +9,16 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 
 /** Makes a link that lets one person in, and shows it once: the service sends no mail. */
-export function InviteDialog({ isOpen, close }: { isOpen: boolean; close: () => void }) {
+export function InviteDialog({
+  isOpen,
+  close,
+  roles,
+}: {
+  isOpen: boolean
+  close: () => void
+  /** Those that the one who invites can give. */
+  roles: readonly Role[]
+}) {
   const queries = useQueryClient()
   const [role, setRole] = useState<Role>('member')
   const [email, setEmail] = useState('')
@@ -59,7 +68,7 @@ export function InviteDialog({ isOpen, close }: { isOpen: boolean; close: () => 
               autoComplete="off"
             />
           </Field>
-          <Field label="Role">
+          <Field label="Role" hint={`${roleDescriptions[role]}.`}>
             <SelectInput value={role} onChange={(event) => setRole(event.target.value as Role)}>
               {roles.map((name) => (
                 <option key={name}>{name}</option>

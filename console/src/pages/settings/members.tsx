@@ -1,41 +1,52 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
-import { roles } from '#contract/scopes.ts'
-import type { Invitation, Member } from '../../../../sdk/src/types.ts'
-import { cadre } from '../../api/client.ts'
+import { roleDescriptions, roles } from '#contract/scopes.ts'
+import type { Member } from '../../../../sdk/src/types.ts'
+import { basePath, cadre } from '../../api/client.ts'
 import { userQuery } from '../../api/queries.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { CopyId } from '../../ui/copy.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { FilterSelect, SearchInput } from '../../ui/field.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
+import { TypedSearch } from '../../ui/typed-search.tsx'
+import { Invitations } from './invitations.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
+import { rolesToGive, whyNotChange, whyNotInvite, whyNotLeave, type Onlooker } from './member-rules.ts'
 
 const limit = 50
 
+interface Words extends Record<string, string | number | undefined> {
+  search?: string | number | undefined
+  role?: string | undefined
+  offset?: number | undefined
+  /** `invite`, or the member who is to be removed. */
+  panel?: string | undefined
+}
+
 /** Who works together here, in which role, and who was invited. */
 export default function MembersPage() {
-  const [search, change] = useSearchState<{ search?: string; offset?: number }>()
-  const [removed, setRemoved] = useState<Member>()
-  const [isInviting, setInviting] = useState(false)
+  const [words, change] = useSearchState<Words>()
   const queries = useQueryClient()
   const { data: user } = useQuery(userQuery)
+  const onlooker = useOnlooker(user?.id)
+  const role = roles.find((one) => one === words.role)
   const query = {
     limit,
-    offset: search.offset ?? 0,
-    ...(search.search ? { search: search.search } : {}),
+    offset: words.offset ?? 0,
+    ...(words.search ? { search: String(words.search) } : {}),
+    ...(role ? { role } : {}),
   }
   const { data, error, refetch } = useQuery({
     queryKey: ['members', query],
-    queryFn: () => cadre.members.list(query).page(),
+    queryFn: () => cadre.members.list(query).page({ offset: query.offset }),
     placeholderData: keepPreviousData,
   })
   const again = (): Promise<void> => queries.invalidateQueries({ queryKey: ['members'] })
@@ -48,6 +59,9 @@ export default function MembersPage() {
     }
     await again()
   }
+  const close = (): void => change({ panel: undefined })
+  const removed = data?.items.find(({ user_id }) => user_id === words.panel)
+  const isLeaving = removed !== undefined && removed.user_id === user?.id
   const columns: Column<Member>[] = [
     {
       id: 'name',
@@ -60,35 +74,41 @@ export default function MembersPage() {
         </>
       ),
     },
+    { id: 'id', header: 'User id', cell: ({ user_id }) => <CopyId id={user_id} short /> },
     {
       id: 'role',
       header: 'Role',
-      cell: (member) => (
-        <FilterSelect
-          label={`Role of ${member.name}`}
-          value={member.role}
-          onChange={(event) => void setRole(member, event.target.value as Member['role'])}
-        >
-          {roles.map((role) => (
-            <option key={role}>{role}</option>
-          ))}
-        </FilterSelect>
-      ),
+      cell: (member) => <RoleChoice member={member} onlooker={onlooker} set={(role) => void setRole(member, role)} />,
     },
     { id: 'joined', header: 'Joined', cell: ({ joined_at }) => <Time at={joined_at} /> },
     {
+      id: 'active',
+      header: 'Last active',
+      cell: ({ last_active }) =>
+        last_active === undefined ? (
+          <span className="text-soft">for administrators</span>
+        ) : last_active === null ? (
+          <span className="text-soft">never</span>
+        ) : (
+          <Time at={last_active} />
+        ),
+    },
+    {
       id: 'actions',
       header: 'Actions',
-      cell: (member) => (
-        <Button
-          kind="ghost"
-          onClick={() => setRemoved(member)}
-          reason={data?.total === 1 ? 'the last member stays' : undefined}
-          aria-label={`Remove ${member.name}`}
-        >
-          Remove
-        </Button>
-      ),
+      cell: (member) => {
+        const isOwn = member.user_id === user?.id
+        return (
+          <Button
+            kind="ghost"
+            onClick={() => change({ panel: member.user_id })}
+            reason={isOwn ? whyNotLeave(onlooker) : whyNotChange(onlooker, member.role)}
+            aria-label={isOwn ? 'Leave the organization' : `Remove ${member.name}`}
+          >
+            {isOwn ? 'Leave' : 'Remove'}
+          </Button>
+        )
+      },
     },
   ]
   return (
@@ -98,7 +118,7 @@ export default function MembersPage() {
         actions={
           <>
             <CopyAsCurl path="/api/v1/auth/members" query={query} />
-            <Button kind="primary" onClick={() => setInviting(true)}>
+            <Button kind="primary" reason={whyNotInvite(onlooker)} onClick={() => change({ panel: 'invite' })}>
               Invite somebody
             </Button>
           </>
@@ -106,18 +126,30 @@ export default function MembersPage() {
       >
         An organization always has an owner: the last one can neither leave nor get another role.
       </PageHeader>
-      <div className="mb-3">
-        <SearchInput
+      <div className="mb-3 flex flex-wrap gap-2">
+        <TypedSearch
           label="Search members"
-          value={search.search ?? ''}
-          onChange={(event) => change({ search: event.target.value, offset: undefined }, { replace: true })}
+          value={String(words.search ?? '')}
+          commit={(search) => change({ search: search || undefined, offset: undefined }, { replace: true })}
         />
+        <FilterSelect
+          label="Role"
+          value={role ?? ''}
+          onChange={({ target }) => change({ role: target.value || undefined, offset: undefined })}
+        >
+          <option value="">Any role</option>
+          {roles.map((role) => (
+            <option key={role}>{role}</option>
+          ))}
+        </FilterSelect>
       </div>
       <ErrorBox error={error} retry={() => void refetch()} />
       <Panel>
         {data ? (
           <>
-            <DataTable label="Members" columns={columns} rows={data.items} keyOf={({ user_id }) => user_id} />
+            {data.total > 0 && (
+              <DataTable label="Members" columns={columns} rows={data.items} keyOf={({ user_id }) => user_id} />
+            )}
             <Pager
               noun="members"
               offset={query.offset}
@@ -130,65 +162,82 @@ export default function MembersPage() {
           !error && <Skeleton />
         )}
       </Panel>
-      <Invitations />
-      <InviteDialog isOpen={isInviting} close={() => setInviting(false)} />
+      {onlooker.role !== undefined && whyNotInvite(onlooker) === undefined && <Invitations />}
+      <InviteDialog
+        isOpen={words.panel === 'invite' && whyNotInvite(onlooker) === undefined}
+        close={close}
+        roles={rolesToGive(onlooker, roles)}
+      />
       {removed && (
         <ConfirmDialog
           isOpen
-          close={() => setRemoved(undefined)}
-          title={`Remove ${removed.name}?`}
-          action="Remove"
+          close={close}
+          title={isLeaving ? 'Leave the organization?' : `Remove ${removed.name}?`}
+          action={isLeaving ? 'Leave' : 'Remove'}
           run={async () => {
+            if (isLeaving) {
+              await cadre.organization.leave({ organization_id: (await cadre.organization.get()).id })
+              location.assign(basePath)
+              return
+            }
             await cadre.members.remove(removed.user_id)
             tell(`${removed.name} was removed`)
             await again()
           }}
         >
-          <p>Their keys, sessions and apps in this organization stop working with the next request, for good.</p>
+          <p>
+            {isLeaving ? 'Your' : 'Their'} keys and apps in this organization stop working with the next request, for
+            good. What {isLeaving ? 'you' : 'they'} made stays.
+          </p>
         </ConfirmDialog>
       )}
     </>
   )
 }
 
-/** Links that nobody has used yet. */
-function Invitations() {
-  const queries = useQueryClient()
-  const { data, error } = useQuery({
-    queryKey: ['members', 'invitations'],
-    queryFn: () => cadre.invitations.list({ status: 'pending', limit: 100 }).page(),
+/** What the one who looks may do: asked of the list itself, which knows the organization that this is. */
+function useOnlooker(user_id: string | undefined): Onlooker {
+  const own = useQuery({
+    queryKey: ['members', 'own', user_id],
+    queryFn: () => cadre.members.get(user_id ?? ''),
+    enabled: user_id !== undefined,
   })
-  const revoke = async (invitation: Invitation): Promise<void> => {
-    try {
-      await cadre.invitations.revoke(invitation.id)
-      tell('The invitation was withdrawn')
-    } catch (failure) {
-      tellFailure('The invitation was not withdrawn', failure)
-    }
-    await queries.invalidateQueries({ queryKey: ['members', 'invitations'] })
-  }
-  if (error) return <ErrorBox error={error} title="Invitations" />
-  if (!data || data.items.length === 0) return null
-  const columns: Column<Invitation>[] = [
-    { id: 'email', header: 'For', isWide: true, cell: ({ email }) => email ?? 'whoever has the link' },
-    { id: 'role', header: 'Role', cell: ({ role }) => role },
-    { id: 'status', header: 'State', cell: ({ status }) => <Status state={status} /> },
-    { id: 'expires', header: 'Expires', cell: ({ expires_at }) => <Time at={expires_at} /> },
-    {
-      id: 'actions',
-      header: 'Actions',
-      cell: (invitation) => (
-        <Button kind="ghost" onClick={() => void revoke(invitation)}>
-          Withdraw
-        </Button>
-      ),
-    },
-  ]
+  const owners = useQuery({
+    queryKey: ['members', 'owners'],
+    queryFn: async () => (await cadre.members.list({ role: 'owner', limit: 1 }).page()).total,
+  })
+  return { role: own.data?.role, owners: owners.data }
+}
+
+function RoleChoice({
+  member,
+  onlooker,
+  set,
+}: {
+  member: Member
+  onlooker: Onlooker
+  set: (role: Member['role']) => void
+}) {
+  const reason = whyNotChange(onlooker, member.role)
+  const given = rolesToGive(onlooker, roles)
+  if (reason !== undefined)
+    return (
+      <span title={reason} className="inline-flex min-h-8 items-center gap-1.5">
+        {member.role}
+        <span className="sr-only">. {reason}.</span>
+      </span>
+    )
   return (
-    <div className="mt-4">
-      <Panel title="Invitations">
-        <DataTable label="Invitations" columns={columns} rows={data.items} keyOf={({ id }) => id} />
-      </Panel>
-    </div>
+    <FilterSelect
+      label={`Role of ${member.name}`}
+      value={member.role}
+      onChange={({ target }) => set(target.value as Member['role'])}
+    >
+      {roles.map((role) => (
+        <option key={role} title={roleDescriptions[role]} disabled={!given.includes(role)}>
+          {role}
+        </option>
+      ))}
+    </FilterSelect>
   )
 }

@@ -1,7 +1,7 @@
 import type { Role } from '#contract/scopes.ts'
 import type { Sql } from '../../platform/database.ts'
 
-/** Somebody in an organization, as it is answered; the e-mail address not to everybody. */
+/** Somebody in an organization, as it is answered; the e-mail address and their last activity not to everybody. */
 export interface MemberRow {
   user_id: string
   name: string
@@ -9,10 +9,24 @@ export interface MemberRow {
   avatar_url: string
   role: Role
   joined_at: string
+  /** Null where they were never signed in, and used no key or app here. */
+  last_active: string | null
 }
 
-const columns = (sql: Sql) =>
-  sql.fragment`m.user_id, u.name, u.email, u.avatar_url, m.role, m.joined_at from member m join app_user u on u.id = m.user_id`
+/**
+ * Of each member: their sign-ins that go on, apps and keys in this organization, and what they did here, which stays when those are
+ * gone. Each is found by an index; a key's usage by its newest hour.
+ */
+const columns = (sql: Sql) => sql.fragment`
+  m.user_id, u.name, u.email, u.avatar_url, m.role, m.joined_at, greatest(
+    (select max(s.last_activity) from session s where s.user_id = m.user_id),
+    (select max(g.last_activity) from oauth_grant g where g.user_id = m.user_id and g.org_id = m.org_id),
+    (select max(w.last_at) from api_key k
+      cross join lateral (select last_at from api_key_usage where key_id = k.id order by hour desc limit 1) w
+      where k.user_id = m.user_id and k.org_id = m.org_id and k.revoked_at is null),
+    (select a.at from audit a where a.org_id = m.org_id and a.actor = m.user_id and a.action <> 'user.sign_in_failed'
+      order by a.id desc limit 1)) as last_active
+  from member m join app_user u on u.id = m.user_id`
 
 /** What members are listed by; every member of it is validated. */
 export interface MemberFilter {

@@ -73,11 +73,14 @@ async function requireMember(sql: Sql, { org_id }: Principal, user_id: string): 
   return member
 }
 
-/** Addresses are for whoever manages members: by scope and role together (decision D70), so that an app that may read does not collect them. */
+/**
+ * Addresses, and when somebody was there, are for whoever manages members: by scope and role together (decision D70), so that an app that
+ * may read does not collect them.
+ */
 function seesAddresses({ scopes, role }: Principal): boolean {
   return hasScope(scopes, 'organizations:write') && roleAllows(role, 'organizations:write')
 }
 
-function shown({ email, ...member }: MemberRow, principal: Principal) {
-  return seesAddresses(principal) || member.user_id === principal.user_id ? { ...member, email } : member
+function shown({ email, last_active, ...member }: MemberRow, principal: Principal) {
+  return seesAddresses(principal) || member.user_id === principal.user_id ? { ...member, email, last_active } : member
 }

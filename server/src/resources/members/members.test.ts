@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { roles, type Role } from '#contract/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
+import { newId } from '../../platform/ids.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
 
 let test: TestService
@@ -93,6 +94,55 @@ describe('members', () => {
       assert.deepEqual([one.user_id, 'email' in one], [other.user_id, false])
       const { body: found } = await test.send('GET', `${path}?search=${other.user_id}`, options)
       assert.deepEqual(found.members, [], 'an address that is not shown is not found')
+    }
+  })
+})
+
+describe('the last activity of a member', () => {
+  const at = (day: number) => `2026-03-0${day}T12:00:00.000Z`
+  const lastActive = async (options: SendOptions, { user_id }: Person): Promise<string | null | undefined> =>
+    (await test.send('GET', `${path}/${user_id}`, options)).body.last_active
+
+  it('is that of their sessions, and of keys, apps and deeds in this organization, whichever is the latest', async () => {
+    const { owner, member } = await company()
+    const options = await admin(owner)
+    const { sql } = test
+    const elsewhere = await makePerson(test)
+    await sql`insert into member (org_id, user_id, role) values (${elsewhere.org_id}, ${member.user_id}, 'member')`
+    const there = { ...member, org_id: elsewhere.org_id }
+    const used = async (person: Person, day: number, key: Promise<{ id: string }> = makeKey(test, person, ['read'])) =>
+      sql`insert into api_key_usage (key_id, hour, last_at) values (${(await key).id}, date_trunc('hour', ${at(day)}::timestamptz), ${at(day)})`
+    const granted = async (person: Person, day: number) =>
+      sql`update oauth_grant set last_activity = ${at(day)} where id = ${(await makeToken(test, person, ['read'])).grant_id}`
+    const did = (action: string, org_id: string, day: number) =>
+      sql`insert into audit (id, at, org_id, actor, action) values (${newId('aud')}, ${at(day)}, ${org_id}, ${member.user_id}, ${action})`
+    await used(there, 9)
+    await granted(there, 9)
+    await did('agent.created', there.org_id, 9)
+    await did('user.sign_in_failed', member.org_id, 9)
+    assert.equal(await lastActive(options, member), null, 'nothing of this organization')
+    await did('user.signed_in', member.org_id, 1)
+    assert.equal(await lastActive(options, member), at(1))
+    const key = makeKey(test, member, ['read'])
+    await used(member, 3, key)
+    await used(member, 2, key)
+    assert.equal(await lastActive(options, member), at(3))
+    await granted(member, 4)
+    assert.equal(await lastActive(options, member), at(4))
+    const session = await makeSession(test, member)
+    await sql`update session set last_activity = ${at(5)} where id = ${session.id}`
+    assert.equal(await lastActive(options, member), at(5))
+    const { body } = await test.send('GET', path, options)
+    assert.equal(body.members.find(({ user_id }: Person) => user_id === member.user_id).last_active, at(5))
+  })
+
+  it('is for those who manage members, and of oneself', async () => {
+    const { admin: administrator, member, viewer } = await company()
+    assert.equal(await lastActive(await admin(administrator), member), null)
+    for (const person of [member, viewer]) {
+      const { cookie } = await makeSession(test, person)
+      assert.equal((await lastActive({ cookie }, person))?.slice(0, 2), '20')
+      assert.equal(await lastActive({ cookie }, administrator), undefined)
     }
   })
 })

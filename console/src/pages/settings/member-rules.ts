@@ -1,0 +1,32 @@
+import { isAdministrator, type Role } from '#contract/scopes.ts'
+
+/** Who looks at the list of members, and how many owners it has; undefined until it is known. */
+export interface Onlooker {
+  role: Role | undefined
+  owners: number | undefined
+}
+
+const lastOwner = 'The last owner stays one. Make somebody else an owner first'
+
+/** Why somebody cannot change or remove a member of this role; undefined where nothing is known against it. The service decides. */
+export function whyNotChange({ role, owners }: Onlooker, member: Role): string | undefined {
+  if (role === undefined) return undefined
+  if (!isAdministrator(role)) return 'Owners and administrators change members'
+  if (member === 'owner' && role !== 'owner') return 'Only owners change owners'
+  return member === 'owner' && owners === 1 ? lastOwner : undefined
+}
+
+/** The same for leaving. */
+export function whyNotLeave({ role, owners }: Onlooker): string | undefined {
+  return role === 'owner' && owners === 1 ? lastOwner : undefined
+}
+
+/** Why somebody cannot invite. */
+export function whyNotInvite({ role }: Onlooker): string | undefined {
+  return role !== undefined && !isAdministrator(role) ? 'Owners and administrators invite people' : undefined
+}
+
+/** The roles that somebody can give. */
+export function rolesToGive({ role }: Onlooker, all: readonly Role[]): readonly Role[] {
+  return role === 'owner' ? all : all.filter((one) => one !== 'owner')
+}
