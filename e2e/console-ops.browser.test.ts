@@ -59,7 +59,8 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await dialog(page).getByRole('button', { name: 'Create key' }).click()
   const secret = (await page.getByTestId('secret').textContent()) ?? ''
   assert.match(secret, /^cadre_[0-9a-f]{32}$/)
-  assert.equal((await cadre.send('GET', '/api/v1/hello', { key: secret })).status, 200)
+  for (const path of ['/api/v1/hello', '/api/v1/projects'])
+    assert.equal((await cadre.send('GET', path, { key: secret })).status, 200)
   // Neither a key nor a click ends it unless somebody says that it is saved.
   await page.keyboard.press('Escape')
   await page.getByText('Save it first').waitFor()
@@ -72,6 +73,13 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await page.reload()
   await page.getByRole('link', { name: 'billing' }).click()
   await page.getByText('Something uses it').waitFor()
+  await page.getByText('from 127.0.0.1').waitFor()
+  // What would break is said before a scope is taken away.
+  await page.getByText('2 operations were called').waitFor()
+  await dialog(page).getByLabel('Run tasks').check()
+  await dialog(page).getByText('listProjects needs projects:read').waitFor()
+  await dialog(page).getByLabel('Read only').check()
+  await page.getByText('would be refused with 403').waitFor({ state: 'detached' })
   await checkScreen(page, 'keys-one')
   await button(page, 'Rotate key').click()
   const next = (await page.getByTestId('secret').textContent()) ?? ''
@@ -260,11 +268,27 @@ test('metrics are lines and a table, and a point leads to the tasks of its momen
 
 test('usage, limits, budgets and sessions say what they are about', inBrowser, async () => {
   await post(`/api/v1/projects/${project}/agents/${clerk}/tasks?wait=30`, { input: 'What time is it?' })
-  const page = await cadre.open(`/p/${project}/usage`)
+  const page = await cadre.open(`/p/${project}/usage`, { allowed: /status of 503/ })
   await page.getByRole('cell', { name: 'clerk' }).waitFor()
   await checkScreen(page, 'usage')
   const [file] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])
   assert.equal(file.suggestedFilename().endsWith('.csv'), true)
+  // An export that fails says so, with what to ask the operator about, and can be tried again.
+  await page.route(/\/usage\?.*limit=100/, (route) =>
+    route.fulfill({
+      status: 503,
+      contentType: 'application/json',
+      body: JSON.stringify({
+        error: { code: 'service_unavailable', message: 'Out for lunch.', request_id: 'req_lunch' },
+      }),
+    }),
+  )
+  await button(page, 'Export CSV').click()
+  const failed = page.getByRole('alert').filter({ hasText: 'Out for lunch.' })
+  await failed.getByText('req_lunch').waitFor()
+  await page.unroute(/\/usage\?.*limit=100/)
+  await Promise.all([page.waitForEvent('download'), failed.getByRole('button', { name: 'Try again' }).click()])
+  await failed.waitFor({ state: 'detached' })
   await page.getByRole('link', { name: 'Limits', exact: true }).click()
   await page.getByText('none refused').waitFor()
   await page.getByLabel(/Show limits/).check()

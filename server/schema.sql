@@ -596,8 +596,18 @@ create table api_key (
   revoked_at timestamp with time zone,
   previous_hash bytea,
   previous_expires_at timestamp with time zone,
+  last_ip text,
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_hash_key UNIQUE (hash)
+);
+
+create table api_key_call (
+  key_id identifier not null,
+  day date not null,
+  operation text not null,
+  requests bigint not null,
+  last_at timestamp with time zone not null,
+  constraint api_key_call_pkey PRIMARY KEY (key_id, day, operation)
 );
 
 create table api_key_usage (
@@ -927,6 +937,17 @@ create unlogged table rate_window (
   previous_hour_refused bigint not null default 0,
   refused_at timestamp with time zone,
   constraint rate_window_pkey PRIMARY KEY (subject, bucket)
+);
+
+create table refusal_hour (
+  org_id identifier not null,
+  hour timestamp with time zone not null,
+  subject identifier not null,
+  bucket text not null,
+  user_id identifier not null,
+  refused bigint not null,
+  last_at timestamp with time zone not null,
+  constraint refusal_hour_pkey PRIMARY KEY (org_id, hour, subject, bucket)
 );
 
 create table removed_agent (
@@ -1261,6 +1282,7 @@ alter table agent add constraint agent_project_id_fkey FOREIGN KEY (project_id) 
 alter table agent_version add constraint agent_version_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table api_key add constraint api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table api_key add constraint api_key_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table api_key_call add constraint api_key_call_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
 alter table api_key_usage add constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
 alter table budget add constraint budget_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table budget add constraint budget_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE;
@@ -1303,6 +1325,7 @@ CREATE INDEX api_key_org ON api_key USING btree (org_id, id DESC) WHERE revoked_
 CREATE INDEX api_key_overlap ON api_key USING btree (previous_expires_at) WHERE previous_expires_at IS NOT NULL;
 CREATE INDEX api_key_owner ON api_key USING btree (user_id, org_id, id DESC) WHERE revoked_at IS NULL;
 CREATE UNIQUE INDEX api_key_previous ON api_key USING btree (previous_hash) WHERE previous_hash IS NOT NULL;
+CREATE INDEX api_key_call_age ON api_key_call USING btree (day);
 CREATE UNIQUE INDEX app_user_email ON app_user USING btree (lower(email));
 CREATE INDEX approval_expiry ON approval USING btree (expires_at) WHERE status = 'pending'::text AND expires_at IS NOT NULL;
 CREATE INDEX approval_pending ON approval USING btree (project_id, status, id DESC);
@@ -1349,6 +1372,7 @@ CREATE UNIQUE INDEX project_name ON project USING btree (org_id, lower(name));
 CREATE INDEX project_name_parts ON project USING gin (name trigrams.gin_trgm_ops) WITH (fastupdate=off);
 CREATE INDEX project_sorted ON project USING btree (org_id, name, id);
 CREATE INDEX project_updated ON project USING btree (org_id, updated_at, id);
+CREATE INDEX refusal_hour_age ON refusal_hour USING btree (hour);
 CREATE INDEX schedule_agent ON schedule USING btree (agent_id);
 CREATE INDEX schedule_due ON schedule USING btree (next_run_at) WHERE status = 'active'::text;
 CREATE INDEX schedule_project ON schedule USING btree (project_id, id DESC);
@@ -1386,6 +1410,7 @@ CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);
 CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
+CREATE INDEX usage_hour_credential ON usage_hour USING btree (credential_id, hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
 CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text;
 CREATE INDEX webhook_of_tasks ON webhook USING btree (org_id) WHERE status = 'active'::text AND events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];

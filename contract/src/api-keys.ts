@@ -33,6 +33,9 @@ const shared = {
 }
 const preview = {
   key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
+  last_ip: Type.Optional(
+    Type.String({ description: 'The address that the latest request came from; none of those before is kept.' }),
+  ),
   updated_at: Type.Optional(Timestamp),
   previous_expires_at: Type.Optional(
     Type.String({
@@ -152,6 +155,7 @@ export const getApiKey = defineOperation({
       example: {
         ...shown,
         last_used: '2026-11-20T09:31:00.000Z',
+        last_ip: '203.0.113.7',
         usage_stats: { total_requests: 12, requests_last_24h: 2, requests_last_7d: 9, requests_last_30d: 12 },
       },
     },
@@ -243,6 +247,63 @@ export const rotateApiKey = defineOperation({
   extension: true,
 })
 
+export const getApiKeyActivity = defineOperation({
+  ...common,
+  id: 'getApiKeyActivity',
+  method: 'GET',
+  path: '/api/v1/auth/api-keys/{key_id}/activity',
+  params: one.params,
+  summary: 'Read what an API key is used for',
+  description:
+    'Operations that it called in the last 30 days, the latest first, and what its tasks used in that time: what would break where it is ' +
+    'revoked, or where a scope is taken away. Calls that its scopes did not allow are left out. A call is there after some seconds.',
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  responses: [
+    {
+      status: 200,
+      description: 'Operations and usage of the last 30 days.',
+      schema: Named(
+        'ApiKeyActivity',
+        Type.Object({
+          calls: Type.Array(
+            Type.Object({
+              operation: Type.String({ description: 'Its `operationId`.' }),
+              required_scope: Nullable(
+                Choice(scopes, { description: 'What it asks of a key; null where any key may call it.' }),
+              ),
+              requests: Type.Integer({ minimum: 0 }),
+              last_at: Timestamp,
+            }),
+          ),
+          usage: Type.Object(
+            {
+              calls: Type.Integer({ minimum: 0, description: 'Calls of models and tools.' }),
+              input_tokens: Type.Integer({ minimum: 0 }),
+              output_tokens: Type.Integer({ minimum: 0 }),
+              cost_usd: Type.Number({ minimum: 0, description: 'US dollars, of the calls whose price is known.' }),
+            },
+            { description: 'Of the tasks that it made, in all projects.' },
+          ),
+        }),
+      ),
+      example: {
+        calls: [
+          {
+            operation: 'createTask',
+            required_scope: 'tasks:write',
+            requests: 4102,
+            last_at: '2026-11-20T09:31:00.000Z',
+          },
+        ],
+        usage: { calls: 4102, input_tokens: 1_120_406, output_tokens: 83_925, cost_usd: 3.1874 },
+      },
+    },
+  ],
+  problems: ['api_key_not_found'],
+  extension: true,
+})
+
 export const deleteApiKey = defineOperation({
   ...one,
   id: 'deleteApiKey',
@@ -268,5 +329,6 @@ export const apiKeyOperations: Operation[] = [
   getApiKey,
   updateApiKey,
   rotateApiKey,
+  getApiKeyActivity,
   deleteApiKey,
 ] as Operation[]

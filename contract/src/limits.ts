@@ -37,7 +37,7 @@ export const buckets = {
 export type BucketName = keyof typeof buckets
 
 /** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
-export const retention_days = { events: 90, webhook_deliveries: 30, usage: 400, audit_log: 400 } as const
+export const retention_days = { events: 90, webhook_deliveries: 30, usage: 400, audit_log: 400, refusals: 30 } as const
 
 /** How full the disk of the embedded database is when its log warns, and when it calls it an error; in percent. */
 export const diskAlarms_percent = { warn: 80, error: 90 } as const

@@ -1,14 +1,31 @@
 import Type from 'typebox'
-import { buckets } from './limits.ts'
+import { buckets, retention_days } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
-import { Choice, Named, Nullable, Timestamp } from './schemas.ts'
+import {
+  Choice,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+  TimestampInput,
+} from './schemas.ts'
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 /** What a limit counts: a bucket of requests, or `tokens` of models. */
 export const limitNames = [...(Object.keys(buckets) as (keyof typeof buckets)[]), 'tokens'] as const
 
-export const retentionKinds = ['tasks', 'agent_logs', 'webhook_deliveries', 'events', 'usage', 'audit_log'] as const
+export const retentionKinds = [
+  'tasks',
+  'agent_logs',
+  'webhook_deliveries',
+  'events',
+  'usage',
+  'audit_log',
+  'refusals',
+] as const
 
 /** Where the limits of the credential at hand stand, and how long what it made is kept. */
 export const RateLimits = Named(
@@ -79,4 +96,70 @@ export const getRateLimits = defineOperation({
   problems: [],
 })
 
-export const rateLimitOperations: Operation[] = [getRateLimits] as Operation[]
+/** What of the service may refuse a request for being too many. */
+export const refusalNames = [...limitNames, 'tasks.open_streams'] as const
+
+export const listRateLimitRefusals = defineOperation({
+  family: 'A',
+  tag: 'Users',
+  credentials: anyCredential,
+  extension: true,
+  id: 'listRateLimitRefusals',
+  method: 'GET',
+  path: '/api/v1/auth/limits/refusals',
+  summary: 'List what limits refused',
+  description:
+    `Requests that were answered 429 by a limit, by hour (UTC), credential and limit, the latest first; of the last ${retention_days.refusals} days. ` +
+    "Those of the caller's credentials; with the scope `admin`, of all of the organization. A refusal is there after some seconds.",
+  scope: 'api_keys:read',
+  bucket: 'user',
+  query: offsetQuery({
+    start_time: Type.Optional(TimestampInput),
+    end_time: Type.Optional(TimestampInput),
+    name: Type.Optional(Choice(refusalNames, { description: 'Only what this limit refused.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of refusals.',
+      schema: Named(
+        'RateLimitRefusals',
+        Type.Object({
+          refusals: Type.Array(
+            Type.Object({
+              hour: { ...Timestamp, description: 'When the hour began.' },
+              name: Choice(refusalNames, { description: 'The limit.' }),
+              credential_id: Type.String({
+                description: 'The API key or the grant of an app; the user, whose cookie sessions share their limits.',
+              }),
+              credential_name: Nullable(
+                Type.String({ description: 'Of the key, app or user; null where it is gone.' }),
+              ),
+              user_id: Type.String({ description: 'Whose credential it is.' }),
+              requests: count('That were answered 429 in the hour.'),
+              last_at: Timestamp,
+            }),
+          ),
+          pagination: OffsetPagination,
+        }),
+      ),
+      example: {
+        refusals: [
+          {
+            hour: '2026-11-20T09:00:00.000Z',
+            name: 'tasks.create',
+            credential_id: 'key_01jcm3x5v8f9a2b4c6d8e0g2h4',
+            credential_name: 'ci',
+            user_id: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+            requests: 12,
+            last_at: '2026-11-20T09:30:12.204Z',
+          },
+        ],
+        pagination: offsetPaginationExample,
+      },
+    },
+  ],
+  problems: [],
+})
+
+export const rateLimitOperations: Operation[] = [getRateLimits, listRateLimitRefusals] as Operation[]

@@ -79,6 +79,12 @@ export const getUsage = defineOperation({
               api_key_id: Nullable(
                 Type.String({ description: 'The key, or the session of an app or a person, that made the tasks.' }),
               ),
+              api_key_name: Nullable(
+                Type.String({
+                  description:
+                    "The name of the key, app or person. Null of what is gone, and of others' where the caller lacks the scope `admin`.",
+                }),
+              ),
               ...sums,
             }),
           ),
@@ -94,6 +100,7 @@ export const getUsage = defineOperation({
             model: 'openai/gpt-4o-mini-2024-07-18',
             tool: null,
             api_key_id: null,
+            api_key_name: null,
             ...sumsExample,
           },
         ],

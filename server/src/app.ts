@@ -12,6 +12,7 @@ import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/open-streams.ts'
 import { guardStreams } from './http/stream-rights.ts'
 import { makeTogether } from './http/together.ts'
+import { noteUses } from './http/uses.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
@@ -36,7 +37,7 @@ import { memberRoutes } from './resources/members/members.routes.ts'
 import { organizationRoutes } from './resources/members/organizations.routes.ts'
 import { metricRoutes } from './resources/metrics/metrics.routes.ts'
 import { projectRoutes } from './resources/projects/projects.routes.ts'
-import { rateLimitRoutes } from './resources/rate-limits/rate-limits.routes.ts'
+import { rateLimitRoutes, refusalRoutes } from './resources/rate-limits/rate-limits.routes.ts'
 import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
@@ -139,6 +140,7 @@ export async function buildApp(
     invitationRoutes(api, http, context)
     userRoutes(api, http, context)
     rateLimitRoutes(api, http, context)
+    refusalRoutes(api, http)
     sessionRoutes(api, http, context)
     oauthRoutes(api, http, context)
     auditRoutes(api, http)
@@ -150,6 +152,8 @@ export async function buildApp(
 
 function httpContext(context: Context, app: FastifyInstance): HttpContext {
   const rates = { enabled: context.config.rate_limits, scale: context.config.rate_limits_scale }
+  const uses = noteUses({ sql: context.sql, log: context.log })
+  app.addHook('onClose', () => uses.flush())
   return {
     sql: context.sql,
     secrets: context.secrets,
@@ -158,6 +162,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
       sql: context.auth_sql,
       rates,
       tokens_per_hour: context.config.tokens_per_hour,
+      uses,
       together: makeTogether({ waitMax_ms: context.database.settings.connectionTimeoutMillis! }),
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {

@@ -10,7 +10,9 @@ const { events: eventsKept_days, webhook_deliveries: deliveriesKept_days } = ret
 /** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
 const monthOver_days = 7
 /** Calls by the hour, for the bill: a year and a month to compare it with. */
-const { usage: usageKept_days, audit_log: auditKept_days } = retention_days
+const { usage: usageKept_days, audit_log: auditKept_days, refusals: refusalsKept_days } = retention_days
+/** Calls of keys are told of the last 30 days. */
+const callsKept_days = 31
 const batch = 1000
 
 /** Makes the sweep of old tasks and threads: see `makeTaskRetention`. */
@@ -121,5 +123,13 @@ export async function sweepRecords(sql: Sql): Promise<boolean> {
     delete from audit where id in (
       select id from audit where id < id_floor('aud', now() - make_interval(days => ${auditKept_days})) limit ${batch})
     returning id`
-  return Math.max(hours.length, entries.length) >= batch
+  const refusals = await sql`
+    delete from refusal_hour where ctid = any(array(
+      select ctid from refusal_hour where hour < now() - make_interval(days => ${refusalsKept_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${refusalsKept_days}) returning hour`
+  const calls = await sql`
+    delete from api_key_call where ctid = any(array(
+      select ctid from api_key_call where day < (now() - make_interval(days => ${callsKept_days}))::date limit ${batch}))
+      and day < (now() - make_interval(days => ${callsKept_days}))::date returning day`
+  return Math.max(...[hours, entries, refusals, calls].map(({ length }) => length)) >= batch
 }

@@ -13,6 +13,8 @@ export const apiKeyMethods = {
   update: call('updateApiKey', 'PUT', `${auth}/api-keys/{key_id}`, 'body'),
   /** Give an API key a new secret. */
   rotate: once('rotateApiKey', 'POST', `${auth}/api-keys/{key_id}/rotate`, 'body'),
+  /** Read what an API key is used for. */
+  activity: call('getApiKeyActivity', 'GET', `${auth}/api-keys/{key_id}/activity`),
   /** Revoke an API key. */
   delete: call('deleteApiKey', 'DELETE', `${auth}/api-keys/{key_id}`),
 }
@@ -63,6 +65,8 @@ export const userMethods = {
   permissions: call('getPermissions', 'GET', `${auth}/permissions`),
   /** Read where the limits of the credential stand. */
   limits: call('getRateLimits', 'GET', `${auth}/limits`),
+  /** List what limits refused. */
+  refusals: list('listRateLimitRefusals', 'GET', `${auth}/limits/refusals`, 'refusals'),
   /** Sign in. */
   login: once('login', 'POST', `${auth}/login`, 'body'),
   /** Sign out. */

@@ -37,6 +37,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   oauth_artifact: kept,
   api_key: kept,
   api_key_usage: kept,
+  api_key_call: kept,
+  refusal_hour: kept,
   // Encrypted; `key_id` in it says with which key.
   service_secret: kept,
   credential: kept,

@@ -10,7 +10,7 @@ export const redacted = '[redacted]'
 type Members = Record<string, unknown>
 
 /** Move with every change, or by themselves, and say nothing about what was done. */
-const unremarkable = new Set(['updated_at', 'revision', 'last_used', 'last_activity'])
+const unremarkable = new Set(['updated_at', 'revision', 'last_used', 'last_ip', 'last_activity'])
 
 /**
  * The members of two states of a thing that differ, in objects inside of it too; lists are one value. With only one

@@ -17,6 +17,7 @@ import {
   type WindowRow,
 } from './rate-limit.ts'
 import type { Together } from './together.ts'
+import type { Uses } from './uses.ts'
 
 /** What authentication needs to know. */
 export interface AuthenticationSettings {
@@ -30,6 +31,7 @@ export interface AuthenticationSettings {
   cookies: (header: string | undefined) => Record<string, string | undefined>
   /** Requests of one credential that come at once are looked up and counted by one statement. */
   together: Together
+  uses: Uses
 }
 
 /** A principal, and the headers that tell where its limits stand. */

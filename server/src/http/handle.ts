@@ -123,7 +123,11 @@ async function serve<O extends Operation, Loaded>(
     occupy() {
       request.is_long = true
       context.stream_rights.guard(principal as Principal, operation, reply.raw)
-      return context.open_streams.take((principal as Principal).subject, reply.raw)
+      return context.open_streams.take((principal as Principal).subject, reply.raw).catch((error: unknown) => {
+        if (error instanceof Problem && error.kind === 'rate_limit_exceeded')
+          context.authentication.uses.refused(principal as Principal, 'tasks.open_streams')
+        throw error
+      })
     },
     header: (name, value) => void reply.header(name, value),
   }
@@ -236,11 +240,17 @@ async function identify(
     return undefined
   }
   const { principal, headers, refused } = await authenticate(context.authentication, operation, request.headers)
+  const { uses } = context.authentication
   request.principal = principal
   reply.headers(headers)
-  if (refused) throw refused
+  uses.seen(principal, request.ip)
+  if (refused) {
+    if (refused.kind === 'rate_limit_exceeded') uses.refused(principal, operation.bucket ?? 'general')
+    throw refused
+  }
   if (principal.kind === 'session') checkSameOrigin(request, context.public_origin())
   authorizeScope(operation, principal)
+  uses.called(principal, operation.id)
   return principal
 }
 

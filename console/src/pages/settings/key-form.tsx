@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
@@ -19,10 +19,13 @@ export function KeyForm({
   values,
   isBusy,
   submit,
+  warning,
 }: {
   values?: KeyValues
   isBusy: boolean
   submit: (values: KeyValues) => void
+  /** What would happen with these scopes. */
+  warning?: (scopes: Scope[]) => ReactNode
 }) {
   const [name, setName] = useState(values?.name ?? '')
   const [description, setDescription] = useState(values?.description ?? '')
@@ -91,6 +94,7 @@ export function KeyForm({
           </div>
         </details>
       </fieldset>
+      {warning?.(scopes)}
       {!values && (
         <Field
           label="Expires"

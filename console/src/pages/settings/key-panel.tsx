@@ -9,6 +9,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
+import { KeyActivity, ScopeWarning, useKeyActivity } from './key-activity.tsx'
 import { KeyForm } from './key-form.tsx'
 
 const overlaps = {
@@ -30,7 +31,8 @@ export function KeyPanel({
   reveal: (made: { name: string; key: string }) => void
 }) {
   const queries = useQueryClient()
-  const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => cadre.apiKeys.get(id) })
+  const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => cadre.apiKeys.get(id), refetchInterval: 10_000 })
+  const activity = useKeyActivity(id)
   const [overlap, setOverlap] = useState('86400')
   const done = () => queries.invalidateQueries({ queryKey: ['api-keys'] })
   const save = useMutation({
@@ -80,12 +82,33 @@ export function KeyPanel({
               </div>
             ))}
           </dl>
+          <p className="mb-4 text-sm text-soft">
+            Created <Time at={key.data.created_at} />, expires{' '}
+            {key.data.expires_at === null ? 'never' : <Time at={key.data.expires_at} />}.{' '}
+            {key.data.last_used === null ? (
+              'Never used.'
+            ) : (
+              <>
+                Last used <Time at={key.data.last_used} />
+                {key.data.last_ip !== undefined && (
+                  <>
+                    {' '}
+                    from <span className="font-mono">{key.data.last_ip}</span>
+                  </>
+                )}
+                .
+              </>
+            )}
+          </p>
+          <KeyActivity {...activity} />
+          <hr className="my-4 border-line" />
           {save.isError && <ErrorBox error={save.error} />}
           <KeyForm
             key={key.data.updated_at ?? ''}
             values={{ ...key.data, expires_at: undefined }}
             isBusy={save.isPending}
             submit={({ name, description, scopes }) => save.mutate({ name, description, scopes })}
+            warning={(scopes) => <ScopeWarning calls={activity.data?.calls} scopes={scopes} />}
           />
           <hr className="my-4 border-line" />
           <h3 className="mb-1 text-sm font-semibold">Rotate</h3>
@@ -120,6 +143,13 @@ export function KeyPanel({
               'Nothing used it in the last 30 days: nothing should break.'
             )}{' '}
             It cannot be undone.
+            {activity.data && activity.data.calls.length > 0 && (
+              <>
+                {' '}
+                It calls {activity.data.calls.length} operation{activity.data.calls.length === 1 ? '' : 's'}, the latest{' '}
+                <code className="font-mono text-xs">{activity.data.calls[0]?.operation}</code>.
+              </>
+            )}
           </p>
           {revoke.isError && <ErrorBox error={revoke.error} />}
           <Button kind="danger" onClick={() => revoke.mutate()} disabled={revoke.isPending}>

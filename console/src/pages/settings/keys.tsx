@@ -136,8 +136,17 @@ const columns: Column<ApiKey>[] = [
   {
     id: 'last_used',
     header: 'Last used',
-    cell: ({ last_used }) => (last_used === null ? 'never' : <Time at={last_used} />),
+    cell: ({ last_used, last_ip }) =>
+      last_used === null ? (
+        'never'
+      ) : (
+        <>
+          <Time at={last_used} />
+          {last_ip !== undefined && <div className="font-mono text-xs text-soft">from {last_ip}</div>}
+        </>
+      ),
   },
+  { id: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
   { id: 'expires', header: 'Expires', cell: Expiry },
   { id: 'identifier', header: 'Identifier', cell: ({ id }) => <CopyId id={id} short /> },
 ]

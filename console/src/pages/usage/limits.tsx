@@ -3,33 +3,12 @@ import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
+import { limitWords } from './limit-words.ts'
 import { Meter } from './meter.tsx'
+import { Refusals } from './refusals.tsx'
 import type { Operations } from '../../../../sdk/src/types.ts'
 
 type Standing = Operations['getRateLimits']['result']
-
-const words: Record<string, string> = {
-  general: 'Requests to endpoints without a limit of their own',
-  'api_keys.create': 'Creating API keys',
-  'api_keys.read': 'Reading API keys',
-  'api_keys.write': 'Changing API keys',
-  user: 'Reading the user and limits',
-  sessions: 'Sessions',
-  'agents.list': 'Listing agents',
-  'agents.create': 'Creating agents',
-  'agents.get': 'Reading an agent',
-  'agents.update': 'Changing agents',
-  'agents.delete': 'Deleting agents',
-  'agents.action': 'Starting, pausing and stopping agents',
-  'agents.logs': 'Reading logs',
-  'agents.metrics': 'Reading metrics',
-  'tasks.create': 'Creating tasks',
-  'tasks.read': 'Reading tasks, approvals, budgets and usage',
-  'tasks.action': 'Cancelling and answering tasks',
-  'tasks.stream': 'Opening streams',
-  'audit.export': 'Exports of the audit log',
-  tokens: 'Tokens of models',
-}
 
 /** Every limit of this sign-in with what is left of it, those that were used first, and what was refused lately. */
 export function Limits({ is_enforced, limits, refusals }: Standing) {
@@ -74,6 +53,7 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
       {shown.length > 0 && (
         <DataTable label="Limits" columns={columns} rows={shown} keyOf={({ name, window }) => `${name} ${window}`} />
       )}
+      <Refusals />
     </>
   )
 }
@@ -87,7 +67,7 @@ const columns: Column<Limit>[] = [
     header: 'What',
     cell: ({ name }) => (
       <>
-        {words[name] ?? name} <code className="text-soft">{name}</code>
+        {limitWords[name] ?? name} <code className="text-soft">{name}</code>
       </>
     ),
   },

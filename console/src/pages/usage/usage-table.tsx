@@ -1,6 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
@@ -25,6 +26,11 @@ const titles = { agent: 'Agent', model: 'Model', tool: 'Tool', api_key: 'Key' } 
 const number = new Intl.NumberFormat('en')
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
+/** What a row is about, by its own identifier: names may be those of several. */
+function idOf({ agent_id, api_key_id, model, tool }: Usage['usage'][number]): string {
+  return agent_id ?? api_key_id ?? model ?? tool ?? ''
+}
+
 /** Calls, tokens and cost of a project, by what they were for. */
 export function UsageTable({ project }: { project: string }) {
   const [url, setUrl] = useAddressWords()
@@ -47,19 +53,11 @@ export function UsageTable({ project }: { project: string }) {
       return new Map(found.map(({ id, name }) => [id, name]))
     },
   })
-  const keys = useQuery({
-    queryKey: ['api-keys', 'names'],
-    enabled: group === 'api_key',
-    queryFn: async () => {
-      const found = await cadre.apiKeys.list({ limit: 100, active_only: false }).toArray({ max: 500 })
-      return new Map(found.map(({ id, name }) => [id, name]))
-    },
-  })
   const nameOf = (row: Usage['usage'][number]): string => {
     if (group === 'model') return row.model ?? 'Tools'
     if (group === 'tool') return row.tool ?? 'Models'
-    const id = (group === 'agent' ? row.agent_id : row.api_key_id) ?? 'none'
-    return (group === 'agent' ? agents : keys).data?.get(id) ?? id
+    if (group === 'api_key') return row.api_key_name ?? row.api_key_id ?? 'none'
+    return agents.data?.get(row.agent_id ?? '') ?? row.agent_id ?? 'none'
   }
   const save = async (): Promise<{ isWhole: boolean }> => {
     const rows = await cadre.usage.get(project, { ...query(), limit: 100 }).toArray({ max: exportedMax })
@@ -75,7 +73,7 @@ export function UsageTable({ project }: { project: string }) {
     ]
     const lines = rows.map((row) => [
       nameOf(row),
-      row.agent_id ?? row.api_key_id ?? row.model ?? row.tool,
+      idOf(row),
       row.calls,
       row.input_tokens,
       row.output_tokens,
@@ -89,7 +87,20 @@ export function UsageTable({ project }: { project: string }) {
   const saving = useMutation({ mutationFn: save })
   const total = usage.data?.body.total
   const columns: Column<Usage['usage'][number]>[] = [
-    { id: 'group', header: titles[group], cell: (row) => <span className="break-all">{nameOf(row)}</span> },
+    {
+      id: 'group',
+      header: titles[group],
+      cell: (row) => (
+        <>
+          <span className="break-all">{nameOf(row)}</span>
+          {(group === 'agent' || group === 'api_key') && idOf(row) !== '' && (
+            <div className="text-xs text-soft">
+              <CopyId id={idOf(row)} short />
+            </div>
+          )}
+        </>
+      ),
+    },
     { id: 'calls', header: 'Calls', align: 'right', cell: (row) => number.format(row.calls) },
     { id: 'input_tokens', header: 'Input tokens', align: 'right', cell: (row) => number.format(row.input_tokens) },
     { id: 'output_tokens', header: 'Output tokens', align: 'right', cell: (row) => number.format(row.output_tokens) },
@@ -154,7 +165,7 @@ export function UsageTable({ project }: { project: string }) {
       )}
       {usage.data && usage.data.total > 0 && (
         <>
-          <DataTable label="Usage" columns={columns} rows={usage.data.items} keyOf={nameOf} />
+          <DataTable label="Usage" columns={columns} rows={usage.data.items} keyOf={idOf} />
           <p className="mt-2 text-xs text-soft">
             From <Time at={usage.data.body.period.start_time} />, in whole hours of UTC.
           </p>

@@ -22,6 +22,7 @@ const kinds: Record<string, string> = {
   webhook_deliveries: 'Deliveries of webhooks',
   usage: 'Usage by the hour',
   audit_log: 'Audit log',
+  refusals: 'What limits refused, by the hour',
 }
 
 /** What was used, what may be, and how long it is kept. */

@@ -16,6 +16,8 @@ export interface ApiKeyRow {
   previous_expires_at?: string | undefined
   expires_at: string | null
   last_used: string | null
+  /** Where the latest request came from. */
+  last_ip?: string | undefined
 }
 
 /** Whose keys: a user's, in one organization (decision D59). */
@@ -56,7 +58,7 @@ export async function insertApiKey(
 export const columns = (sql: Sql) => sql.fragment`
   k.id, k.name, k.description, k.preview as key_preview, k.scopes, k.created_at, k.updated_at, k.expires_at,
   case when k.previous_expires_at > now() then k.previous_expires_at end as previous_expires_at,
-  (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used`
+  (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used, k.last_ip`
 
 /** The owner's keys, newest first; those that have expired only where asked for (decision D56). */
 export async function listApiKeys(
@@ -143,7 +145,15 @@ export async function revokeApiKeysOf(tx: Sql, owner: KeyOwner): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** `updated_at` is present only after an update (decision D55), `previous_expires_at` while two secrets work. */
-export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, ...row }: Row) {
-  return { ...row, ...(updated_at ? { updated_at } : {}), ...(previous_expires_at ? { previous_expires_at } : {}) }
+/**
+ * `updated_at` is present only after an update (decision D55), `previous_expires_at` while two secrets work, `last_ip` once
+ * the key was used.
+ */
+export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, last_ip, ...row }: Row) {
+  return {
+    ...row,
+    ...(updated_at ? { updated_at } : {}),
+    ...(previous_expires_at ? { previous_expires_at } : {}),
+    ...(last_ip ? { last_ip } : {}),
+  }
 }

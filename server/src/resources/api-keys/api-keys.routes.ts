@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/api-keys.ts'
 import { invalid, notFound } from '#contract/problems.ts'
-import { expandScopes, hasScope, roleAllows, scopesOfRole, type Scope } from '#contract/scopes.ts'
+import { operations as everyOperation } from '#contract/operations.ts'
+import { expandScopes, hasScope, requiredScope, roleAllows, scopesOfRole, type Scope } from '#contract/scopes.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { insufficientScope } from '../../http/authorize.ts'
 import { handle } from '../../http/handle.ts'
@@ -10,6 +11,7 @@ import { moment, offsetPagination } from '../../http/pagination.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
+import { listCalls, sumUsage, type CallRow } from './activity.queries.ts'
 import {
   findApiKey,
   findUsage,
@@ -18,6 +20,7 @@ import {
   newApiKey,
   revokeApiKey,
   updateApiKey,
+  type ApiKeyRow,
 } from './api-keys.queries.ts'
 
 /** API keys (spec 4.1, decisions D52–D60). */
@@ -51,6 +54,14 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
     run: async ({ sql, loaded }) => ({ ...loaded, usage_stats: await findUsage(sql, loaded.id) }),
   })
 
+  handle(app, http, operations.getApiKeyActivity, {
+    load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
+    run: async ({ sql, loaded }) => {
+      const [calls, usage] = await Promise.all([listCalls(sql, loaded.id), sumUsage(sql, loaded.id)])
+      return { calls: calls.flatMap(callView), usage }
+    },
+  })
+
   handle(app, http, operations.updateApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
     run: async ({ sql, principal, body, loaded, doer }) => {
@@ -76,10 +87,23 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
       sql.begin(async (tx) => {
         const revoked = await revokeApiKey(tx, principal, loaded.id)
         if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
-        await recordAudit(tx, doer, { action: 'api_key.revoked', target: loaded.id, before: loaded })
+        await recordAudit(tx, doer, { action: 'api_key.revoked', target: loaded.id, before: recorded(loaded) })
         return { message: 'API key revoked', key_id: loaded.id, revoked_at: revoked.revoked_at }
       }),
   })
+}
+
+/** A key as the audit log keeps it: where it was used from is kept until its next request, and no longer. */
+export function recorded<Row extends Partial<Pick<ApiKeyRow, 'last_ip'>>>({ last_ip: _, ...key }: Row) {
+  return key
+}
+
+const operationsById = new Map(everyOperation.map((operation) => [operation.id, operation]))
+
+/** A call with what its operation asks for now; one that there is no more breaks nowhere. */
+function callView({ operation, ...call }: CallRow) {
+  const known = operationsById.get(operation)
+  return known ? [{ operation, required_scope: known.scope && requiredScope(known.scope), ...call }] : []
 }
 
 /** One of the caller's own keys; anything else is 404 (decision D59). */

@@ -7,6 +7,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
 import { isId } from '../../platform/ids.ts'
 import { revokeApiKey } from './api-keys.queries.ts'
+import { recorded } from './api-keys.routes.ts'
 import { findOrganizationApiKey, listOrganizationApiKeys } from './organization-api-keys.queries.ts'
 
 /** The API keys of all members, for administrators (decision D59). */
@@ -31,7 +32,7 @@ export function organizationApiKeyRoutes(app: FastifyInstance, http: HttpContext
         const revoked = await revokeApiKey(tx, { org_id, user_id: user.id }, key.id)
         if (!revoked) throw notFound('api_key_not_found', 'api_key', key.id)
         const detail = { owner: user.id }
-        await recordAudit(tx, doer, { action: 'api_key.revoked', target: key.id, before: key, detail })
+        await recordAudit(tx, doer, { action: 'api_key.revoked', target: key.id, before: recorded(key), detail })
         return { message: 'API key revoked', key_id: key.id, revoked_at: revoked.revoked_at }
       }),
   })

@@ -39,3 +39,41 @@ export async function readWindows(sql: Sql, subject: string): Promise<RunningWin
         where subject = ${subject} and hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used`
   return row!
 }
+
+/** Requests of a subject that a limit refused in an hour. */
+export interface RefusalRow {
+  hour: string
+  name: string
+  subject: string
+  user_id: string
+  requests: number
+  last_at: string
+}
+
+/** A page of what limits refused to an organization, or to one of its users, the latest hours first, and how many rows there are. */
+export async function listRefusals(
+  sql: Sql,
+  filter: {
+    org_id: string
+    user_id: string | undefined
+    start_time: string | undefined
+    end_time: string | undefined
+    bucket: string | undefined
+    limit: number
+    offset: number
+  },
+): Promise<{ refusals: RefusalRow[]; total: number }> {
+  const { fragment } = sql
+  const conditions = [fragment`org_id = ${filter.org_id}`]
+  if (filter.user_id !== undefined) conditions.push(fragment`user_id = ${filter.user_id}`)
+  if (filter.start_time !== undefined)
+    conditions.push(fragment`hour >= date_trunc('hour', ${filter.start_time}::timestamptz, 'UTC')`)
+  if (filter.end_time !== undefined) conditions.push(fragment`hour < ${filter.end_time}::timestamptz`)
+  if (filter.bucket !== undefined) conditions.push(fragment`bucket = ${filter.bucket}`)
+  const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from refusal_hour where ${where}`)
+  const refusals = await sql.run<RefusalRow>(fragment`
+    select hour, bucket as name, subject, user_id, refused as requests, last_at from refusal_hour where ${where}
+    order by hour desc, last_at desc, subject, bucket limit ${filter.limit} offset ${filter.offset}`)
+  return { refusals, total: count?.total ?? 0 }
+}

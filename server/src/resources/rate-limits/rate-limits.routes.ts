@@ -1,12 +1,20 @@
 import type { FastifyInstance } from 'fastify'
 import { buckets, retention_days, type Bucket, type BucketName } from '#contract/limits.ts'
-import { getRateLimits } from '#contract/rate-limits.ts'
+import { getRateLimits, listRateLimitRefusals } from '#contract/rate-limits.ts'
 import type { Context } from '../../context.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Principal } from '../../http/principal.ts'
 import { limitsOf, type RateSettings } from '../../http/rate-limit.ts'
-import { readStanding, readWindows, type RunningWindows, type StandingRow } from './rate-limits.queries.ts'
+import { moment, offsetPagination } from '../../http/pagination.ts'
+import { nameCredentials, seesAllCredentials } from '../api-keys/credential-names.queries.ts'
+import {
+  listRefusals,
+  readStanding,
+  readWindows,
+  type RunningWindows,
+  type StandingRow,
+} from './rate-limits.queries.ts'
 
 /** Where the limits of a credential stand (spec 8.1). Reading them counts as any request does. */
 export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
@@ -35,6 +43,34 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
           { kind: 'agent_logs', days: config.log_retention_days },
           ...Object.entries(retention_days).map(([kind, days]) => ({ kind, days })),
         ],
+      }
+    },
+  })
+}
+
+/** Requests that limits refused, an hour after the other. */
+export function refusalRoutes(app: FastifyInstance, http: HttpContext): void {
+  handle(app, http, listRateLimitRefusals, {
+    run: async ({ sql, principal, query }) => {
+      const { limit = 20, offset = 0, name } = query
+      const period = { start_time: moment(query.start_time), end_time: moment(query.end_time) }
+      const { refusals, total } = await listRefusals(sql, {
+        ...period,
+        org_id: principal.org_id,
+        user_id: seesAllCredentials(principal) ? undefined : principal.user_id,
+        bucket: name,
+        limit,
+        offset,
+      })
+      const ids = [...new Set(refusals.map(({ subject }) => subject))]
+      const names = await nameCredentials(sql, principal, ids)
+      return {
+        refusals: refusals.map(({ subject, ...refusal }) => ({
+          ...refusal,
+          credential_id: subject,
+          credential_name: names.get(subject) ?? null,
+        })),
+        pagination: offsetPagination(total, limit, offset, refusals.length),
       }
     },
   })

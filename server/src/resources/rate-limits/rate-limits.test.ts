@@ -94,6 +94,7 @@ describe('where limits stand', () => {
       webhook_deliveries: 30,
       usage: 400,
       audit_log: 400,
+      refusals: 30,
     })
   })
 

@@ -4,6 +4,7 @@ import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
+import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { sumUsage } from './usage.queries.ts'
 
@@ -11,7 +12,7 @@ import { sumUsage } from './usage.queries.ts'
 export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getUsage, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: async ({ sql, loaded, query }) => {
+    run: async ({ sql, principal, loaded, query }) => {
       const { limit = 20, offset = 0 } = query
       const end_time = moment(query.end_time) ?? new Date().toISOString()
       const start_time = moment(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
@@ -19,8 +20,13 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
       const groups = readGroups(query.group_by)
       const filter = { project_id: loaded.id, start_time, end_time, groups, limit, offset }
       const { usage, count, total } = await sumUsage(sql, filter)
+      const names = await nameCredentials(
+        sql,
+        principal,
+        usage.flatMap(({ api_key_id }) => api_key_id ?? []),
+      )
       return {
-        usage,
+        usage: usage.map((row) => ({ ...row, api_key_name: names.get(row.api_key_id ?? '') ?? null })),
         total,
         period: { start_time, end_time },
         pagination: offsetPagination(count, limit, offset, usage.length),

@@ -45,7 +45,7 @@ it('costs add up as decimals, and calls without a price are told, not guessed', 
     cost_usd,
     unpriced_calls,
   })
-  const none = { model: null, tool: null, api_key_id: null }
+  const none = { model: null, tool: null, api_key_id: null, api_key_name: null }
   assert.deepEqual(groups, [
     { agent_id: 'agent_a', ...none, ...sums(5, 0.3, 0, 50, 5) },
     { agent_id: 'agent_b', ...none, ...sums(11, 0, 4, 110, 11) },
