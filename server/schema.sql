@@ -506,6 +506,39 @@ begin
   into hi, newer, lo from counted;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.count_projects_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into project_count as c (org_id, backend, projects)
+  select org_id, pg_backend_pid(), count(*) from made group by org_id order by org_id
+  on conflict (org_id, backend) do update set projects = c.projects + excluded.projects;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_projects_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into project_count as c (org_id, backend, projects)
+  select org_id, pg_backend_pid(), -count(*) from gone group by org_id order by org_id
+  on conflict (org_id, backend) do update set projects = c.projects + excluded.projects;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_project_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into project_count as c (org_id, backend, projects)
+  values (old.org_id, pg_backend_pid(), -1), (new.org_id, pg_backend_pid(), 1)
+  on conflict (org_id, backend) do update set projects = c.projects + excluded.projects;
+  return null;
+end $function$;
+
 create table agent (
   id identifier not null,
   project_id bigint not null,
@@ -924,6 +957,13 @@ create table project (
   updated_at timestamp with time zone not null default now(),
   constraint project_pkey PRIMARY KEY (id)
 );
+
+create table project_count (
+  org_id identifier not null,
+  backend integer not null,
+  projects bigint not null,
+  constraint project_count_pkey PRIMARY KEY (org_id, backend)
+) with (fillfactor=50);
 
 create unlogged table rate_window (
   subject text not null,
@@ -1421,4 +1461,7 @@ CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner 
 CREATE TRIGGER agent_gone AFTER DELETE ON agent REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_agents_gone();
 CREATE TRIGGER agent_made AFTER INSERT ON agent REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_agents_made();
 CREATE TRIGGER agent_moved AFTER UPDATE OF status, project_id ON agent FOR EACH ROW WHEN (old.status <> new.status OR old.project_id <> new.project_id) EXECUTE FUNCTION count_agent_moved();
+CREATE TRIGGER project_gone AFTER DELETE ON project REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_projects_gone();
+CREATE TRIGGER project_made AFTER INSERT ON project REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_projects_made();
+CREATE TRIGGER project_moved AFTER UPDATE OF org_id ON project FOR EACH ROW WHEN (old.org_id::text <> new.org_id::text) EXECUTE FUNCTION count_project_moved();
 CREATE TRIGGER task_gone AFTER DELETE ON task REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION take_off_task_totals();

@@ -91,6 +91,7 @@ export function comparisons(sizes: { agents: number; logs: number; tasks: number
       '&sort=name',
       '&sort=updated_at&order=desc',
       '&search=name-4711',
+      '&search=name-47&sort=name',
       '&search=rare-word',
       '&search=common-word',
       '&search=e',

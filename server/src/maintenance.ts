@@ -5,6 +5,7 @@ import { buildLateIndexes } from './late-indexes.ts'
 import type { Sql } from './platform/database.ts'
 import { ensurePartitions } from './platform/partitions.ts'
 import { foldAgentCounts } from './resources/agents/agents.queries.ts'
+import { foldProjectCounts } from './resources/projects/projects.queries.ts'
 import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepLogSums, sweepRecords } from './retention.ts'
 
 /** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
@@ -42,6 +43,7 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepKeys,
     foldKeyUsage,
     foldAgentCounts,
+    foldProjectCounts,
     sweepUsage,
     sweepRecords,
     sweepIdempotency,

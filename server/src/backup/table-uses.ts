@@ -88,6 +88,10 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
     is: 'left out',
     why: 'Counted again by the database as agents are restored.',
   },
+  project_count: {
+    is: 'left out',
+    why: 'Counted again by the database as projects are restored.',
+  },
   task_total: {
     is: 'left out',
     why: 'Added up again by the maintenance from the tasks that are restored.',

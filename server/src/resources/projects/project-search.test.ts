@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeChance, testSeed } from '../../../test/chance.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
-import { listProjects } from './projects.queries.ts'
+import { listProjects } from './project-list.queries.ts'
+import { likePattern } from './projects.queries.ts'
 
 describe('a search among names of projects', () => {
   let service: TestService
@@ -25,9 +26,10 @@ describe('a search among names of projects', () => {
       insert into project (org_id, name) select ${org_id}, name from unnest(${[...names]}::text[]) as n(name) on conflict do nothing`
     // So many that reading all of them is dearer than the index.
     await service.sql`
-      insert into project (org_id, name) select ${org_id}, 'filler ' || md5(n::text) from generate_series(1, 20000) n`
+      insert into project (org_id, name) select ${org_id}, 'filler ' || md5(n::text) from generate_series(1, 20500) n`
     await service.sql.script('analyze project')
-    const searches = Array.from({ length: 60 }, () => word(chance.between(1, 5)))
+    // Some find hundreds and thousands, the last so many that they are read in their order.
+    const searches = [...Array.from({ length: 60 }, () => word(chance.between(1, 5))), 'filler f', 'FILLER']
     const find = async () =>
       Promise.all(
         searches.map((search) =>
@@ -47,5 +49,18 @@ describe('a search among names of projects', () => {
     assert.ok(
       without.some(({ total }) => total > 0) && without.every(({ projects, total }) => projects.length === total),
     )
+    for (const [nth, search] of searches.entries()) {
+      const pattern = likePattern(search)
+      const plain = await service.sql`
+        select id, name from project where org_id = ${org_id} and name ilike ${pattern} escape '\\' order by name, id`
+      assert.deepEqual(without[nth], { projects: plain, total: plain.length }, search)
+      const part = { org_id, search, sort: 'created_at', order: 'desc', limit: 3, offset: 2 } as const
+      const { projects } = await listProjects(service.sql, part)
+      const last = await service.sql`
+        select id, name from project where org_id = ${org_id} and name ilike ${pattern} escape '\\'
+        order by created_at desc, id desc limit 3 offset 2`
+      assert.deepEqual(projects, last, search)
+    }
+    assert.ok(without.at(-1)!.total > 20_000)
   })
 })

@@ -81,64 +81,30 @@ function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
   )
 }
 
-/** What `GET /api/v1/projects` selects by; every member is validated. */
-export interface ProjectFilter {
-  org_id: string
-  search?: string | undefined
-  created_after?: string | undefined
-  created_before?: string | undefined
-  updated_after?: string | undefined
-  updated_before?: string | undefined
-  sort: 'name' | 'created_at' | 'updated_at'
-  order: 'asc' | 'desc'
-  limit: number
-  offset: number
+/** Adds up what the connections of all processes have counted of projects; gives how many rows went. */
+export async function foldProjectCounts(sql: Sql): Promise<number> {
+  return sql.begin(async (tx) => {
+    // Alone: nobody else writes under backend 0. Rows that are being written are left for the next time.
+    const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
+      select pg_try_advisory_xact_lock(hashtext('cadre project counts')) as alone`
+    if (!alone) return 0
+    const [folded] = await tx<{ rows: number }>`
+      with idle as materialized (
+        select org_id, backend from project_count where backend <> 0 limit ${foldBatch} for update skip locked
+      ), gone as (
+        delete from project_count c using idle i where c.org_id = i.org_id and c.backend = i.backend returning c.*
+      ), kept as (
+        insert into project_count as c (org_id, backend, projects) select org_id, 0, sum(projects) from gone group by org_id
+        on conflict (org_id, backend) do update set projects = c.projects + excluded.projects
+      )
+      select count(*) as rows from gone`
+    return folded!.rows
+  })
 }
 
-/**
- * A page of projects and how many there are; ties are broken by number. A part of a name is found by its groups of three letters,
- * where PostgreSQL has the extension (`project_name_parts`); a shorter one has none.
- */
-export async function listProjects(
-  sql: Sql,
-  filter: ProjectFilter,
-): Promise<{ projects: { id: number; name: string }[]; total: number }> {
-  const { fragment } = sql
-  const conditions = [fragment`org_id = ${filter.org_id}`]
-  if (filter.search !== undefined) {
-    const name = filter.search.length < indexedLengthMin ? fragment`(name || '')` : fragment`name`
-    conditions.push(fragment`${name} ilike ${likePattern(filter.search)} escape '\\'`)
-  }
-  if (filter.created_after) conditions.push(fragment`created_at >= ${filter.created_after}::timestamptz`)
-  if (filter.created_before) conditions.push(fragment`created_at < ${filter.created_before}::timestamptz`)
-  if (filter.updated_after) conditions.push(fragment`updated_at >= ${filter.updated_after}::timestamptz`)
-  if (filter.updated_before) conditions.push(fragment`updated_at < ${filter.updated_before}::timestamptz`)
-  const where = conditions.reduce((all, one) => fragment`${all} and ${one}`)
-  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from project where ${where}`)
-  if (count!.total <= filter.offset) return { projects: [], total: count!.total }
-  const projects = await sql.run<{ id: number; name: string }>(fragment`
-    select id, name from project where ${where}
-    order by ${orderings(sql)[`${filter.sort} ${filter.order}`]} limit ${filter.limit} offset ${filter.offset}`)
-  return { projects, total: count!.total }
-}
-
-/** Characters of a search from which on an index can find it. */
-const indexedLengthMin = 3
+const foldBatch = 1000
 
 /** A pattern of `like` for text that contains `search`: `%` and `_` in it are themselves (decision D32). */
 export function likePattern(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
-}
-
-function orderings({
-  fragment,
-}: Sql): Record<`${ProjectFilter['sort']} ${ProjectFilter['order']}`, ReturnType<Sql['fragment']>> {
-  return {
-    'name asc': fragment`name, id`,
-    'name desc': fragment`name desc, id desc`,
-    'created_at asc': fragment`created_at, id`,
-    'created_at desc': fragment`created_at desc, id desc`,
-    'updated_at asc': fragment`updated_at, id`,
-    'updated_at desc': fragment`updated_at desc, id desc`,
-  }
 }

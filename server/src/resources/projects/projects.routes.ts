@@ -15,11 +15,11 @@ import { emit } from '../../events/outbox.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
+import { listProjects } from './project-list.queries.ts'
 import { listProjectNumbers } from './project-statistics.queries.ts'
 import {
   deleteEmptyProject,
   insertProject,
-  listProjects,
   lockProject,
   projectNumber,
   renameProject,
