@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { inBrowser } from './chromium.ts'
@@ -92,6 +93,7 @@ test('every other page of a project and of the organization is one that everybod
     ['new-agent', `${project}/agents/new`, /agent/i],
     ['members', '/settings/members', /^Members/],
     ['preferences', '/settings/preferences', /^Preferences/],
+    ['audit', '/settings/audit', /^Audit log/],
     ['nothing', '/nowhere', /nothing here/],
   ]
   for (const [name, path, heading] of pages) {
@@ -107,6 +109,36 @@ test('every other page of a project and of the organization is one that everybod
     .waitFor()
   await cell('last_activity').getByRole('time').waitFor()
 })
+
+test(
+  'the audit log leads from an entry to all about one thing, and is exported as it is filtered',
+  inBrowser,
+  async () => {
+    const page = await cadre.open('/settings/audit?action=agent.')
+    await page.getByRole('link', { name: 'agent.created' }).last().click()
+    const entry = page.getByRole('dialog')
+    await entry.getByRole('rowheader', { name: 'config.model' }).waitFor()
+    await checkScreen(page, 'audit-entry')
+    await entry.getByRole('link', { name: /^only this: Done to/ }).click()
+    const filter = page.getByRole('button', { name: /^Done to/ })
+    await filter.waitFor()
+    const target = new URL(page.url()).searchParams.get('target') ?? ''
+    assert.match(target, /^agent_/)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export' }).click(),
+    ])
+    const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n')
+    for (const line of lines) assert.equal((JSON.parse(line) as { target: string }).target, target)
+    await filter.click()
+    await filter.waitFor({ state: 'detached' })
+    await page.getByLabel('Identifier or address, then Enter').fill('req_0')
+    await page.keyboard.press('Enter')
+    await page.getByText('No entry matches').waitFor()
+    assert.equal(new URL(page.url()).searchParams.get('request_id'), 'req_0')
+    await page.context().close()
+  },
+)
 
 test('keys lead through the console, and rest while somebody types', inBrowser, async () => {
   const page = await cadre.open(project)

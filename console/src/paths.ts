@@ -68,6 +68,7 @@ export const paths = {
   keys: (search: object = {}): LinkProps => ({ to: '/settings/keys', search: search as never }),
   sessions: (): LinkProps => ({ to: '/settings/sessions' }),
   apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),
+  audit: (search: object = {}): LinkProps => ({ to: '/settings/audit', search: search as never }),
   members: (): LinkProps => ({ to: '/settings/members' }),
   preferences: (): LinkProps => ({ to: '/settings/preferences' }),
 } as const

@@ -50,6 +50,7 @@ const tree = root.addChildren([
   page('/settings/keys', () => import('./pages/settings/keys.tsx')),
   page('/settings/sessions', () => import('./pages/settings/sessions.tsx')),
   page('/settings/apps', () => import('./pages/settings/apps.tsx')),
+  page('/settings/audit', () => import('./pages/settings/audit/audit.tsx')),
   page('/settings/members', () => import('./pages/settings/members.tsx')),
   page('/settings/preferences', () => import('./pages/settings/preferences.tsx')),
   project.addChildren([

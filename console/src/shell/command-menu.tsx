@@ -46,6 +46,8 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
     if (id !== undefined && words.startsWith('agent_'))
       identified.push({ label: words, hint: 'Agent', link: paths.agent(id, words) })
     if (words.startsWith('wh_')) identified.push({ label: words, hint: 'Webhook', link: paths.webhook(words) })
+    if (words.startsWith('req_'))
+      identified.push({ label: words, hint: 'Audit log', link: paths.audit({ request_id: words }) })
     const pages: [string, LinkProps][] = [
       ...(id === undefined
         ? []
@@ -67,6 +69,7 @@ export function CommandMenu({ isOpen, close }: { isOpen: boolean; close: () => v
       ['Sessions', paths.sessions()],
       ['OAuth apps', paths.apps()],
       ['Members', paths.members()],
+      ['Audit log', paths.audit()],
       ['Preferences', paths.preferences()],
     ]
     const lower = words.toLowerCase()

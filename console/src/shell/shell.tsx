@@ -6,6 +6,7 @@ import {
   Bot,
   ChartLine,
   CircleHelp,
+  FileClock,
   FolderKanban,
   Gauge,
   Home,
@@ -131,6 +132,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
     { label: 'OAuth apps', icon: AppWindow, link: paths.apps() },
     { label: 'Sessions', icon: MonitorSmartphone, link: paths.sessions() },
     { label: 'Members', icon: Users, link: paths.members() },
+    { label: 'Audit log', icon: FileClock, link: paths.audit() },
     { label: 'Preferences', icon: Settings, link: paths.preferences() },
   ]
   return (

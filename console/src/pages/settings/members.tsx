@@ -224,6 +224,7 @@ function RoleChoice({
     return (
       <span title={reason} className="inline-flex min-h-8 items-center gap-1.5">
         {member.role}
+        {member.role === 'owner' && onlooker.owners === 1 && <span className="text-sm text-soft">the last one</span>}
         <span className="sr-only">. {reason}.</span>
       </span>
     )

@@ -13,6 +13,7 @@ import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useTimeZone } from '../../ui/time.tsx'
+import { scopeWords, type Scope } from './scope-presets.ts'
 
 /** Who is signed in, what they may do, and how the console looks to them. */
 export default function PreferencesPage() {
@@ -60,7 +61,14 @@ export default function PreferencesPage() {
           </div>
         </Panel>
         <Panel title="What you may do">
-          {permissions.data ? <Permissions permissions={permissions.data.permissions} /> : <Skeleton rows={4} />}
+          {permissions.data ? (
+            <>
+              <Permissions permissions={permissions.data.permissions} />
+              <ScopesInWords scopes={permissions.data.scopes} />
+            </>
+          ) : (
+            <Skeleton rows={4} />
+          )}
         </Panel>
         <Panel title="Keys">
           <ShortcutList className="p-4" />
@@ -95,6 +103,25 @@ function NameForm({ name: before }: { name: string }) {
         Save
       </Button>
     </form>
+  )
+}
+
+/** The scopes of this sign-in, as apps that ask for them tell it. */
+function ScopesInWords({ scopes }: { scopes: readonly Scope[] }) {
+  return (
+    <div className="border-t border-line p-4">
+      <h3 className="mb-2 text-sm font-medium">In words, with the scope that a key or an app needs for it</h3>
+      <ul className="space-y-1.5">
+        {scopes.map((scope) => (
+          <li key={scope} className="flex flex-wrap items-baseline justify-between gap-x-4">
+            <span>
+              {scope === 'admin' ? 'Administer the organization: members, apps, audit log' : scopeWords[scope]}
+            </span>
+            <code className="text-soft">{scope}</code>
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }
 

@@ -1,0 +1,199 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { X } from 'lucide-react'
+import { useState } from 'react'
+import type { AuditEntry } from '../../../../../sdk/src/types.ts'
+import { basePath, cadre } from '../../../api/client.ts'
+import { permissionsQuery } from '../../../api/queries.ts'
+import { paths } from '../../../paths.ts'
+import { Button } from '../../../ui/button.tsx'
+import { CopyId } from '../../../ui/copy.tsx'
+import type { Column } from '../../../ui/data-table.tsx'
+import { EmptyState } from '../../../ui/empty-state.tsx'
+import { FilterSelect, SearchInput } from '../../../ui/field.tsx'
+import { Panel } from '../../../ui/page.tsx'
+import { PagedTable } from '../../../ui/paged-table.tsx'
+import { Time } from '../../../ui/time.tsx'
+import { tellFailure } from '../../../ui/toast.tsx'
+import { useAddressWords } from '../../parts/address-words.ts'
+import { Options } from '../../parts/options.tsx'
+import { PageFrame } from '../../parts/page-frame.tsx'
+import { EntryDialog } from './entry-dialog.tsx'
+import { actionGroups, exactFilters, filterMeant, filterOf, periods, type ExactFilter } from './filters.ts'
+import { meaningOf } from './meaning.ts'
+
+const pageSize = 50
+
+/** Who did what in the organization, with what, and from where. */
+export default function AuditPage() {
+  const [words, setWords] = useAddressWords()
+  const { data: permissions } = useQuery(permissionsQuery)
+  const mayNot =
+    permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators read the audit log' : undefined
+  const filter = filterOf(words)
+  const offset = Number(words.offset ?? 0)
+  const query = { ...filter, limit: pageSize, offset }
+  const entries = useQuery({
+    queryKey: ['audit', 'list', query],
+    queryFn: () => cadre.audit.list(query).page({ offset }),
+    enabled: permissions !== undefined && mayNot === undefined,
+    placeholderData: keepPreviousData,
+  })
+  const isFiltered = Object.keys(filter).length > 0
+  const show = (change: Record<string, string | undefined>): void => setWords({ ...change, offset: undefined })
+  const shown = entries.data?.items.find(({ id }) => id === words.panel)
+  return (
+    <PageFrame
+      title="Audit log"
+      lead="Who changed what, with which credential, from where and by which request. Nothing in it can be changed."
+      path="/api/v1/auth/audit"
+      query={query}
+      actions={
+        <Button reason={mayNot} onClick={() => void exportEntries(filter)}>
+          Export
+        </Button>
+      }
+    >
+      {mayNot !== undefined && <p className="text-soft">{mayNot}.</p>}
+      {mayNot === undefined && (
+        <>
+          <div className="mb-3 flex flex-wrap items-center gap-2">
+            <IdentifierSearch find={(text) => show({ [filterMeant(text)]: text })} />
+            <FilterSelect
+              label="Action"
+              value={words.action ?? ''}
+              onChange={({ target }) => show({ action: target.value || undefined })}
+            >
+              <option value="">Any action</option>
+              {[...actionGroups].map(([group, actions]) => (
+                <optgroup key={group} label={wordsOf(group.slice(0, -1))}>
+                  <option value={group}>all of {wordsOf(group.slice(0, -1))}</option>
+                  {actions.map((action) => (
+                    <option key={action}>{action}</option>
+                  ))}
+                </optgroup>
+              ))}
+            </FilterSelect>
+            <FilterSelect
+              label="Time"
+              value={words.days ?? ''}
+              onChange={({ target }) => show({ days: target.value || undefined })}
+            >
+              <Options of={periods} />
+            </FilterSelect>
+            {(Object.keys(exactFilters) as ExactFilter[]).map(
+              (name) =>
+                words[name] !== undefined && (
+                  <Button
+                    key={name}
+                    onClick={() => show({ [name]: undefined })}
+                    aria-label={`${exactFilters[name]} ${words[name]}: do not filter by it`}
+                    className="max-w-full"
+                  >
+                    <span className="text-soft">{exactFilters[name]}</span>{' '}
+                    <code className="truncate">{words[name]}</code>
+                    <X size={14} aria-hidden />
+                  </Button>
+                ),
+            )}
+          </div>
+          <Panel>
+            <PagedTable
+              label="Entries of the audit log"
+              noun="entries"
+              query={entries}
+              columns={columns(words)}
+              keyOf={({ id }) => id}
+              offset={offset}
+              limit={pageSize}
+              go={(to) => setWords({ offset: to ? String(to) : undefined })}
+              isBusy={entries.isPlaceholderData}
+              empty={
+                <EmptyState title={isFiltered ? 'No entry matches' : 'Nothing was done yet'}>
+                  <p>Every change of agents, keys, members and settings is written down here for 400 days.</p>
+                </EmptyState>
+              }
+            />
+          </Panel>
+          {shown && <EntryDialog entry={shown} words={words} close={() => setWords({ panel: undefined })} />}
+        </>
+      )}
+    </PageFrame>
+  )
+}
+
+const columns = (words: Record<string, string | undefined>): Column<AuditEntry>[] => [
+  { id: 'at', header: 'When', cell: ({ at }) => <Time at={at} /> },
+  {
+    id: 'actor',
+    header: 'Who',
+    cell: ({ actor }) => (
+      <span className="inline-block max-w-full truncate align-bottom sm:max-w-48">
+        {actor?.name ?? actor?.id ?? 'nobody known'}
+      </span>
+    ),
+  },
+  {
+    id: 'action',
+    header: 'What',
+    isWide: true,
+    cell: ({ id, action }) => (
+      <>
+        <Link {...paths.audit({ ...words, panel: id })}>
+          <code>{action}</code>
+        </Link>{' '}
+        <span className="text-soft max-sm:hidden">{meaningOf(action)}</span>
+      </>
+    ),
+  },
+  { id: 'target', header: 'To what', cell: ({ target }) => target !== null && <CopyId id={target} short /> },
+  {
+    id: 'request',
+    header: 'Request',
+    cell: ({ request_id }) => request_id !== null && <CopyId id={request_id} short />,
+  },
+]
+
+const wordsOf = (name: string): string => name.replaceAll('_', ' ')
+
+/** Takes whatever identifier or address somebody has, with Enter: each becomes a filter beside it. */
+function IdentifierSearch({ find }: { find: (text: string) => void }) {
+  const [text, setText] = useState('')
+  const words = text.trim()
+  return (
+    <form
+      className="max-sm:w-full"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (words === '') return
+        find(words)
+        setText('')
+      }}
+    >
+      <SearchInput
+        label="Identifier or address, then Enter"
+        className="!w-72"
+        maxLength={100}
+        autoComplete="off"
+        spellCheck={false}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+    </form>
+  )
+}
+
+/** Has the browser write all that match to a file as it comes, however many. What would be refused is told first. */
+async function exportEntries(filter: object): Promise<void> {
+  try {
+    await cadre.audit.list({ ...filter, limit: 1 }).page()
+  } catch (failure) {
+    tellFailure('The audit log was not exported', failure)
+    return
+  }
+  const query = new URLSearchParams(Object.entries(filter))
+  Object.assign(document.createElement('a'), {
+    href: `${basePath}api/v1/auth/audit/export?${query}`,
+    download: 'audit.ndjson',
+  }).click()
+}

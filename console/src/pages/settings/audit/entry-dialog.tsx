@@ -1,0 +1,122 @@
+import { Link } from '@tanstack/react-router'
+import type { AuditEntry } from '../../../../../sdk/src/types.ts'
+import { paths } from '../../../paths.ts'
+import { CodeBlock, CopyId } from '../../../ui/copy.tsx'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { Facts } from '../../../ui/page.tsx'
+import { Time } from '../../../ui/time.tsx'
+import { changesOf } from './changes.ts'
+import { exactFilters, type ExactFilter } from './filters.ts'
+import { meaningOf } from './meaning.ts'
+
+type Words = Record<string, string | undefined>
+
+/** All that an entry says: who, with what, from where, and what became of what. */
+export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words: Words; close: () => void }) {
+  const { action, actor, at, before, after, credential, detail, ip, request_id, target, user_agent } = entry
+  const changes = changesOf(before, after)
+  const only = (by: ExactFilter, value: string) => <Only by={by} value={value} words={words} />
+  return (
+    <Dialog title={action} isOpen close={close} width="max-w-3xl">
+      <p className="mb-4 text-soft">{meaningOf(action)}</p>
+      <Facts>
+        <dt>When</dt>
+        <dd>
+          <Time at={at} exact />
+        </dd>
+        <dt>{exactFilters.actor}</dt>
+        <dd>
+          {actor === null ? (
+            'nobody known'
+          ) : (
+            <>
+              {actor.name} <CopyId id={actor.id} short={actor.name !== undefined} /> {only('actor', actor.id)}
+            </>
+          )}
+        </dd>
+        {target !== null && (
+          <>
+            <dt>{exactFilters.target}</dt>
+            <dd>
+              <CopyId id={target} /> {only('target', target)}
+            </dd>
+          </>
+        )}
+        {credential !== null && (
+          <>
+            <dt>{exactFilters.credential_id}</dt>
+            <dd>
+              {kinds[credential.kind]} <CopyId id={credential.id} short /> {only('credential_id', credential.id)}
+            </dd>
+          </>
+        )}
+        {ip !== null && (
+          <>
+            <dt>{exactFilters.ip}</dt>
+            <dd>
+              {ip} {only('ip', ip)}
+              {user_agent !== null && user_agent !== '' && <p className="text-sm text-soft">{user_agent}</p>}
+            </dd>
+          </>
+        )}
+        {request_id !== null && (
+          <>
+            <dt>{exactFilters.request_id}</dt>
+            <dd>
+              <CopyId id={request_id} /> {only('request_id', request_id)}
+            </dd>
+          </>
+        )}
+      </Facts>
+      {changes.length > 0 && (
+        <div className="mt-4 rounded-md border border-line">
+          <table aria-label="What became of what" className="w-full table-fixed text-sm">
+            <thead>
+              <tr className="border-b border-line text-left text-soft">
+                {['Member', 'Before', 'After'].map((name) => (
+                  <th key={name} scope="col" className="px-3 py-1.5 font-medium">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {changes.map(({ member, before, after }) => (
+                <tr key={member} className="border-b border-line align-top last:border-0">
+                  <th scope="row" className="px-3 py-1.5 text-left font-normal">
+                    <code className="break-all">{member}</code>
+                  </th>
+                  {[before, after].map((value, side) => (
+                    <td key={side} className="px-3 py-1.5 wrap-anywhere whitespace-pre-wrap">
+                      {value ?? <span className="text-soft">–</span>}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {Object.keys(detail).length > 0 && (
+        <div className="mt-4">
+          <h3 className="mb-1 text-sm font-medium">Besides</h3>
+          <CodeBlock text={JSON.stringify(detail, null, 2)} label="Copy what else it says" />
+        </div>
+      )}
+    </Dialog>
+  )
+}
+
+const kinds = { api_key: 'API key', token: 'OAuth app', session: 'session' } as const
+
+function Only({ by, value, words }: { by: ExactFilter; value: string; words: Words }) {
+  return (
+    <Link
+      {...paths.audit({ ...words, [by]: value, panel: undefined, offset: undefined })}
+      aria-label={`only this: ${exactFilters[by]} ${value}`}
+      className="text-sm"
+    >
+      only this
+    </Link>
+  )
+}

@@ -1,0 +1,54 @@
+import { auditActions } from '#contract/audit.ts'
+import type { Operations } from '../../../../../sdk/src/types.ts'
+
+/** What the log is asked for, in the words of the API. */
+export type AuditFilter = Pick<
+  Operations['listAuditEntries']['query'],
+  'actor' | 'action' | 'target' | 'credential_id' | 'request_id' | 'ip' | 'start_time'
+>
+
+/** Filters that name one thing, with what they are called beside it. */
+export const exactFilters = {
+  actor: 'Done by',
+  target: 'Done to',
+  credential_id: 'Done with',
+  request_id: 'Request',
+  ip: 'From',
+} as const
+
+export type ExactFilter = keyof typeof exactFilters
+
+/** Which of them somebody means who puts in an identifier or an address. */
+export function filterMeant(text: string): ExactFilter {
+  if (text.startsWith('req_')) return 'request_id'
+  if (text.startsWith('sess_')) return 'credential_id'
+  if (/^(user|client)_/.test(text)) return 'actor'
+  return /^\d{1,3}(\.\d{1,3}){3}$|^[\da-f]*:[\da-f:.]*$/i.test(text) ? 'ip' : 'target'
+}
+
+/** Actions by what they are of: `agent.` stands for all of agents. */
+export const actionGroups: ReadonlyMap<string, readonly string[]> = Map.groupBy(Object.keys(auditActions), (action) =>
+  action.slice(0, action.indexOf('.') + 1),
+)
+
+/** Periods, in days back from now. */
+export const periods: Readonly<Record<string, string>> = {
+  '': 'Any time',
+  '1': 'Last 24 hours',
+  '7': 'Last 7 days',
+  '30': 'Last 30 days',
+}
+
+/** The filter that an address says; what it does not know is left out. */
+export function filterOf(words: Readonly<Record<string, string | undefined>>, now = Date.now()): AuditFilter {
+  const filter: AuditFilter = {}
+  for (const name of Object.keys(exactFilters) as ExactFilter[]) {
+    const value = words[name]
+    if (value !== undefined) filter[name] = value
+  }
+  if (words.action !== undefined) filter.action = words.action
+  const days = words.days !== undefined && Object.hasOwn(periods, words.days) ? Number(words.days) : 0
+  // To the minute, so that what is asked for stays the same while somebody reads.
+  if (days > 0) filter.start_time = new Date(Math.floor(now / 60_000) * 60_000 - days * 86_400_000).toISOString()
+  return filter
+}
