@@ -83,9 +83,10 @@ ${content}
   return document.text
 }
 
+/** That of the console (`console/public/icon.svg`). */
 const shapes =
-  '<rect x="2" y="2" width="12" height="12" rx="3.5" fill="#4f46e5"/><rect x="18" y="2" width="12" height="12" rx="3.5" fill="#818cf8"/>' +
-  '<rect x="2" y="18" width="12" height="12" rx="3.5" fill="#818cf8"/><rect x="18" y="18" width="12" height="12" rx="3.5" fill="#4f46e5"/>'
+  '<rect width="32" height="32" rx="8" fill="#4f46e5"/><path d="M21.5 11.2A7.2 7.2 0 1 0 21.5 20.8" fill="none" stroke="#fff" ' +
+  'stroke-width="3.2" stroke-linecap="round"/><circle cx="16" cy="16" r="2.2" fill="#fff"/>'
 const mark = `<svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">${shapes}</svg>`
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">${shapes}</svg>`
 

@@ -86,7 +86,7 @@ export default function MembersPage() {
       header: 'Last active',
       cell: ({ last_active }) =>
         last_active === undefined ? (
-          <span className="text-soft">for administrators</span>
+          <span className="whitespace-nowrap text-soft">for administrators</span>
         ) : last_active === null ? (
           <span className="text-soft">never</span>
         ) : (
@@ -224,7 +224,9 @@ function RoleChoice({
     return (
       <span title={reason} className="inline-flex min-h-8 items-center gap-1.5">
         {member.role}
-        {member.role === 'owner' && onlooker.owners === 1 && <span className="text-sm text-soft">the last one</span>}
+        {member.role === 'owner' && onlooker.owners === 1 && (
+          <span className="text-sm whitespace-nowrap text-soft">the last one</span>
+        )}
         <span className="sr-only">. {reason}.</span>
       </span>
     )

@@ -63,7 +63,7 @@ export function consentPage(view: ConsentView): Page {
           <button class="primary" name="decision" value="allow">Allow</button>
         </div>
       </form>
-      <p class="foot">Never more than you may do yourself. You can end this at any time among your sessions.</p>`,
+      <p class="foot">Never more than you may do yourself. You can end this at any time, under OAuth apps in the console.</p>`,
   }
 }
 
