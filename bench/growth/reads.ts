@@ -49,6 +49,11 @@ export function comparisons(sizes: { agents: number; logs: number; tasks: number
       rows: sizes.logs,
       path: of(`logs?limit=20${query}`),
     })),
+    ...['', '&level=error', `&level=warn${period}`].map((query) => ({
+      name: `Logs of a project${named(query)}`,
+      rows: sizes.logs,
+      path: (project: number) => `/api/v1/projects/${project}/logs?limit=20${query}`,
+    })),
     ...(
       [
         ['1m', 1],

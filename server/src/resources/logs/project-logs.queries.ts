@@ -11,6 +11,9 @@ export interface ProjectLogFilter extends Omit<LogFilter, 'agent_id'> {
   project_id: number
 }
 
+/** Of more agents than these a window is read by the project. */
+const writersMax = 1000
+
 /** Moments as PostgreSQL writes them: they may be infinite. */
 interface Window {
   total: number
@@ -45,7 +48,9 @@ export async function listProjectLogs(
       ${filter.end_time ?? 'infinity'}::timestamptz, ${skip}, ${take})`
   const { total, lo, hi, newer, isWide } = window!
   if (hi === null) return { logs: [], total: search === undefined ? total : 0 }
-  const among = sql.fragment`agent_id in (select id from agent where project_id = ${project_id})
+  const writers = isWide ? await writersIn(sql, project_id, lo, hi) : undefined
+  const among = sql.fragment`
+    ${writers ? sql.fragment`agent_id = any(${writers})` : sql.fragment`agent_id in (select id from agent where project_id = ${project_id})`}
     and timestamp >= ${lo}::timestamptz and timestamp < ${hi}::timestamptz
     ${filter.level ? sql.fragment`and level = ${filter.level}` : sql.fragment``}`
   if (search !== undefined) return searchIn(sql, among, isWide, { search, limit, offset })
@@ -58,6 +63,24 @@ export async function listProjectLogs(
     order by timestamp desc, id desc limit ${limit} offset ${skip - newer}`
   const { rows } = await sql.query(page.text, page.values)
   return { logs: rows as ProjectLogRow[], total }
+}
+
+/**
+ * The agents of a project with entries in a window, and perhaps a few without; undefined where they are many. Told by the sums, and
+ * by the entries that are not in them: so a project that is mostly silent does not read what others write meanwhile.
+ */
+async function writersIn(sql: Sql, project_id: number, lo: string, hi: string): Promise<string[] | undefined> {
+  const found = sql.fragment`
+    with state as materialized (select max(rolled_until) as rolled, max(kept_from) as kept from log_rollup_state)
+    select id from agent a where project_id = ${project_id} and exists (select from log_rollup r where r.agent_id = a.id
+      and r.seconds = 900 and r.bucket > ${lo}::timestamptz - interval '15 minutes' and r.bucket < ${hi}::timestamptz)
+    union select id from agent a where project_id = ${project_id} and exists (select from agent_log l where l.agent_id = a.id
+      and l.timestamp >= greatest(${lo}::timestamptz, (select rolled from state)) and l.timestamp < ${hi}::timestamptz)
+    union select id from agent a where project_id = ${project_id} and exists (select from agent_log l where l.agent_id = a.id
+      and l.timestamp >= ${lo}::timestamptz and l.timestamp < least(${hi}::timestamptz, (select kept from state)))
+    limit ${writersMax + 1}`
+  const { rows } = await sql.query(found.text, found.values)
+  return rows.length > writersMax ? undefined : rows.map(({ id }: { id: string }) => id)
 }
 
 /** Those with a text in their message, among the newest of these. */
