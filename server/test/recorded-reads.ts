@@ -15,6 +15,7 @@ const incomparable: Record<string, string> = {
   getStatus: 'tells of the process',
   getDocs: 'names the port that the process listens on',
   getRateLimits: 'tells what was spent of windows of a minute, which a restore does not keep',
+  getApiKeyActivity: 'tells of the reads themselves',
   authorize: 'a page for people',
   startSso: 'leads elsewhere',
   finishSso: 'comes from elsewhere',
@@ -22,7 +23,7 @@ const incomparable: Record<string, string> = {
 
 /** Members that reading itself changes, that are of the moment of the answer, or that grow while a task runs. */
 const volatile = new Set([
-  ...['timestamp', 'request_id', 'last_used_at', 'last_used', 'last_activity', 'usage_stats'],
+  ...['timestamp', 'request_id', 'last_used_at', 'last_used', 'last_ip', 'last_active', 'last_activity', 'usage_stats'],
   ...['cpu_usage', 'memory_usage', 'checked_at'],
 ])
 
