@@ -15,7 +15,8 @@ export interface MemberRow {
 
 /**
  * Of each member: their sign-ins that go on, apps and keys in this organization, and what they did here, which stays when those are
- * gone. Each is found by an index; a key's usage by its newest hour.
+ * gone. Each is found by an index; a key's usage by its newest hour. Actors are not only identifiers, and sorted otherwise: without
+ * their collation the log would be read from its end for every member.
  */
 const columns = (sql: Sql) => sql.fragment`
   m.user_id, u.name, u.email, u.avatar_url, m.role, m.joined_at, greatest(
@@ -24,8 +25,8 @@ const columns = (sql: Sql) => sql.fragment`
     (select max(w.last_at) from api_key k
       cross join lateral (select last_at from api_key_usage where key_id = k.id order by hour desc limit 1) w
       where k.user_id = m.user_id and k.org_id = m.org_id and k.revoked_at is null),
-    (select a.at from audit a where a.org_id = m.org_id and a.actor = m.user_id and a.action <> 'user.sign_in_failed'
-      order by a.id desc limit 1)) as last_active
+    (select a.at from audit a where a.org_id = m.org_id and a.actor = m.user_id collate "default"
+      and a.action <> 'user.sign_in_failed' order by a.id desc limit 1)) as last_active
   from member m join app_user u on u.id = m.user_id`
 
 /** What members are listed by; every member of it is validated. */
