@@ -102,7 +102,9 @@ async function measureFirstToken(count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     direct.push(await until(/"content":"\w/, `${provider.base_url}/chat/completions`, body))
     through.push(
-      await until(/event: message\.(delta|snapshot)/, `${service.url}${agent}/tasks`, { input: 'hello there' }),
+      await until(/event: message\.(delta|snapshot|completed)/, `${service.url}${agent}/tasks`, {
+        input: 'hello there',
+      }),
     )
   }
   console.log('\n| First token, milliseconds | p50 | p99 |\n|---|---|---|')

@@ -170,6 +170,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
         return valid && value !== null ? value : undefined
       },
     },
+    shareWait_ms: context.database.settings.connectionTimeoutMillis!,
     stream_rights: guardStreams(context.auth_sql),
     open_streams: countOpenStreams({ sql: context.auth_sql, worker_id: context.engine.worker_id, rates }),
     onInternalError: context.onInternalError,

@@ -1,7 +1,6 @@
-import { notFound } from '#contract/problems.ts'
+import { notFound, type Problem } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
-import { Groups } from '../platform/groups.ts'
-import { isPassing } from './journal.ts'
+import { Groups, togetherOrEach } from '../platform/groups.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
 import type { Queue } from './queue.ts'
@@ -23,48 +22,36 @@ export interface CreationOptions {
 /** Stores new tasks, each by itself or with others, and gives their rows. */
 export type Create = (task: NewTask) => Promise<TaskRow>
 
+/** Creation of tasks, with others and by themselves. */
+export interface Creation {
+  create: Create
+  /** Whether a task may share a transaction with others. */
+  mayShare: (task: NewTask) => boolean
+  /** Stores such tasks in the caller's transaction; `agent_not_found` where one's agent was deleted meanwhile. */
+  createAll: (tx: Sql, tasks: readonly NewTask[]) => Promise<(TaskRow | Problem)[]>
+}
+
 /**
  * Creation of tasks in transactions of their own. Ordinary ones that are asked for at the same time share one; all others
  * have to look at what their gates, threads and agents allow.
  */
-export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): Create {
-  const together = async (tasks: readonly NewTask[]): Promise<(TaskRow | Error)[]> => {
-    const rows = await sql.begin((tx) => insertOrdinary(tx, queue, tasks), 'byKeys')
-    onSent()
+export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): Creation {
+  const createAll: Creation['createAll'] = async (tx, tasks) => {
+    const rows = await insertOrdinary(tx, queue, tasks)
+    tx.afterCommit(onSent)
     return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
   }
-  const commits = new Groups<NewTask, TaskRow>(
-    async (tasks) => {
-      try {
-        return await together(tasks)
-      } catch (error) {
-        // What of it was stored is not known where the connection was lost, so it is not for us to try again.
-        if (tasks.length === 1 || isPassing(error)) throw error
-        return eachAlone(tasks, together)
-      }
-    },
+  const groups = new Groups<NewTask, TaskRow>(
+    (tasks) => togetherOrEach(tasks, (some) => sql.begin((tx) => createAll(tx, some), 'byKeys')),
     { lanes, groupMax },
   )
-
-  return (task) => {
-    const full = isFull(task.agent.project_id)
-    return isOrdinary(task, full) && isSmall(task)
-      ? commits.submit(task)
-      : sql.begin(async (tx) => {
-          if (await insertTask(tx, queue, task, full)) tx.afterCommit(onSent)
-          return requireRow(tx, task)
-        })
-  }
-}
-
-/** One that cannot be stored must not take the others of its group with it. */
-async function eachAlone(
-  tasks: readonly NewTask[],
-  store: (tasks: readonly NewTask[]) => Promise<(TaskRow | Error)[]>,
-): Promise<(TaskRow | Error)[]> {
-  const results: (TaskRow | Error)[] = []
-  for (const task of tasks) results.push(...(await store([task]).catch((error: Error) => [error])))
-  return results
+  const mayShare = (task: NewTask): boolean => isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task)
+  const alone: Create = (task) =>
+    sql.begin(async (tx) => {
+      if (await insertTask(tx, queue, task, isFull(task.agent.project_id))) tx.afterCommit(onSent)
+      return requireRow(tx, task)
+    })
+  return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
 }
 
 function isSmall({ input, metadata }: NewTask): boolean {

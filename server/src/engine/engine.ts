@@ -1,3 +1,4 @@
+import type { Problem } from '#contract/problems.ts'
 import type { ProjectFeed } from '../events/project-stream-feed.ts'
 import type { Hub } from '../events/streams-hub.ts'
 import type { Sql } from '../platform/database.ts'
@@ -31,6 +32,10 @@ export interface Engine {
    * task's row. Throws `agent_not_found` where its agent was deleted meanwhile.
    */
   create(task: NewTask): Promise<TaskRow>
+  /** Whether a task may be stored by `createAll`, with others. */
+  mayShare(task: NewTask): boolean
+  /** Stores such tasks in the caller's transaction: of each, in their order, its row, or `agent_not_found`. */
+  createAll(tx: Sql, tasks: readonly NewTask[]): Promise<(TaskRow | Problem)[]>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
   dispatchParked(tx: Sql, agent_id: string): Promise<void>
   /** The same of new agents, of which most have no such tasks; whoever watches their project hears of them. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../events/streams-hub.ts'
-import { sqlState, type Sql } from '../platform/database.ts'
+import { isPassing, type Sql } from '../platform/database.ts'
 import type { Gate } from './gates.ts'
 import { Groups } from '../platform/groups.ts'
 import type { Queue } from './queue.ts'
@@ -180,11 +180,4 @@ function stands(task: LockedTask, claim: Claim, position: number): 'open' | 'mad
 
 function holdsAfter({ status, job }: TaskChange): boolean {
   return (status === undefined || status === 'running') && job === undefined
-}
-
-/** Whether a statement that failed may succeed if it is simply made again. */
-export function isPassing(error: unknown): boolean {
-  const state = sqlState(error)
-  if (state !== undefined) return /^(08|53|57P|58|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
-  return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
 }

@@ -156,7 +156,7 @@ export async function startEngine({
       onParked(parked)
       bus.tell('jobs')
     })
-  const create = makeCreation({ sql, queue, isFull: backlogs.isFull, onSent: () => bus.tell('jobs') })
+  const creation = makeCreation({ sql, queue, isFull: backlogs.isFull, onSent: () => bus.tell('jobs') })
   /** Where attempts are traced the task says in which trace they can be found. */
   const traced = (task: NewTask): NewTask => ({
     ...task,
@@ -189,7 +189,9 @@ export async function startEngine({
       if (await insertTask(tx, queue, traced(task), backlogs.isFull(task.agent.project_id)))
         tx.afterCommit(() => bus.tell('jobs'))
     },
-    create: (task) => create(traced(task)),
+    create: (task) => creation.create(traced(task)),
+    mayShare: (task) => creation.mayShare(task),
+    createAll: (tx, tasks) => creation.createAll(tx, tasks.map(traced)),
     dispatchParked: goOn,
     async dispatchAnyParked(tx, agent_ids) {
       for (const agent_id of await listWithParked(tx, agent_ids)) await goOn(tx, agent_id)

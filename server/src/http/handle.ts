@@ -1,9 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { TObject } from 'typebox'
 import type { Doer } from '#contract/audit.ts'
-import { mergePatch, isObject } from '#contract/merge-patch.ts'
 import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/operation.ts'
-import { invalid, Problem, summarize, type Issue } from '#contract/problems.ts'
+import { Problem } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
 import { authenticate } from './authenticate.ts'
 import { authorizeRole, authorizeScope } from './authorize.ts'
@@ -11,10 +9,17 @@ import { checkSameOrigin } from './cross-site.ts'
 import { doerOf } from './doer.ts'
 import { renderProblem, toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
-import { idempotencyKey, idempotently } from './idempotency.ts'
+import {
+  idempotencyKey,
+  idempotently,
+  idempotentlyTogether,
+  type IdempotentRequest,
+  type Keyed,
+  type StoredAnswer,
+} from './idempotency.ts'
 import type { Principal } from './principal.ts'
 import { addressSubject, countSubject } from './rate-limit.ts'
-import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
+import { readRequest, validate } from './read-request.ts'
 
 /** A request on its way: who, and what its path names. */
 export interface Loading {
@@ -65,10 +70,21 @@ export interface Handlers<O extends Operation, Loaded> {
   loadIfRefused?: (loading: Loading) => Promise<unknown>
   /** Does it, and gives the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>
+  /** Where requests with Idempotency-Keys that come at the same time may be done in one transaction, with their kept answers. */
+  shared?: SharedWork<O, Loaded>
   /**
    * After the commit: waits, or takes over the connection (then it gives undefined). Also runs for a replayed answer.
    */
   finish?: (handling: Handling<O, Loaded>, answer: Answer, reply: FastifyReply) => Promise<Answer | undefined>
+}
+
+/** What `run` does, for several requests at once. */
+export interface SharedWork<O extends Operation, Loaded> {
+  /** Reads and checks what `run` does, and gives what is to be done; undefined where it has to be done alone. */
+  prepare: (handling: Handling<O, Loaded>) => Promise<unknown>
+  /** Does it for all, and gives the body of each or the problem for which nothing was done. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- what `prepare` gave, of which only the operation knows
+  work: (tx: Sql, items: readonly any[]) => Promise<readonly unknown[]>
 }
 
 declare module 'fastify' {
@@ -96,18 +112,34 @@ export function handle<O extends Operation<any, any>, Loaded = undefined>(
   operation: O,
   handlers: Handlers<O, Loaded>,
 ): void {
+  const share = shareOf(context, operation, handlers)
   app.route({
     method: operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { operation },
-    handler: (request, reply) => serve(context, operation, handlers, request, reply),
+    handler: (request, reply) => serve(context, operation, { handlers, share }, request, reply),
   })
+}
+
+/** How requests with Idempotency-Keys share the work of an operation. */
+type Share = (keyed: Keyed<unknown>) => Promise<StoredAnswer & { replayed: boolean }>
+
+function shareOf<O extends Operation, Loaded>(
+  { sql, secrets, shareWait_ms }: HttpContext,
+  operation: O,
+  { shared }: Handlers<O, Loaded>,
+): Share | undefined {
+  if (!shared) return undefined
+  const status = operation.responses[0]!.status
+  return idempotentlyTogether({ sql, secrets, waitMax_ms: shareWait_ms }, async (tx, items) =>
+    (await shared.work(tx, items)).map((body) => (body instanceof Problem ? body : { status, body })),
+  )
 }
 
 async function serve<O extends Operation, Loaded>(
   context: HttpContext,
   operation: O,
-  handlers: Handlers<O, Loaded>,
+  { handlers, share }: { handlers: Handlers<O, Loaded>; share: Share | undefined },
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
@@ -131,15 +163,20 @@ async function serve<O extends Operation, Loaded>(
     },
     header: (name, value) => void reply.header(name, value),
   }
-  const steps = async (sql: Sql): Promise<{ answer: Answer; handling: Handling<O, Loaded> }> => {
+  const checked = (loaded: Loaded, here: Loading): Handling<O, Loaded> => {
+    if (principal) authorizeRole(operation, principal)
+    return { ...here, loaded, ...validate(operation, raw) } as Handling<O, Loaded>
+  }
+  const steps = async (sql: Sql): Promise<Done<O, Loaded>> => {
     const here = { ...loading, sql }
     const loaded = (await handlers.load?.(here)) as Loaded
     try {
-      if (principal) authorizeRole(operation, principal)
-      const handling = { ...here, loaded, ...validate(operation, raw) } as Handling<O, Loaded>
+      const handling = checked(loaded, here)
       const result = await handlers.run(handling)
-      const answer = result instanceof Answer ? result : new Answer(operation.responses[0]!.status, result)
-      return { handling, answer }
+      return {
+        handling,
+        answer: result instanceof Answer ? result : new Answer(operation.responses[0]!.status, result),
+      }
     } catch (error) {
       if (error instanceof Problem && isBeforeWork(error)) await handlers.loadIfRefused?.(here)
       throw error
@@ -147,14 +184,33 @@ async function serve<O extends Operation, Loaded>(
   }
 
   const key = isIdempotent(operation) ? idempotencyKey(request.headers['idempotency-key']) : undefined
-  const { answer, handling } =
-    key === undefined || !principal
-      ? await steps(context.sql)
-      : await once(context, request, reply, { operation, key, principal, raw, loading, steps, handlers })
+  const done = async (): Promise<Done<O, Loaded>> => {
+    if (key === undefined || !principal) return steps(context.sql)
+    const keyed: KeyedRequest<O, Loaded> = {
+      request: identified(request, principal, key),
+      renderProblem: (problem) => {
+        const { status, body } = renderProblem(problem, operation.family, request.id)
+        return { status, body }
+      },
+      handlers,
+      loading,
+      check: checked,
+      steps,
+    }
+    return (share && (await onceShared(share, keyed))) ?? once(context, keyed)
+  }
+  const { answer, handling } = await done()
   const finished =
     handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
   if (!finished) return reply
   return reply.code(finished.status).send(finished.body)
+}
+
+/** A cookie may act in several organizations; what it did in one is not done in another. */
+function identified(request: FastifyRequest, principal: Principal, key: string): IdempotentRequest {
+  const { kind, credential_id, org_id } = principal
+  const subject = kind === 'session' ? `${credential_id} ${org_id}` : credential_id
+  return { subject, key, method: request.method, url: request.url, body: request.body as Buffer | undefined }
 }
 
 /** Whether a request was refused before anything was done for it: by its role or for what it says. */
@@ -162,61 +218,64 @@ function isBeforeWork({ status }: Problem): boolean {
   return status === 400 || status === 403 || status === 422
 }
 
+/** A request with an Idempotency-Key. */
+interface KeyedRequest<O extends Operation, Loaded> {
+  request: IdempotentRequest
+  renderProblem: (problem: Problem) => StoredAnswer
+  handlers: Handlers<O, Loaded>
+  loading: Loading
+  /** Checks who asks and what is asked for. */
+  check: (loaded: Loaded, loading: Loading) => Handling<O, Loaded>
+  steps: (sql: Sql) => Promise<Done<O, Loaded>>
+}
+
+interface Done<O extends Operation, Loaded> {
+  answer: Answer
+  /** Undefined of a problem that was kept. */
+  handling: Handling<O, Loaded> | undefined
+}
+
 /** The steps of a request with an Idempotency-Key: done once, its answer kept with its work. */
 async function once<O extends Operation, Loaded>(
   context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  {
-    operation,
-    key,
-    principal,
-    raw,
-    loading,
-    steps,
-    handlers,
-  }: {
-    operation: O
-    key: string
-    principal: Principal
-    raw: RawRequest
-    loading: Loading
-    steps: (sql: Sql) => Promise<{ answer: Answer; handling: Handling<O, Loaded> }>
-    handlers: Handlers<O, Loaded>
-  },
-): Promise<{ answer: Answer; handling: Handling<O, Loaded> | undefined }> {
+  { request, renderProblem, handlers, loading, check, steps }: KeyedRequest<O, Loaded>,
+): Promise<Done<O, Loaded>> {
   let handling: Handling<O, Loaded> | undefined
   const kept = await idempotently(
     context,
-    {
-      // A cookie may act in several organizations; what it did in one is not done in another.
-      subject:
-        principal.kind === 'session' ? `${principal.credential_id} ${principal.org_id}` : principal.credential_id,
-      key,
-      method: request.method,
-      url: request.url,
-      body: request.body as Buffer | undefined,
-    },
+    request,
     async (tx) => {
       const done = await steps(tx)
-      handling = { ...done.handling, sql: context.sql }
+      handling = { ...done.handling!, sql: context.sql }
       return done.answer
     },
-    (problem) => {
-      const { status, body } = renderProblem(problem, operation.family, request.id)
-      return { status, body }
-    },
+    renderProblem,
   )
   if (kept.replayed) {
-    reply.header('idempotency-replayed', 'true')
-    if (handlers.finish && kept.status < 400) {
-      handling = {
-        ...loading,
-        loaded: (await handlers.load?.(loading)) as Loaded,
-        ...validate(operation, raw),
-      } as Handling<O, Loaded>
-    }
+    loading.header('idempotency-replayed', 'true')
+    if (handlers.finish && kept.status < 400) handling = check((await handlers.load?.(loading)) as Loaded, loading)
   }
+  return { answer: new Answer(kept.status, kept.body), handling }
+}
+
+/** The same in a transaction that requests share; undefined where this one has to be done alone, or has an answer that is a problem. */
+async function onceShared<O extends Operation, Loaded>(
+  share: Share,
+  { request, renderProblem, handlers, loading, check }: KeyedRequest<O, Loaded>,
+): Promise<Done<O, Loaded> | undefined> {
+  let handling: Handling<O, Loaded>
+  let item: unknown
+  try {
+    handling = check((await handlers.load?.(loading)) as Loaded, loading)
+    item = await handlers.shared!.prepare(handling)
+  } catch (error) {
+    // It may have been done before, when this did not stand in its way.
+    if (error instanceof Problem && error.status < 500) return undefined
+    throw error
+  }
+  if (item === undefined) return undefined
+  const kept = await share({ request, renderProblem, item })
+  if (kept.replayed) loading.header('idempotency-replayed', 'true')
   return { answer: new Answer(kept.status, kept.body), handling }
 }
 
@@ -252,90 +311,6 @@ async function identify(
   authorizeScope(operation, principal)
   uses.called(principal, operation.id)
   return principal
-}
-
-interface RawRequest {
-  query: Record<string, string>
-  body: unknown
-}
-
-/** Check 7: syntax of query and body. */
-function readRequest(operation: Operation, request: FastifyRequest): RawRequest {
-  const search = request.url.indexOf('?')
-  const query = readQuery(search < 0 ? '' : request.url.slice(search))
-  const issues = query.issues.filter(({ field }) => operation.query && Object.hasOwn(operation.query.properties, field))
-  if (issues[0]) throw new Problem('invalid_query', issues, { message: summarize(issues) })
-  return { query: query.values, body: operation.body ? readBody(operation, request) : undefined }
-}
-
-function readBody(operation: Operation, request: FastifyRequest): unknown {
-  const bytes = request.body as Buffer | undefined
-  if (!bytes || bytes.length === 0) return undefined
-  if (!/^application\/json[ \t]*(;|$)/i.test(request.content_type ?? '')) {
-    throw invalid({
-      field: 'Content-Type',
-      message: 'must be application/json',
-      code: 'invalid_format',
-      provided: request.content_type?.slice(0, 100),
-    })
-  }
-  if (request.headers['content-encoding'] !== undefined) {
-    throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
-  }
-  const body = parseJson(bytes)
-  const issue = checkStructure(body)
-  if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
-  if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
-  // On creation null means absent; on update it clears, which the operation's schema says itself (decision D17).
-  return operation.method === 'POST' ? withoutNulls(operation, body) : body
-}
-
-/** Without members that are null, but for what is inside of a member marked `x-verbatim`: there null is a value. */
-function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
-  const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
-  const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
-  const kept = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
-  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(kept) }
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch (cause) {
-    throw new Problem('invalid_json', [{ field: 'body', message: 'not valid JSON', code: 'invalid_format' }], { cause })
-  }
-}
-
-/** Check 10: fields. Family A reports all faults together, query before body (decision D26). */
-function validate(operation: Operation, raw: RawRequest): { query: unknown; body: unknown } {
-  const query = operation.query ? checkQuery(operation.query, raw.query) : { value: {}, issues: [] }
-  const { body, issues: bodyIssues } = validateBody(operation, raw.body)
-  const issues = [...query.issues, ...bodyIssues]
-  const [first] = issues
-  if (!first) return { query: query.value, body }
-  if (query.issues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
-  throw nameProblem(operation, body, first) ?? new Problem('validation_error', issues, { message: summarize(issues) })
-}
-
-/** A fault of a project's name, where it is a text at all, has a code of its own (spec 7.4, decision D27). */
-function nameProblem(operation: Operation, body: unknown, { field, message }: Issue): Problem | undefined {
-  const name = isObject(body) ? body.name : undefined
-  if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))
-    return undefined
-  return new Problem('invalid_project_name', { field, value: name.slice(0, 100).toWellFormed(), issue: message })
-}
-
-function validateBody(operation: Operation, sent: unknown): { body: unknown; issues: Issue[] } {
-  if (!operation.body) return { body: undefined, issues: [] }
-  if (sent === undefined && !operation.body_optional && !hasRequired(operation.body)) {
-    return { body: {}, issues: [{ field: 'body', message: 'is required', code: 'required' }] }
-  }
-  const body = sent ?? {}
-  return { body, issues: check(operation.body, body) }
-}
-
-function hasRequired(schema: TObject): boolean {
-  return ((schema as { required?: string[] }).required ?? []).length > 0
 }
 
 /** The error handler of the whole server. */

@@ -21,6 +21,8 @@ export interface FailedRequest {
 export interface HttpContext {
   sql: Sql
   secrets: Secrets
+  /** How long a request waits for its turn in a transaction that it shares. */
+  shareWait_ms: number
   authentication: AuthenticationSettings
   open_streams: OpenStreams
   stream_rights: StreamRights

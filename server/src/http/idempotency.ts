@@ -2,10 +2,15 @@ import { createHash } from 'node:crypto'
 import { bounds } from '#contract/limits.ts'
 import { invalid, Problem } from '#contract/problems.ts'
 import type { Sql } from '../platform/database.ts'
+import { Groups, togetherOrEach } from '../platform/groups.ts'
 import type { Secrets } from '../platform/secrets.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
 export const idempotencyRetention_hours = 24
+
+/** How many requests share a transaction at most, and how many such transactions there are at a time. */
+const groupMax = 64
+const lanes = 2
 
 /** Label of the key that encrypts kept answers. */
 const label = 'idempotent-answer'
@@ -38,50 +43,149 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
   })
 }
 
+/** What there is already for a request's key: its answer, or why it has none. */
+type Known = StoredAnswer | Problem | undefined
+
+/** Where answers are kept, and what encrypts them. */
+interface Store {
+  sql: Sql
+  secrets: Secrets
+}
+
 /**
  * Does `work` once for its Idempotency-Key and keeps the answer in the transaction of the work itself: after a crash
  * either both are there or neither. The same request again gets the kept answer; another payload is 422, one still
  * running 409. A problem of status 4xx is kept too, its work rolled back; 429 and 5xx are not (decision D98).
  */
 export async function idempotently(
-  { sql, secrets }: { sql: Sql; secrets: Secrets },
+  { sql, secrets }: Store,
   request: IdempotentRequest,
   work: (tx: Sql) => Promise<StoredAnswer>,
   renderProblem: (problem: Problem) => StoredAnswer,
 ): Promise<StoredAnswer & { replayed: boolean }> {
-  const { subject, key } = request
-  const hash = createHash('sha256')
-    .update(`${request.method} ${request.url}\n`)
-    .update(request.body ?? '')
-    .digest()
   return sql.begin(async (tx) => {
-    const [lock] = await tx<{
-      free: boolean
-    }>`select pg_try_advisory_xact_lock(hashtextextended(${`${subject} ${key}`}, 98)) as free`
-    if (!lock?.free)
-      throw new Problem('request_in_progress', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
-    const [kept] = await tx<{ hash: Buffer; status: number; body: Buffer }>`
-      select hash, status, body from idempotency
-      where subject = ${subject} and key = ${key} and created_at > now() - make_interval(hours => ${idempotencyRetention_hours})`
-    if (kept && !kept.hash.equals(hash))
-      throw new Problem('idempotency_key_reused', { conflicting_field: 'Idempotency-Key', conflicting_value: key })
-    if (kept)
-      return {
-        status: kept.status,
-        body: JSON.parse(secrets.decrypt(label, kept.body, `${subject} ${key}`)),
-        replayed: true,
-      }
-
+    const [known] = await lockAndFind(tx, secrets, [request])
+    if (known instanceof Problem) throw known
+    if (known) return { ...known, replayed: true }
     const answer = await tx.begin(work).catch((error: unknown) => {
-      if (!(error instanceof Problem) || error.status >= 500 || error.status === 429) throw error
+      if (!isKept(error)) throw error
       return renderProblem(error)
     })
-    const body = secrets.encrypt(label, JSON.stringify(answer.body), `${subject} ${key}`)
-    await tx`
-      insert into idempotency (subject, key, hash, status, body) values (${subject}, ${key}, ${hash}, ${answer.status}, ${body})
-      on conflict (subject, key) do update set hash = excluded.hash, status = excluded.status, body = excluded.body, created_at = now()`
+    await keep(tx, secrets, [{ request, answer }])
     return { ...answer, replayed: false }
   })
+}
+
+/** A request of several that are done together: what it wants done, and how it tells a problem. */
+export interface Keyed<Item> {
+  request: IdempotentRequest
+  item: Item
+  renderProblem: (problem: Problem) => StoredAnswer
+}
+
+/**
+ * Does `idempotently` for requests that come at the same time: one transaction does the work of all and keeps their answers. `work`
+ * gives of each, in their order, its answer or the problem that it has; it undoes nothing, so it does nothing for one that it refuses.
+ */
+export function idempotentlyTogether<Item>(
+  { sql, secrets, waitMax_ms }: Store & { waitMax_ms: number },
+  work: (tx: Sql, items: readonly Item[]) => Promise<readonly (StoredAnswer | Problem)[]>,
+): (keyed: Keyed<Item>) => Promise<StoredAnswer & { replayed: boolean }> {
+  const groups = new Groups<Keyed<Item>, StoredAnswer & { replayed: boolean }>(
+    (all) =>
+      togetherOrEach(all, (some) =>
+        sql.begin(async (tx) => {
+          const known = await lockAndFind(
+            tx,
+            secrets,
+            some.map(({ request }) => request),
+          )
+          const fresh = some.filter((_, i) => known[i] === undefined)
+          const results =
+            fresh.length === 0
+              ? []
+              : await work(
+                  tx,
+                  fresh.map(({ item }) => item),
+                )
+          const answers = new Map(fresh.map((keyed, i) => [keyed, answerOf(keyed, results[i]!)]))
+          await keep(
+            tx,
+            secrets,
+            [...answers].flatMap(([{ request }, answer]) => (answer instanceof Problem ? [] : [{ request, answer }])),
+          )
+          return some.map((keyed, i) => {
+            const answer = known[i] ?? answers.get(keyed)!
+            return answer instanceof Problem ? answer : { ...answer, replayed: known[i] !== undefined }
+          })
+        }, 'byKeys'),
+      ),
+    { lanes, groupMax, waitMax_ms },
+  )
+  return (keyed) => groups.submit(keyed)
+}
+
+function answerOf<Item>({ renderProblem }: Keyed<Item>, result: StoredAnswer | Problem): StoredAnswer | Problem {
+  return isKept(result) ? renderProblem(result) : result
+}
+
+/** Whether a request that is repeated is refused for the same reason again, whatever has changed since. */
+export function isKept(error: unknown): error is Problem {
+  return error instanceof Problem && error.status < 500 && error.status !== 429
+}
+
+function nameOf({ subject, key }: IdempotentRequest): string {
+  return `${subject} ${key}`
+}
+
+function hashOf({ method, url, body }: IdempotentRequest): Buffer {
+  return createHash('sha256')
+    .update(`${method} ${url}\n`)
+    .update(body ?? '')
+    .digest()
+}
+
+/**
+ * Locks requests' keys until the transaction ends, and then looks for what was kept of each. In this order: what another
+ * transaction kept before it let go of the lock is seen.
+ */
+async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly IdempotentRequest[]): Promise<Known[]> {
+  const names = requests.map(nameOf)
+  const locks = await tx<{ is_free: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended(name, 98)) as is_free
+    from unnest(${names}::text[]) with ordinality as n(name, nth) order by nth`
+  const kept = await tx<{ nth: number; hash: Buffer; status: number; body: Buffer }>`
+    select a.nth::int, i.hash, i.status, i.body
+    from unnest(${requests.map(({ subject }) => subject)}::text[], ${requests.map(({ key }) => key)}::text[])
+      with ordinality as a(subject, key, nth)
+    join idempotency i on i.subject = a.subject and i.key = a.key
+      and i.created_at > now() - make_interval(hours => ${idempotencyRetention_hours})`
+  const byPlace = new Map(kept.map((row) => [row.nth - 1, row]))
+  return requests.map((request, i) => {
+    const conflict = { conflicting_field: 'Idempotency-Key', conflicting_value: request.key }
+    // A lock that this transaction has already it is given again, so its own requests are told apart here.
+    if (!locks[i]!.is_free || names.indexOf(names[i]!) !== i) return new Problem('request_in_progress', conflict)
+    const row = byPlace.get(i)
+    if (row && !row.hash.equals(hashOf(request))) return new Problem('idempotency_key_reused', conflict)
+    return row && { status: row.status, body: JSON.parse(secrets.decrypt(label, row.body, names[i]!)) }
+  })
+}
+
+async function keep(
+  tx: Sql,
+  secrets: Secrets,
+  answered: readonly { request: IdempotentRequest; answer: StoredAnswer }[],
+): Promise<void> {
+  if (answered.length === 0) return
+  const requests = answered.map(({ request }) => request)
+  const bodies = answered.map(({ request, answer }) =>
+    secrets.encrypt(label, JSON.stringify(answer.body), nameOf(request)),
+  )
+  await tx`
+    insert into idempotency (subject, key, hash, status, body)
+    select * from unnest(${requests.map(({ subject }) => subject)}::text[], ${requests.map(({ key }) => key)}::text[],
+      ${requests.map(hashOf)}::bytea[], ${answered.map(({ answer }) => answer.status)}::int[], ${bodies}::bytea[])
+    on conflict (subject, key) do update set hash = excluded.hash, status = excluded.status, body = excluded.body, created_at = now()`
 }
 
 /** Removes answers whose time is over, in batches; gives how many went. */

@@ -319,6 +319,13 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
+/** Whether a statement that failed may succeed if it is simply made again. */
+export function isPassing(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== undefined) return /^(08|53|57P|58|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
+  return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
+}
+
 /** Whether a statement failed because its connection ended: by PostgreSQL, by an administrator, or by what lies between. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlState(error)

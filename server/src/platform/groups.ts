@@ -1,3 +1,5 @@
+import { isPassing } from './database.ts'
+
 /** One that waits for its group. */
 interface Waiting<Op, Result> {
   op: Op
@@ -16,6 +18,24 @@ export interface GroupOptions {
   waitMax_ms?: number
   /** Told when nothing is being done and nobody waits. */
   onIdle?: () => void
+}
+
+/**
+ * Does all by `work`; where that fails, each by itself, so that one that cannot be done takes no others with it. Not where the
+ * connection or the database failed: what was stored then is not known, so it is not for us to try again.
+ */
+export async function togetherOrEach<Op, Result>(
+  ops: readonly Op[],
+  work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
+): Promise<readonly (Result | Error)[]> {
+  try {
+    return await work(ops)
+  } catch (error) {
+    if (ops.length === 1 || isPassing(error)) throw error
+    const results: (Result | Error)[] = []
+    for (const op of ops) results.push(...(await work([op]).catch((alone: Error) => [alone])))
+    return results
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { agentActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
@@ -71,14 +71,39 @@ export async function findAgentsWithStats(
   const { fragment } = sql
   const rows = await sql.run<AgentWithStats & { nth: number }>(fragment`
     select asked.nth::int, ${columns(sql)}, (select to_json(s) from (${agentStats(sql, fragment`found.id`)}) s) as stats
-    from unnest(${paths.map(({ id }) => id)}::text[], ${paths.map(({ project_id }) => project_id)}::bigint[],
+    from ${named(sql, paths)}`)
+  return inOrder(paths, rows)
+}
+
+/** An agent that is asked to do a task, and whether as many wait for it already as may. */
+export type AgentAndRoom = AgentRow & { is_full: boolean }
+
+/** The agents that paths name, as `findAgentsWithStats` finds them, with whether each has room for a task. */
+export async function findAgentsAndRoom(
+  sql: Sql,
+  paths: readonly AgentPath[],
+  queuedMax: number,
+): Promise<(AgentAndRoom | undefined)[]> {
+  const rows = await sql.run<AgentAndRoom & { nth: number }>(sql.fragment`
+    select asked.nth::int, ${columns(sql)}, exists (
+      select from task t where t.agent_id = found.id and t.status = 'queued' offset ${queuedMax - 1} limit 1) as is_full
+    from ${named(sql, paths)}`)
+  return inOrder(paths, rows)
+}
+
+/** Rows of agents that paths name, as `found`, each with its place among them, as `asked.nth`; each is found by its key. */
+function named({ fragment }: Sql, paths: readonly AgentPath[]): Fragment {
+  return fragment`unnest(${paths.map(({ id }) => id)}::text[], ${paths.map(({ project_id }) => project_id)}::bigint[],
       ${paths.map(({ org_id }) => org_id)}::text[]) with ordinality as asked(agent_id, of_project, of_org, nth)
     cross join lateral (
       select agent.* from agent where id = asked.agent_id and project_id = asked.of_project
         and exists (select from project p where p.id = asked.of_project and p.org_id = asked.of_org) limit 1
-    ) found`)
-  const found: (AgentWithStats | undefined)[] = paths.map(() => undefined)
-  for (const { nth, ...row } of rows) found[nth - 1] = row
+    ) found`
+}
+
+function inOrder<T>(paths: readonly AgentPath[], rows: readonly (T & { nth: number })[]): (T | undefined)[] {
+  const found: (T | undefined)[] = paths.map(() => undefined)
+  for (const { nth, ...row } of rows) found[nth - 1] = row as T
   return found
 }
 

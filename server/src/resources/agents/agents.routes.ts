@@ -25,7 +25,7 @@ import {
 } from './agent-content.ts'
 import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
 import { listAgents } from './agent-list.queries.ts'
-import { makeCreateAgent } from './create-agents.ts'
+import { makeCreateAgents, mayShare, type Creation } from './create-agents.ts'
 import {
   deleteAgent,
   lockAgent,
@@ -43,7 +43,7 @@ import type { Settler } from './settler.ts'
 export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
   const { secrets, config } = context
   const readAgent = makeReadAgent(context.database)
-  const createAgent = makeCreateAgent(context, settler)
+  const { create: createAgent, createAll } = makeCreateAgents(context, settler)
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
   const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
@@ -68,14 +68,19 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
 
   handle(app, http, operations.createAgent, {
     loadIfRefused: loadProject,
-    run: async (handling) => {
-      const { sql, params, body } = handling
-      const project_id = projectNumber(params.project_id!)
-      if (project_id === undefined) throw projectNotFound(params.project_id!)
-      const creation = creationOf(handling, project_id, body, 'create')
-      const row = await createAgent(sql, { ...creation, audit: { action: 'agent.created' } })
-      handling.header('etag', etag(row.revision))
-      return detailed(row)
+    run: async (handling) => answered(handling, await createAgent(handling.sql, createdBy(handling))),
+    shared: {
+      prepare: async (handling): Promise<CreationItem | undefined> => {
+        const creation = createdBy(handling)
+        return mayShare(creation) ? { handling, creation } : undefined
+      },
+      work: async (tx, items: readonly CreationItem[]) => {
+        const rows = await createAll(
+          tx,
+          items.map(({ creation }) => creation),
+        )
+        return rows.map((row, i) => (row instanceof Problem ? row : answered(items[i]!.handling, row)))
+      },
     },
   })
 
@@ -208,6 +213,18 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     return true
   }
 
+  function createdBy(handling: Loading & { body: AgentBody }): Creation {
+    const { params, body } = handling
+    const project_id = projectNumber(params.project_id!)
+    if (project_id === undefined) throw projectNotFound(params.project_id!)
+    return { ...creationOf(handling, project_id, body, 'create'), audit: { action: 'agent.created' } }
+  }
+
+  function answered({ header }: Pick<Loading, 'header'>, row: AgentRow) {
+    header('etag', etag(row.revision))
+    return detailed(row)
+  }
+
   /** An agent that whoever asks wants to have. */
   function creationOf(handling: Loading, project_id: number, body: AgentBody, launch_trigger: 'create' | 'launch') {
     const { principal, doer } = handling
@@ -227,6 +244,12 @@ function loadProject({ sql, params, principal }: Loading) {
 export async function loadAgent({ sql, params, principal }: Loading): Promise<AgentRow> {
   const project = await requireProject(sql, params.project_id!, principal)
   return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
+}
+
+/** One of the agents that are created together. */
+interface CreationItem {
+  handling: Loading
+  creation: Creation
 }
 
 /** What launching does to an agent that is there; in every other state it is on its way already. */

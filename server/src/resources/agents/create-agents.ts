@@ -1,11 +1,10 @@
 import type { Doer } from '#contract/audit.ts'
 import { Problem } from '#contract/problems.ts'
 import type { Context } from '../../context.ts'
-import { isPassing } from '../../engine/journal.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { recordAudits } from '../../events/audit.ts'
 import type { Sql } from '../../platform/database.ts'
-import { Groups } from '../../platform/groups.ts'
+import { Groups, togetherOrEach } from '../../platform/groups.ts'
 import { auditedAgent } from './agent-content.ts'
 import { moveEntry, type Actor } from './agent-transitions.ts'
 import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
@@ -13,7 +12,7 @@ import type { Settler } from './settler.ts'
 
 const groupMax = 64
 const lanes = 2
-/** An agent with more to store than this, in characters, makes no other one wait. */
+/** Of what an agent has to store, in characters, where it shares a transaction. */
 const groupedMax_chars = 16_384
 
 /** An agent to be created, by whom, and how the audit log tells it. */
@@ -24,15 +23,19 @@ export interface Creation {
   audit: { action: 'agent.created' | 'agent.launched'; detail?: Record<string, unknown> }
 }
 
-/**
- * Creates an agent with its first version, its log and audit entries, and has it settled; throws `project_not_found` and
- * `agent_conflict`. In the caller's transaction where there is one, otherwise in one that it may share with agents that are
- * created at the same time.
- */
-export type CreateAgent = (sql: Sql, creation: Creation) => Promise<AgentRow>
+/** Creates agents with their first version, their log and audit entries, and has them settled. */
+export interface CreateAgents {
+  /**
+   * One; throws `project_not_found` and `agent_conflict`. In the caller's transaction where there is one, otherwise in one that it may
+   * share with agents that are created at the same time.
+   */
+  create: (sql: Sql, creation: Creation) => Promise<AgentRow>
+  /** Several in the caller's transaction: of each, in their order, its row or why there is none. */
+  createAll: (tx: Sql, creations: readonly Creation[]) => Promise<(AgentRow | Problem)[]>
+}
 
-export function makeCreateAgent({ secrets, database }: Context, settler: Settler): CreateAgent {
-  const createAll = async (tx: Sql, creations: readonly Creation[]): Promise<(AgentRow | Problem)[]> => {
+export function makeCreateAgents({ secrets, database }: Context, settler: Settler): CreateAgents {
+  const createAll: CreateAgents['createAll'] = async (tx, creations) => {
     const results = await insertAgents(
       tx,
       creations.map(({ agent }) => agent),
@@ -55,35 +58,21 @@ export function makeCreateAgent({ secrets, database }: Context, settler: Settler
     })
     return results
   }
-  const together = (creations: readonly Creation[]) =>
-    database.sql
-      .begin((tx) => createAll(tx, creations), 'byKeys')
-      .catch(async (error: unknown) => {
-        // What of it was stored is not known where the connection was lost, so it is not for us to try again.
-        if (creations.length === 1 || isPassing(error)) throw error
-        return eachAlone(creations)
-      })
-  // One that cannot be stored must not take the others of its group with it.
-  const eachAlone = async (creations: readonly Creation[]): Promise<(AgentRow | Error)[]> => {
-    const results: (AgentRow | Error)[] = []
-    for (const creation of creations) results.push(...(await together([creation]).catch((error: Error) => [error])))
-    return results
-  }
-  const groups = new Groups<Creation, AgentRow>(together, {
-    lanes,
-    groupMax,
-    waitMax_ms: database.settings.connectionTimeoutMillis!,
-  })
-
-  return async (sql, creation) => {
-    if (!sql.isTransaction && isSmall(creation)) return groups.submit(creation)
+  const groups = new Groups<Creation, AgentRow>(
+    (creations) => togetherOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'byKeys')),
+    { lanes, groupMax, waitMax_ms: database.settings.connectionTimeoutMillis! },
+  )
+  const create: CreateAgents['create'] = async (sql, creation) => {
+    if (!sql.isTransaction && mayShare(creation)) return groups.submit(creation)
     const [row] = await sql.begin((tx) => createAll(tx, [creation]))
     if (row instanceof Problem) throw row
     return row!
   }
+  return { create, createAll }
 }
 
-function isSmall({ agent: { content } }: Creation): boolean {
+/** Whether an agent may share a transaction with others: one with much to store makes none of them wait. */
+export function mayShare({ agent: { content } }: Creation): boolean {
   const { config, metadata, environment } = content
   return JSON.stringify([config, metadata]).length + (environment?.length ?? 0) <= groupedMax_chars
 }

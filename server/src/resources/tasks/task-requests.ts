@@ -1,6 +1,7 @@
+import { bounds } from '#contract/limits.ts'
 import { Problem } from '#contract/problems.ts'
 import { findBudgets } from '../../engine/budget-rows.ts'
-import { budgetFacts, fullestUnit, isSpent } from '../../engine/budgets.ts'
+import { budgetFacts, fullestUnit, isSpent, type BudgetState } from '../../engine/budgets.ts'
 import type { TaskRow } from '../../engine/kept-task.ts'
 import type { NewTask } from '../../engine/new-task.ts'
 import type { Loading } from '../../http/handle.ts'
@@ -9,7 +10,8 @@ import type { Sql } from '../../platform/database.ts'
 import { formatTraceparent, parseTraceparent } from '../../platform/traceparent.ts'
 import type { AgentRow } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { requireRoom, requireTask } from './tasks.queries.ts'
+import type { AskedAgent } from './asked-agents.ts'
+import { queueFull, requireRoom, requireTask, requireWorking } from './tasks.queries.ts'
 
 /** The task that a path names; 404 where it is none of the project's. */
 export async function loadTask({ sql, params, principal }: Loading): Promise<TaskRow> {
@@ -23,10 +25,21 @@ export async function requireAccepting(sql: Sql, agent: AgentRow, principal: Pri
   await requireBudget(sql, agent, principal)
 }
 
-/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent (tasks 9). */
+/** The same of an agent that was read with what decides it. */
+export function requireAskedAccepting(agent: AskedAgent): void {
+  requireWorking(agent)
+  if (agent.is_full) throw queueFull(bounds.queued_tasks)
+  requireUnspent(agent.budgets)
+}
+
 async function requireBudget(sql: Sql, { id, project_id }: AgentRow, { org_id, credential_id }: Principal) {
   const spender = { agent_id: id, project_id, org_id, credential_id }
-  const spent = (await findBudgets(sql, [spender])).get(spender)?.find(isSpent)
+  requireUnspent((await findBudgets(sql, [spender])).get(spender) ?? [])
+}
+
+/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent (tasks 9). */
+function requireUnspent(budgets: readonly BudgetState[]): void {
+  const spent = budgets.find(isSpent)
   if (!spent) return
   const { resets_at } = spent
   const retry_after = resets_at && Math.max(1, Math.ceil((Date.parse(resets_at) - Date.now()) / 1000))

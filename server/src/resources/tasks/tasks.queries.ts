@@ -192,12 +192,16 @@ export async function requireRoom(
   sql: Sql,
   agent: { id: string; status: string; settles_to: string | null },
 ): Promise<void> {
-  if (!agentAcceptsTasks(agent)) {
-    throw new Problem('agent_not_running', {
-      resource_type: 'agent',
-      resource_id: agent.id,
-      current_status: agent.status,
-    })
-  }
+  requireWorking(agent)
   if (await isQueueFull(sql, agent.id, bounds.queued_tasks)) throw queueFull(bounds.queued_tasks)
+}
+
+/** Throws 409 `agent_not_running` where an agent's state takes no further task. */
+export function requireWorking(agent: { id: string; status: string; settles_to: string | null }): void {
+  if (agentAcceptsTasks(agent)) return
+  throw new Problem('agent_not_running', {
+    resource_type: 'agent',
+    resource_id: agent.id,
+    current_status: agent.status,
+  })
 }

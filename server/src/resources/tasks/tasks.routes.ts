@@ -3,13 +3,15 @@ import { notFound, Problem } from '#contract/problems.ts'
 import * as operations from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
-import { Answer, handle, type Loading } from '../../http/handle.ts'
+import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'
+import type { NewTask } from '../../engine/new-task.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { loadTask, madeBy, requireAccepting } from './task-requests.ts'
+import { makeLoadAsked, type AskedAgent } from './asked-agents.ts'
+import { loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
   listEventPage,
   listTasks,
@@ -27,17 +29,27 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   const watch = makeWatch(context)
 
   handle(app, http, operations.createTask, {
-    load: loadAgent,
+    load: makeLoadAsked(context.database),
     run: async (handling) => {
-      const { sql, loaded: agent, body } = handling
-      await requireAccepting(sql, agent, handling.principal)
+      const { sql, loaded: agent } = handling
+      requireAskedAccepting(agent)
       await occupyToWatch(handling)
-      const id = newId('task')
-      const task = { ...body, ...madeBy(handling), id, agent, run_after: moment(body.run_after) }
+      const task = askedFor(handling)
       if (!sql.isTransaction) return taskView(await engine.create(task))
       await engine.enqueue(sql, task)
       const gone = notFound('agent_not_found', 'agent', agent.id)
-      return taskView(await requireMade(sql, { id, project_id: agent.project_id }, gone))
+      return taskView(await requireMade(sql, { id: task.id, project_id: agent.project_id }, gone))
+    },
+    shared: {
+      prepare: async (handling): Promise<NewTask | undefined> => {
+        requireAskedAccepting(handling.loaded)
+        const task = askedFor(handling)
+        if (!engine.mayShare(task)) return undefined
+        await occupyToWatch(handling)
+        return task
+      },
+      work: async (tx, tasks: readonly NewTask[]) =>
+        (await engine.createAll(tx, tasks)).map((row) => (row instanceof Problem ? row : taskView(row))),
     },
     finish: watch.created,
   })
@@ -108,6 +120,12 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     finish: ({ loaded, query, request }, _answer, reply) =>
       watch.stream(reply, loaded, lastEventId(request) ?? query.offset ?? 0, 200),
   })
+}
+
+/** The task that a request asks for. */
+function askedFor(handling: Handling<typeof operations.createTask, AskedAgent>): NewTask {
+  const { loaded: agent, body } = handling
+  return { ...body, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
 }
 
 async function page(

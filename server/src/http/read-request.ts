@@ -1,0 +1,91 @@
+import type { FastifyRequest } from 'fastify'
+import type { TObject } from 'typebox'
+import { mergePatch, isObject } from '#contract/merge-patch.ts'
+import type { Operation } from '#contract/operation.ts'
+import { invalid, Problem, summarize, type Issue } from '#contract/problems.ts'
+import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
+
+/** What a request says before it is known to be valid. */
+export interface RawRequest {
+  query: Record<string, string>
+  body: unknown
+}
+
+/** Check 7: syntax of query and body. */
+export function readRequest(operation: Operation, request: FastifyRequest): RawRequest {
+  const search = request.url.indexOf('?')
+  const query = readQuery(search < 0 ? '' : request.url.slice(search))
+  const issues = query.issues.filter(({ field }) => operation.query && Object.hasOwn(operation.query.properties, field))
+  if (issues[0]) throw new Problem('invalid_query', issues, { message: summarize(issues) })
+  return { query: query.values, body: operation.body ? readBody(operation, request) : undefined }
+}
+
+function readBody(operation: Operation, request: FastifyRequest): unknown {
+  const bytes = request.body as Buffer | undefined
+  if (!bytes || bytes.length === 0) return undefined
+  if (!/^application\/json[ \t]*(;|$)/i.test(request.content_type ?? '')) {
+    throw invalid({
+      field: 'Content-Type',
+      message: 'must be application/json',
+      code: 'invalid_format',
+      provided: request.content_type?.slice(0, 100),
+    })
+  }
+  if (request.headers['content-encoding'] !== undefined) {
+    throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
+  }
+  const body = parseJson(bytes)
+  const issue = checkStructure(body)
+  if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
+  if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
+  // On creation null means absent; on update it clears, which the operation's schema says itself (decision D17).
+  return operation.method === 'POST' ? withoutNulls(operation, body) : body
+}
+
+/** Without members that are null, but for what is inside of a member marked `x-verbatim`: there null is a value. */
+function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
+  const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
+  const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
+  const kept = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
+  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(kept) }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    throw new Problem('invalid_json', [{ field: 'body', message: 'not valid JSON', code: 'invalid_format' }], { cause })
+  }
+}
+
+/** Check 10: fields. Family A reports all faults together, query before body (decision D26). */
+export function validate(operation: Operation, raw: RawRequest): { query: unknown; body: unknown } {
+  const query = operation.query ? checkQuery(operation.query, raw.query) : { value: {}, issues: [] }
+  const { body, issues: bodyIssues } = validateBody(operation, raw.body)
+  const issues = [...query.issues, ...bodyIssues]
+  const [first] = issues
+  if (!first) return { query: query.value, body }
+  if (query.issues.length > 0) throw new Problem('invalid_query', issues, { message: summarize(issues) })
+  throw nameProblem(operation, body, first) ?? new Problem('validation_error', issues, { message: summarize(issues) })
+}
+
+/** A fault of a project's name, where it is a text at all, has a code of its own (spec 7.4, decision D27). */
+function nameProblem(operation: Operation, body: unknown, { field, message }: Issue): Problem | undefined {
+  const name = isObject(body) ? body.name : undefined
+  if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))
+    return undefined
+  return new Problem('invalid_project_name', { field, value: name.slice(0, 100).toWellFormed(), issue: message })
+}
+
+function validateBody(operation: Operation, sent: unknown): { body: unknown; issues: Issue[] } {
+  if (!operation.body) return { body: undefined, issues: [] }
+  if (sent === undefined && !operation.body_optional && !hasRequired(operation.body)) {
+    return { body: {}, issues: [{ field: 'body', message: 'is required', code: 'required' }] }
+  }
+  const body = sent ?? {}
+  return { body, issues: check(operation.body, body) }
+}
+
+function hasRequired(schema: TObject): boolean {
+  return ((schema as { required?: string[] }).required ?? []).length > 0
+}

@@ -1,0 +1,64 @@
+import { bounds } from '#contract/limits.ts'
+import { notFound } from '#contract/problems.ts'
+import { findBudgets } from '../../engine/budget-rows.ts'
+import type { BudgetState } from '../../engine/budgets.ts'
+import type { Loading } from '../../http/handle.ts'
+import type { Database, Sql } from '../../platform/database.ts'
+import { Groups } from '../../platform/groups.ts'
+import { isId } from '../../platform/ids.ts'
+import { findAgentsAndRoom, type AgentAndRoom, type AgentPath } from '../agents/agents.queries.ts'
+import { projectNumber, requireProject } from '../projects/projects.queries.ts'
+
+const groupMax = 100
+const lanes = 2
+
+/** An agent that is asked to do a task, with all that decides whether it takes one. */
+export interface AskedAgent extends AgentAndRoom {
+  /** The budgets that the task would spend. */
+  budgets: readonly BudgetState[]
+}
+
+interface Asked extends AgentPath {
+  credential_id: string
+}
+
+/**
+ * The agent that a request for a task names; 404 for whichever of project and agent does not exist. Those that are asked for at the
+ * same time are read by the same statements, unless the request has a transaction of its own.
+ */
+export function makeLoadAsked({
+  sql,
+  settings,
+}: Pick<Database, 'sql' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
+  const groups = new Groups<Asked, AskedAgent | undefined>(
+    async (all) => {
+      const each = new Map(all.map((asked) => [nameOf(asked), asked]))
+      const found = await findAsked(sql, [...each.values()])
+      const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
+      return all.map((asked) => byName.get(nameOf(asked))!)
+    },
+    { lanes, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
+  )
+  return async ({ sql: here, params: { project_id, agent_id }, principal }) => {
+    const number = projectNumber(project_id!)
+    if (number !== undefined && isId('agent', agent_id!)) {
+      const { org_id, credential_id } = principal
+      const asked = { id: agent_id!, project_id: number, org_id, credential_id }
+      const agent = here.isTransaction ? (await findAsked(here, [asked]))[0] : await groups.submit(asked)
+      if (agent) return agent
+    }
+    await requireProject(here, project_id!, principal)
+    throw notFound('agent_not_found', 'agent', agent_id!.slice(0, 100))
+  }
+}
+
+async function findAsked(sql: Sql, all: readonly Asked[]): Promise<(AskedAgent | undefined)[]> {
+  const spenders = all.map(({ id, ...asked }) => ({ ...asked, agent_id: id }))
+  const agents = await findAgentsAndRoom(sql, all, bounds.queued_tasks)
+  const budgets = await findBudgets(sql, spenders)
+  return agents.map((agent, i) => agent && { ...agent, budgets: budgets.get(spenders[i]!) ?? [] })
+}
+
+function nameOf({ id, project_id, org_id, credential_id }: Asked): string {
+  return `${id} ${project_id} ${org_id} ${credential_id}`
+}
