@@ -130,7 +130,14 @@ describe('a task with an Idempotency-Key', () => {
     })) {
       const first = await post(tasks, key, body)
       const again = await post(tasks, key, body)
-      assert.deepEqual([outcome(first), outcome(again)], [[201, false, undefined], [201, true, undefined]], key)
+      assert.deepEqual(
+        [outcome(first), outcome(again)],
+        [
+          [201, false, undefined],
+          [201, true, undefined],
+        ],
+        key,
+      )
       assert.deepEqual(again.body, first.body)
     }
   })
