@@ -134,6 +134,7 @@ describe('spending', () => {
       model: 'builtin/echo',
       tool: null,
       api_key_id: key!.credential_id,
+      api_key_name: 'First key',
       calls: 1,
       input_tokens: 5,
       output_tokens: 5,
