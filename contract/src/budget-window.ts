@@ -6,8 +6,8 @@ export type BudgetScope = (typeof budgetScopes)[number]
 export const budgetPeriods = ['hour', 'day', 'month', 'total'] as const
 export type BudgetPeriod = (typeof budgetPeriods)[number]
 
-/** Of this part of a limit somebody is told with `budget.warning`. */
-export const budgetWarning = 0.8
+/** When so much of a limit is spent, in percent, somebody is told with `budget.warning`, unless the budget says otherwise. */
+export const budgetWarning_percent = 80
 
 /** When the window that a moment is in began. Windows are aligned to UTC; that of `total` has always been. */
 export function windowStart(period: BudgetPeriod, at: string): string {

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { TaskBudget } from './agents.ts'
-import { budgetPeriods, budgetScopes } from './budget-window.ts'
+import { budgetPeriods, budgetScopes, budgetWarning_percent } from './budget-window.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
@@ -31,6 +31,11 @@ export const Budget = Named(
     max_cost_usd: Nullable(dollars('US dollars a period; null: any.')),
     max_tokens: Nullable(tokens('Input and output tokens a period; null: any.')),
     period: Choice(budgetPeriods),
+    warn_percent: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: 'When so much of a limit is spent, `budget.warning` is told, once a period.',
+    }),
     spent: amounts('In the period that runs.'),
     reserved: amounts('For calls of models that are under way.'),
     resets_at: Nullable(Timestamp),
@@ -47,6 +52,7 @@ const budgetExample = {
   max_cost_usd: 25,
   max_tokens: null,
   period: 'month',
+  warn_percent: 80,
   spent: { cost_usd: 3.1874, tokens: 1_204_331 },
   reserved: { cost_usd: 0.0049, tokens: 4210 },
   resets_at: '2026-12-01T00:00:00.000Z',
@@ -75,6 +81,7 @@ const limits = {
   ),
   max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }))),
 }
+const warn_percent = { minimum: 1, maximum: 100, description: 'Of how much of a limit `budget.warning` tells.' }
 const aligned = 'Aligned to UTC; `total` never begins anew.'
 
 export const createBudget = defineOperation({
@@ -96,6 +103,7 @@ export const createBudget = defineOperation({
     ),
     ...limits,
     period: Type.Optional(Choice(budgetPeriods, { default: 'month', description: aligned })),
+    warn_percent: Type.Optional(Type.Integer({ ...warn_percent, default: budgetWarning_percent })),
   }),
   body_example: { scope: 'project', max_cost_usd: 25, period: 'month' },
   responses: [{ status: 201, description: 'The budget.', schema: Budget, example: budgetExample }],
@@ -146,7 +154,11 @@ export const updateBudget = defineOperation({
     'Null takes a limit away; one must remain. What is spent stays, unless the period changes: then it counts anew. Tasks that waited for it go on where there is room.',
   scope: 'agents:write',
   bucket: 'tasks.action',
-  body: Type.Object({ ...limits, period: Type.Optional(Choice(budgetPeriods, { description: aligned })) }),
+  body: Type.Object({
+    ...limits,
+    period: Type.Optional(Choice(budgetPeriods, { description: aligned })),
+    warn_percent: Type.Optional(Type.Integer(warn_percent)),
+  }),
   body_example: { max_cost_usd: 50 },
   responses: [
     { status: 200, description: 'The budget.', schema: Budget, example: { ...budgetExample, max_cost_usd: 50 } },

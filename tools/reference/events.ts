@@ -56,7 +56,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
   ],
   'usage.updated': ['What the task has consumed so far.', ['usage']],
   'budget.warning': [
-    'A budget is spent to 80 %, by the call that just ended.',
+    'A budget is spent to 80 %, or to its `warn_percent`, by the call that just ended.',
     ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
   ],
   'budget.reached': [

@@ -26,7 +26,7 @@ export async function lockBudgets<T extends Spender>(tx: Sql, tasks: readonly T[
   const subjects = [...new Set(tasks.flatMap(subjectsOf))]
   const rows = await tx<BudgetCounters & { now: string }>`
     select id, scope, subject, period, max_cost_usd, max_tokens, spent_cost_usd, spent_tokens, held_cost_usd, held_tokens,
-      window_start, warned, now() as now
+      window_start, warned, warn_percent, now() as now
     from budget where subject = any(${subjects}) order by id for update`
   return assign(tasks, rows)
 }
@@ -36,7 +36,7 @@ export async function findBudgets<T extends Spender>(sql: Sql, tasks: readonly T
   const subjects = [...new Set(tasks.flatMap(subjectsOf))]
   const rows = await sql<BudgetCounters & { now: string }>`
     select id, scope, subject, period, max_cost_usd, max_tokens, spent_cost_usd, spent_tokens, held_cost_usd, held_tokens,
-      window_start, warned, now() as now
+      window_start, warned, warn_percent, now() as now
     from budget where subject = any(${subjects}) order by id`
   return assign(tasks, rows)
 }

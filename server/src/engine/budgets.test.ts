@@ -28,6 +28,7 @@ function budget(limits: { max_cost_usd?: number | null; max_tokens?: number | nu
     period: 'day' as const,
     max_cost_usd: null,
     max_tokens: null,
+    warn_percent: 80,
     spent_cost_usd: 0,
     spent_tokens: 0,
     held_cost_usd: 0,

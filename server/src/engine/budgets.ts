@@ -1,4 +1,4 @@
-import { budgetWarning, windowEnd, windowStart, type BudgetPeriod, type BudgetScope } from '#contract/budget-window.ts'
+import { budgetWarning_percent, windowEnd, windowStart, type BudgetPeriod, type BudgetScope } from '#contract/budget-window.ts'
 import { billionthsOf, dollarsOf, highestRates, type ModelPrice } from '#contract/model-prices.ts'
 import type { Needs } from './budget-guard.ts'
 import type { TaskUsage } from './task-rows.ts'
@@ -22,6 +22,8 @@ export interface BudgetState {
   subject: string
   max_cost: number | null
   max_tokens: number | null
+  /** Of how much of a limit somebody is told. */
+  warn_percent: number
   spent_cost: number
   spent_tokens: number
   /** What calls that are under way may use. */
@@ -81,6 +83,7 @@ export interface BudgetCounters {
   period: BudgetPeriod
   max_cost_usd: number | null
   max_tokens: number | null
+  warn_percent: number
   spent_cost_usd: number
   spent_tokens: number
   held_cost_usd: number
@@ -91,7 +94,7 @@ export interface BudgetCounters {
 
 /** A budget in the window that `now` is in: of an earlier one only what is held counts. */
 export function stateOf(row: BudgetCounters, now: string): BudgetState {
-  const { id, scope, subject, period, max_cost_usd, max_tokens, held_tokens } = row
+  const { id, scope, subject, period, max_cost_usd, max_tokens, warn_percent, held_tokens } = row
   const window_start = windowStart(period, now)
   const runs = row.window_start >= window_start
   return {
@@ -100,6 +103,7 @@ export function stateOf(row: BudgetCounters, now: string): BudgetState {
     subject,
     max_cost: max_cost_usd === null ? null : billionthsOf(max_cost_usd),
     max_tokens,
+    warn_percent,
     spent_cost: runs ? billionthsOf(row.spent_cost_usd) : 0,
     spent_tokens: runs ? row.spent_tokens : 0,
     held_cost: billionthsOf(row.held_cost_usd),
@@ -121,6 +125,7 @@ export function ownBudget(task_id: string, limits: TaskLimits, usage: TaskUsage)
     subject: task_id,
     max_cost: max_cost_usd === null ? null : billionthsOf(max_cost_usd),
     max_tokens,
+    warn_percent: budgetWarning_percent,
     spent_cost: billionthsOf(usage.cost_usd ?? 0),
     spent_tokens: usage.input_tokens + usage.output_tokens,
     held_cost: 0,
@@ -183,9 +188,9 @@ export function settle(budgets: readonly BudgetState[], hold: Hold | null, spent
   return near
 }
 
-/** Whether 80 % of a limit are spent; what is held does not count. */
-export function isNearlySpent({ max_cost, max_tokens, spent_cost, spent_tokens }: BudgetState): boolean {
-  const reaches = (spent: number, max: number | null) => max !== null && spent >= max * budgetWarning
+/** Whether so much of a limit is spent that somebody is told; what is held does not count. */
+export function isNearlySpent({ max_cost, max_tokens, warn_percent, spent_cost, spent_tokens }: BudgetState): boolean {
+  const reaches = (spent: number, max: number | null) => max !== null && spent * 100 >= max * warn_percent
   return reaches(spent_cost, max_cost) || reaches(spent_tokens, max_tokens)
 }
 

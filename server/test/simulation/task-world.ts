@@ -95,6 +95,7 @@ function aBudget({ now }: VirtualTime, chance: Chance): SimulatedStore['budget']
     held_cost_usd: 0,
     held_tokens: 0,
     window_start: windowStart('hour', new Date(now).toISOString()),
+    warn_percent: 80,
     warned: false,
   }
 }

@@ -16,11 +16,11 @@ export interface BudgetRow extends BudgetCounters {
 
 const columns = (sql: Sql) => sql.fragment`
   id, scope, subject, period, max_cost_usd, max_tokens, spent_cost_usd, spent_tokens, held_cost_usd, held_tokens, window_start,
-  warned, created_by, created_at, updated_at, now() as now`
+  warned, warn_percent, created_by, created_at, updated_at, now() as now`
 
 /** A budget as it is answered: in the window that runs. */
 export function budgetView(row: BudgetRow) {
-  const { id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at, updated_at } = row
+  const { id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at, updated_at } = row
   const state = stateOf(row, row.now)
   return {
     id,
@@ -29,6 +29,7 @@ export function budgetView(row: BudgetRow) {
     max_cost_usd,
     max_tokens,
     period,
+    warn_percent,
     spent: { cost_usd: dollarsOf(state.spent_cost), tokens: state.spent_tokens },
     reserved: { cost_usd: dollarsOf(state.held_cost), tokens: state.held_tokens },
     resets_at: state.resets_at,
@@ -96,17 +97,19 @@ export interface NewBudget extends BudgetPlace {
   period: BudgetPeriod
   max_cost_usd: number | null
   max_tokens: number | null
+  /** Of how much of a limit somebody is told. */
+  warn_percent: number
   created_by: string
 }
 
 /** Sets a budget, nothing of it spent. A subject has one a period: another is `resource_conflict`. */
 export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetRow> {
-  const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, created_by } = budget
+  const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, warn_percent, created_by } = budget
   return onePerPeriod({ subject, period }, async () => {
     const [row] = await sql.run<BudgetRow>(sql.fragment`
-      insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, period, window_start, created_by)
+      insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, period, warn_percent, window_start, created_by)
       values (${newId('budget')}, ${org_id}, ${project_id}, ${scope}, ${subject}, ${scope === 'agent' ? subject : null},
-        ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${period}, now(), ${created_by})
+        ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${period}, ${warn_percent}, now(), ${created_by})
       returning ${columns(sql)}`)
     return row!
   })
@@ -119,16 +122,16 @@ export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetR
 export async function updateBudget(
   tx: Sql,
   id: string,
-  next: Pick<NewBudget, 'period' | 'max_cost_usd' | 'max_tokens'>,
+  next: Pick<NewBudget, 'period' | 'max_cost_usd' | 'max_tokens' | 'warn_percent'>,
 ): Promise<BudgetRow> {
   const [before] = await tx.run<BudgetRow>(tx.fragment`select ${columns(tx)} from budget where id = ${id} for update`)
   if (!before) throw budgetNotFound(id)
   const anew = before.period !== next.period
   const state = stateOf({ ...before, ...next, ...(anew ? { spent_tokens: 0, spent_cost_usd: 0 } : {}) }, before.now)
-  const { period, max_cost_usd, max_tokens } = next
+  const { period, max_cost_usd, max_tokens, warn_percent } = next
   return onePerPeriod({ subject: before.subject, period }, async () => {
     const [row] = await tx.run<BudgetRow>(tx.fragment`
-      update budget set period = ${period}, max_cost_usd = ${max_cost_usd}, max_tokens = ${max_tokens},
+      update budget set period = ${period}, max_cost_usd = ${max_cost_usd}, max_tokens = ${max_tokens}, warn_percent = ${warn_percent},
         spent_tokens = ${state.spent_tokens}, spent_cost_usd = ${dollarsOf(state.spent_cost)}, window_start = ${state.window_start},
         warned = ${isNearlySpent(state) && state.warned}, updated_at = greatest(now(), updated_at + interval '1 millisecond')
       where id = ${id} returning ${columns(tx)}`)

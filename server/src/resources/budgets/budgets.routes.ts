@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { budgetWarning_percent } from '#contract/budget-window.ts'
 import * as operations from '#contract/budgets.ts'
 import { invalid, notFound, Problem } from '#contract/problems.ts'
 import { isAdministrator } from '#contract/scopes.ts'
@@ -38,11 +39,11 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
   handle(app, http, operations.createBudget, {
     load: loadPlace,
     run: async ({ sql, loaded: place, body, principal, doer }) => {
-      const { scope, period = 'month' } = body
+      const { scope, period = 'month', warn_percent = budgetWarning_percent } = body
       const limits = limitsOf(body)
       const subject = await subjectOf(sql, place, body, principal)
       await requireMaySet(sql, { scope, subject }, principal)
-      const budget = { ...place, ...limits, scope, subject, period, created_by: principal.user_id }
+      const budget = { ...place, ...limits, scope, subject, period, warn_percent, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertBudget(tx, budget)
         await recordAudit(tx, doer, { action: 'budget.created', ...auditKey(row, place), after: audited(row) })
@@ -69,11 +70,12 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
     run: async ({ sql, loaded: { budget, place }, body, principal, doer }) => {
       await requireMaySet(sql, budget, principal)
       const { max_cost_usd = budget.max_cost_usd, max_tokens = budget.max_tokens, period = budget.period } = body
+      const { warn_percent = budget.warn_percent } = body
       const limits = limitsOf({ max_cost_usd, max_tokens })
       return sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
         const before = await requireBudget(tx, budget.id, place, { lock: true })
-        const row = await updateBudget(tx, budget.id, { ...limits, period })
+        const row = await updateBudget(tx, budget.id, { ...limits, period, warn_percent })
         const changed = { before: audited(before), after: audited(row) }
         await recordAudit(tx, doer, { action: 'budget.updated', ...auditKey(row, place), ...changed })
         return budgetView(row)
@@ -122,8 +124,8 @@ async function loadBudget(loading: Loading): Promise<{ budget: BudgetRow; place:
 }
 
 /** A budget as the audit log compares it: what people decide about it, without what is spent. */
-function audited({ id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at }: BudgetRow) {
-  return { id, scope, subject, max_cost_usd, max_tokens, period, created_by, created_at }
+function audited({ id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at }: BudgetRow) {
+  return { id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at }
 }
 
 /** Budgets of the organization and of keys go beyond any project. */

@@ -37,6 +37,7 @@ describe('setting a budget', () => {
       max_cost_usd: 0.000000001,
       max_tokens: null,
       period: 'day',
+      warn_percent: 80,
       spent: { cost_usd: 0, tokens: 0 },
       reserved: { cost_usd: 0, tokens: 0 },
       created_by: test.owner.user_id,
@@ -125,8 +126,10 @@ describe('changing a budget', () => {
   it('keeps what is not named, and never leaves it without a limit', async () => {
     const made = await create({ scope: 'project', max_tokens: 100, max_cost_usd: 1 })
     const put = (body: object) => test.send('PUT', `${budgets}/${made.body.id}`, { body })
+    assert.equal((await put({ warn_percent: 50 })).body.warn_percent, 50)
     const changed = await put({ max_tokens: null })
-    assert.deepEqual([changed.body.max_tokens, changed.body.max_cost_usd], [null, 1])
+    assert.deepEqual([changed.body.max_tokens, changed.body.max_cost_usd, changed.body.warn_percent], [null, 1, 50])
+    assert.deepEqual(refusal(await put({ warn_percent: 101 })), [400, 'validation_error', 'warn_percent'])
     assert.deepEqual(refusal(await put({ max_cost_usd: null })), [400, 'validation_error', 'max_cost_usd'])
     assert.ok(changed.body.updated_at > made.body.updated_at)
     await remove(made)
