@@ -732,6 +732,7 @@ create table budget (
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  warn_percent integer not null default 80,
   constraint budget_pkey PRIMARY KEY (id),
   constraint budget_check CHECK (max_cost_usd IS NOT NULL OR max_tokens IS NOT NULL),
   constraint budget_held_cost_usd_check CHECK (held_cost_usd >= 0::numeric),
@@ -739,7 +740,8 @@ create table budget (
   constraint budget_max_cost_usd_check CHECK (max_cost_usd >= 0::numeric),
   constraint budget_max_tokens_check CHECK (max_tokens >= 0),
   constraint budget_period_check CHECK (period = ANY (ARRAY['hour'::text, 'day'::text, 'month'::text, 'total'::text])),
-  constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text]))
+  constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text])),
+  constraint budget_warn_percent_check CHECK (warn_percent >= 1 AND warn_percent <= 100)
 ) with (fillfactor=70);
 
 create table credential (

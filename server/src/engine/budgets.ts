@@ -1,4 +1,10 @@
-import { budgetWarning_percent, windowEnd, windowStart, type BudgetPeriod, type BudgetScope } from '#contract/budget-window.ts'
+import {
+  budgetWarning_percent,
+  windowEnd,
+  windowStart,
+  type BudgetPeriod,
+  type BudgetScope,
+} from '#contract/budget-window.ts'
 import { billionthsOf, dollarsOf, highestRates, type ModelPrice } from '#contract/model-prices.ts'
 import type { Needs } from './budget-guard.ts'
 import type { TaskUsage } from './task-rows.ts'

@@ -1,24 +1,20 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
-import { Options } from '../parts/options.tsx'
+import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { Meter } from './meter.tsx'
 import type { Budget } from '../../../../sdk/src/types.ts'
 
 const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
-const scopes = { project: 'This project', agent: 'One agent', api_key: 'One API key', organization: 'The organization' }
-const periods = { hour: 'an hour', day: 'a day', month: 'a month', total: 'in all' }
 
 /** Limits of what may be spent: real ones, which calls wait at. */
 export function Budgets({ project }: { project: string }) {
@@ -30,13 +26,10 @@ export function Budgets({ project }: { project: string }) {
     refetchInterval: 15_000,
   })
   const again = () => queries.invalidateQueries({ queryKey: ['budgets', project] })
-  const remove = useMutation({
-    mutationFn: (id: string) => cadre.budgets.delete(project, id),
-    onSuccess: () => {
-      tell('The budget is gone')
-      return again()
-    },
-  })
+  const named = (id: string | undefined) => budgets.data?.items.find((budget) => budget.id === id)
+  const removed = url.panel === 'remove' ? named(url.id) : undefined
+  const changed = url.panel === 'budget' ? named(url.id) : undefined
+  const close = () => setUrl({ panel: undefined, id: undefined })
   const add = (
     <Button kind="primary" onClick={() => setUrl({ panel: 'budget' })}>
       Set a budget
@@ -46,7 +39,6 @@ export function Budgets({ project }: { project: string }) {
     <>
       {budgets.isPending && <Skeleton label="Loading budgets" />}
       <ErrorBox error={budgets.error} retry={() => void budgets.refetch()} />
-      <ErrorBox error={remove.error} />
       {budgets.data?.total === 0 && (
         <EmptyState title="No budgets" actions={add}>
           A budget bounds dollars or tokens of an agent, a key, a project or the organization. A call reserves what it
@@ -58,23 +50,38 @@ export function Budgets({ project }: { project: string }) {
           <div className="mb-3">{add}</div>
           <ul className="grid gap-2 lg:grid-cols-2">
             {budgets.data.items.map((budget) => (
-              <Item key={budget.id} {...budget} isBusy={remove.isPending} onRemove={() => remove.mutate(budget.id)} />
+              <Item
+                key={budget.id}
+                {...budget}
+                onChange={() => setUrl({ panel: 'budget', id: budget.id })}
+                onRemove={() => setUrl({ panel: 'remove', id: budget.id })}
+              />
             ))}
           </ul>
         </>
       )}
-      <NewBudget
-        project={project}
-        isOpen={url.panel === 'budget'}
-        close={() => setUrl({ panel: undefined })}
-        onMade={() => void again()}
-      />
+      {url.panel === 'budget' && (url.id === undefined || changed) && (
+        <BudgetForm key={url.id} project={project} budget={changed} close={close} onSaved={() => void again()} />
+      )}
+      <ConfirmDialog
+        isOpen={removed !== undefined}
+        close={close}
+        title="Remove the budget?"
+        action="Remove budget"
+        run={async () => {
+          await cadre.budgets.delete(project, removed!.id)
+          tell('The budget is gone')
+          await again()
+        }}
+      >
+        <p>Tasks that wait for it go on at once, and nothing bounds what they spend but the budgets that remain.</p>
+      </ConfirmDialog>
     </>
   )
 }
 
-function Item({ onRemove, isBusy, ...budget }: Budget & { onRemove: () => void; isBusy: boolean }) {
-  const { scope, subject, period, max_cost_usd, max_tokens, spent, reserved, resets_at } = budget
+function Item({ onChange, onRemove, ...budget }: Budget & { onChange: () => void; onRemove: () => void }) {
+  const { scope, subject, period, max_cost_usd, max_tokens, warn_percent, spent, reserved, resets_at } = budget
   const bars = [
     ...(max_cost_usd === null
       ? []
@@ -88,13 +95,18 @@ function Item({ onRemove, isBusy, ...budget }: Budget & { onRemove: () => void; 
       <div className="flex flex-wrap items-start justify-between gap-2">
         <div>
           <div className="text-sm font-medium">
-            {scopes[scope]}, {periods[period]}
+            {budgetScopes[scope]}, {budgetPeriods[period]}
           </div>
           <CopyId id={subject} />
         </div>
-        <Button onClick={onRemove} disabled={isBusy} aria-label={`Remove the budget of ${subject}`}>
-          Remove
-        </Button>
+        <div className="flex gap-2">
+          <Button onClick={onChange} aria-label={`Change the budget of ${subject}, ${budgetPeriods[period]}`}>
+            Change
+          </Button>
+          <Button onClick={onRemove} aria-label={`Remove the budget of ${subject}, ${budgetPeriods[period]}`}>
+            Remove
+          </Button>
+        </div>
       </div>
       {bars.map(({ unit, spent: used, limit, of }) => {
         const share = limit === 0 ? 1 : Math.min(1, used / limit)
@@ -106,7 +118,7 @@ function Item({ onRemove, isBusy, ...budget }: Budget & { onRemove: () => void; 
               </span>
               {share >= 1 ? (
                 <Badge tone="bad">spent: tasks wait</Badge>
-              ) : share >= 0.8 ? (
+              ) : share * 100 >= warn_percent ? (
                 <Badge tone="warn">{Math.round(share * 100)} %</Badge>
               ) : (
                 <span className="text-soft">{Math.round(share * 100)} %</span>
@@ -117,101 +129,11 @@ function Item({ onRemove, isBusy, ...budget }: Budget & { onRemove: () => void; 
         )
       })}
       <p className="mt-2 text-xs text-soft">
+        Warns at {warn_percent} %.{' '}
         {reserved.tokens > 0 && `${reserved.tokens.toLocaleString()} tokens are reserved by calls under way. `}
         {resets_at === null ? 'Never begins anew.' : 'Begins anew '}
         {resets_at !== null && <Time at={resets_at} />}
       </p>
     </li>
-  )
-}
-
-function NewBudget({
-  project,
-  isOpen,
-  close,
-  onMade,
-}: {
-  project: string
-  isOpen: boolean
-  close: () => void
-  onMade: () => void
-}) {
-  const [scope, setScope] = useState<Budget['scope']>('project')
-  const [subject, setSubject] = useState('')
-  const [cost, setCost] = useState('')
-  const [tokens, setTokens] = useState('')
-  const [period, setPeriod] = useState<Budget['period']>('month')
-  const needsSubject = scope === 'agent' || scope === 'api_key'
-  const make = useMutation({
-    mutationFn: () =>
-      cadre.budgets.create(project, {
-        scope,
-        period,
-        ...(needsSubject ? { subject: subject.trim() } : {}),
-        ...(cost === '' ? {} : { max_cost_usd: Number(cost) }),
-        ...(tokens === '' ? {} : { max_tokens: Number(tokens) }),
-      }),
-    onSuccess: () => {
-      tell('The budget counts from now on')
-      onMade()
-      close()
-    },
-  })
-  const reason =
-    cost === '' && tokens === ''
-      ? 'Set dollars, tokens or both'
-      : needsSubject && subject.trim() === ''
-        ? 'Say which one it limits'
-        : undefined
-  return (
-    <Dialog title="Set a budget" isOpen={isOpen} close={close}>
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!reason) make.mutate()
-        }}
-      >
-        <ErrorBox error={make.error} />
-        <Field label="What it limits">
-          <SelectInput value={scope} onChange={(event) => setScope(event.target.value as Budget['scope'])}>
-            <Options of={scopes} />
-          </SelectInput>
-        </Field>
-        {needsSubject && (
-          <Field label="Identifier" hint={scope === 'agent' ? 'agent_…' : 'key_…'}>
-            <TextInput value={subject} onChange={(event) => setSubject(event.target.value)} />
-          </Field>
-        )}
-        <div className="grid gap-x-3 sm:grid-cols-3">
-          <Field label="US dollars">
-            <TextInput
-              inputMode="decimal"
-              value={cost}
-              onChange={(event) => setCost(event.target.value)}
-              placeholder="25"
-            />
-          </Field>
-          <Field label="Tokens">
-            <TextInput
-              inputMode="numeric"
-              value={tokens}
-              onChange={(event) => setTokens(event.target.value)}
-              placeholder="any"
-            />
-          </Field>
-          <Field label="Period">
-            <SelectInput value={period} onChange={(event) => setPeriod(event.target.value as Budget['period'])}>
-              <Options of={periods} />
-            </SelectInput>
-          </Field>
-        </div>
-        <div className="flex justify-end">
-          <Button kind="primary" type="submit" reason={reason} disabled={make.isPending}>
-            Set budget
-          </Button>
-        </div>
-      </form>
-    </Dialog>
   )
 }

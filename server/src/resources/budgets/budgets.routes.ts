@@ -124,7 +124,17 @@ async function loadBudget(loading: Loading): Promise<{ budget: BudgetRow; place:
 }
 
 /** A budget as the audit log compares it: what people decide about it, without what is spent. */
-function audited({ id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at }: BudgetRow) {
+function audited({
+  id,
+  scope,
+  subject,
+  max_cost_usd,
+  max_tokens,
+  period,
+  warn_percent,
+  created_by,
+  created_at,
+}: BudgetRow) {
   return { id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at }
 }
 

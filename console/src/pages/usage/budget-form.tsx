@@ -1,0 +1,141 @@
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { budgetWarning_percent } from '../../../../contract/src/budget-window.ts'
+import { cadre } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { Options } from '../parts/options.tsx'
+import type { Budget } from '../../../../sdk/src/types.ts'
+
+export const budgetScopes = {
+  project: 'This project',
+  agent: 'One agent',
+  api_key: 'One API key',
+  organization: 'The organization',
+}
+export const budgetPeriods = { hour: 'an hour', day: 'a day', month: 'a month', total: 'in all' }
+
+const inField = (value: number | null | undefined): string => (value == null ? '' : String(value))
+const limitOf = (text: string): number | null => (text.trim() === '' ? null : Number(text))
+
+/** A new budget, or other limits of one that there is: what it is about stays. */
+export function BudgetForm({
+  project,
+  budget,
+  close,
+  onSaved,
+}: {
+  project: string
+  budget: Budget | undefined
+  close: () => void
+  onSaved: () => void
+}) {
+  const [scope, setScope] = useState<Budget['scope']>(budget?.scope ?? 'project')
+  const [subject, setSubject] = useState(budget?.subject ?? '')
+  const [cost, setCost] = useState(inField(budget?.max_cost_usd))
+  const [tokens, setTokens] = useState(inField(budget?.max_tokens))
+  const [period, setPeriod] = useState<Budget['period']>(budget?.period ?? 'month')
+  const [warn, setWarn] = useState(String(budget?.warn_percent ?? budgetWarning_percent))
+  const needsSubject = !budget && (scope === 'agent' || scope === 'api_key')
+  const save = useMutation({
+    mutationFn: () => {
+      const limits = { max_cost_usd: limitOf(cost), max_tokens: limitOf(tokens), period, warn_percent: Number(warn) }
+      return budget
+        ? cadre.budgets.update(project, budget.id, limits)
+        : cadre.budgets.create(project, { ...limits, scope, ...(needsSubject ? { subject: subject.trim() } : {}) })
+    },
+    onSuccess: () => {
+      tell(budget ? 'The budget is changed' : 'The budget counts from now on')
+      onSaved()
+      close()
+    },
+  })
+  const reason = whyNot({ cost, tokens, warn, lacksSubject: needsSubject && subject.trim() === '' })
+  return (
+    <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close}>
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!reason) save.mutate()
+        }}
+      >
+        <ErrorBox error={save.error} />
+        {budget ? (
+          <p className="text-sm text-soft">
+            {budgetScopes[scope]}: <code className="font-mono text-xs break-all">{budget.subject}</code>. What is spent
+            stays, unless the period changes. Tasks that wait for it go on where there is room.
+          </p>
+        ) : (
+          <Field label="What it limits">
+            <SelectInput value={scope} onChange={(event) => setScope(event.target.value as Budget['scope'])}>
+              <Options of={budgetScopes} />
+            </SelectInput>
+          </Field>
+        )}
+        {needsSubject && (
+          <Field label="Identifier" hint={scope === 'agent' ? 'agent_…' : 'key_…'}>
+            <TextInput value={subject} onChange={(event) => setSubject(event.target.value)} />
+          </Field>
+        )}
+        <div className="grid gap-3 sm:grid-cols-3">
+          <Field label="US dollars">
+            <TextInput
+              inputMode="decimal"
+              value={cost}
+              onChange={(event) => setCost(event.target.value)}
+              placeholder="any"
+            />
+          </Field>
+          <Field label="Tokens">
+            <TextInput
+              inputMode="numeric"
+              value={tokens}
+              onChange={(event) => setTokens(event.target.value)}
+              placeholder="any"
+            />
+          </Field>
+          <Field label="Period">
+            <SelectInput value={period} onChange={(event) => setPeriod(event.target.value as Budget['period'])}>
+              <Options of={budgetPeriods} />
+            </SelectInput>
+          </Field>
+        </div>
+        <Field
+          label="Warn at, in percent"
+          hint="The task that gets there tells it as budget.warning, once a period; a webhook for that event is an alert."
+        >
+          <TextInput inputMode="numeric" value={warn} onChange={(event) => setWarn(event.target.value)} />
+        </Field>
+        <div className="flex justify-end">
+          <Button kind="primary" type="submit" reason={reason} disabled={save.isPending}>
+            {budget ? 'Save budget' : 'Set budget'}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+/** What still keeps a budget from being saved. */
+function whyNot({
+  cost,
+  tokens,
+  warn,
+  lacksSubject,
+}: {
+  cost: string
+  tokens: string
+  warn: string
+  lacksSubject: boolean
+}): string | undefined {
+  const limits = [limitOf(cost), limitOf(tokens)]
+  const percent = Number(warn)
+  if (limits.every((limit) => limit === null)) return 'Set dollars, tokens or both'
+  if (limits.some((limit) => limit !== null && !(limit >= 0))) return 'A limit is a number'
+  if (!(Number.isInteger(percent) && percent >= 1 && percent <= 100)) return 'Warn at 1 to 100 percent'
+  return lacksSubject ? 'Say which one it limits' : undefined
+}
