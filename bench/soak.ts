@@ -10,7 +10,9 @@ import { readOptions } from './options.ts'
 /**
  * Whether the memory of a service grows under a load that does not: resident memory of its process, every few seconds, while tasks are
  * created, waited for, streamed and listed, agents are made and removed, and logs and metrics are read, at a fixed rate. The
- * median of the minute after the warm-up (a fifth of the time) is compared with that of the last minute. Needs Linux.
+ * median of the minute after the warm-up (a fifth of the time) is compared with that of the last minute. What the heap holds after
+ * a full collection is read at the same two moments and in the middle: resident memory goes up and down with the collector, this
+ * does not. Needs Linux.
  *
  *     node bench/soak.ts --minutes 30 --rate 20
  */
@@ -27,6 +29,7 @@ const service = await startProcess({
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,
   CADRE_RATE_LIMITS_SCALE: '1000000',
+  NODE_OPTIONS: `--import=${new URL('live-heap.ts', import.meta.url).href}`,
 })
 try {
   console.log(`${new Date().toISOString()}, ${machine()}.`)
@@ -61,6 +64,8 @@ try {
   const began = performance.now()
   const samples: { minute: number; mb: number }[] = []
   const failures = new Map<string, number>()
+  const heaps: { minute: number; heap_mb: number; external_mb: number }[] = []
+  const heapsDue = [minutes / 5, (minutes * 3) / 5, minutes - 1]
   let [asked, open, next] = [0, 0, 0]
   for (;;) {
     const minute = (performance.now() - began) / 60_000
@@ -69,6 +74,7 @@ try {
       next += sample_ms
       samples.push({ minute, mb: await resident(service.process.pid!) })
     }
+    if (minute >= (heapsDue[0] ?? Infinity)) heaps.push({ minute: heapsDue.shift()!, ...(await liveHeap()) })
     if (open < openMax) {
       open++
       const work = works[asked++ % works.length]!
@@ -95,7 +101,9 @@ try {
   console.log(
     `\nAfter the warm-up ${first.toFixed(1)} MB, in the last minute ${last.toFixed(1)} MB: ${(last / first).toFixed(3)} times.`,
   )
-  console.log(`${machine()}.`)
+  console.log('\n| Minute | heap after a full collection, MB | outside it, MB |\n|---|---|---|')
+  for (const { minute, heap_mb, external_mb } of heaps) console.log(`| ${minute.toFixed(1)} | ${heap_mb} | ${external_mb} |`)
+  console.log(`\n${machine()}.`)
 } finally {
   await service.end()
   await rm(folder, { recursive: true, force: true })
@@ -111,6 +119,17 @@ async function ask<T = unknown>(method: string, path: string, body?: object): Pr
   const text = await answer.text()
   assert.ok(answer.status < 300, `${method} ${path.replaceAll(/_[0-9a-z]{20,}/g, '_…')}: ${answer.status}`)
   return (answer.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text) as T
+}
+
+async function liveHeap(): Promise<{ heap_mb: number; external_mb: number }> {
+  const before = service.output().length
+  service.process.kill('SIGUSR2')
+  for (let waited_ms = 0; waited_ms < 10_000; waited_ms += 50) {
+    const told = /live heap ([\d.]+) \+ ([\d.]+) MB/.exec(service.output().slice(before))
+    if (told) return { heap_mb: Number(told[1]), external_mb: Number(told[2]) }
+    await delay(50)
+  }
+  throw new Error('the service did not tell its heap')
 }
 
 async function resident(pid: number): Promise<number> {

@@ -22,11 +22,16 @@ import { readOptions } from './options.ts'
 const values = readOptions({
   tasks: { type: 'string', default: '2000' },
   callers: { type: 'string', default: '16' },
+  slots: { type: 'string', default: '32' },
   rounds: { type: 'string', default: '3' },
   latencies: { type: 'string', default: '200' },
   costs: { type: 'boolean', default: false },
 })
 const [tasks, callers, rounds] = [values.tasks, values.callers, values.rounds].map(Number) as [number, number, number]
+const toolScript = JSON.stringify([
+  { tool_calls: [{ name: 'current_time', arguments: {} }] },
+  { text: 'It is {{tool_result}}.' },
+])
 const key = 'cadre_00112233445566778899aabbccddeeff'
 const headers = { 'x-api-key': key, 'content-type': 'application/json' }
 
@@ -43,14 +48,16 @@ const service = await startProcess({
   CADRE_SECRET_KEY: 'a secret key for benches, 32 characters',
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,
-  CADRE_RATE_LIMITS: 'off',
+  // Limits are counted, and never reached.
+  CADRE_RATE_LIMITS_SCALE: '1000000',
+  CADRE_WORKER_SLOTS: values.slots,
   CADRE_PROVIDER_FAKE_BASE_URL: provider.base_url,
 })
 const dispatcher = new Agent({ connections: callers * 2 })
 const project = `/api/v1/projects/${((await send('POST', '/api/v1/projects', { name: 'bench' })) as { id: string }).id}`
 try {
   await database.sql.script('create table raw_insert (id bigint generated always as identity primary key, body jsonb)')
-  console.log(`${tasks} tasks, ${callers} callers, ${rounds} rounds. Before: ${machine()}.\n`)
+  console.log(`${tasks} tasks, ${callers} callers, ${values.slots} slots, ${rounds} rounds. Before: ${machine()}.\n`)
   await measureRates()
   await measureFirstToken(Number(values.latencies))
   console.log(`\nAfter: load ${load().toFixed(2)}.`)
@@ -65,10 +72,13 @@ try {
 
 async function measureRates(): Promise<void> {
   const echo = await makeAgent({ model: 'builtin/echo' })
+  const tool = await makeAgent({ model: 'builtin/script', system_prompt: toolScript, tools: ['current_time'] })
   const kinds: Record<string, () => Promise<unknown>> = {
     'Raw inserts': insertRow,
     'Tasks of one model call, created': () => create(echo),
     'Tasks of one model call, each waited for': () => create(echo, '?wait=60'),
+    'Tasks of a tool round, created': () => create(tool),
+    'Tasks of a tool round, each waited for': () => create(tool, '?wait=60'),
   }
   // As on a database that has been in use for a minute: connections are there, code is compiled, and tables are analysed.
   for (const once of Object.values(kinds)) await repeat(once, tasks / 4)
