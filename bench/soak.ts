@@ -102,7 +102,8 @@ try {
     `\nAfter the warm-up ${first.toFixed(1)} MB, in the last minute ${last.toFixed(1)} MB: ${(last / first).toFixed(3)} times.`,
   )
   console.log('\n| Minute | heap after a full collection, MB | outside it, MB |\n|---|---|---|')
-  for (const { minute, heap_mb, external_mb } of heaps) console.log(`| ${minute.toFixed(1)} | ${heap_mb} | ${external_mb} |`)
+  for (const { minute, heap_mb, external_mb } of heaps)
+    console.log(`| ${minute.toFixed(1)} | ${heap_mb} | ${external_mb} |`)
   console.log(`\n${machine()}.`)
 } finally {
   await service.end()
