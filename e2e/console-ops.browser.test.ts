@@ -73,7 +73,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await page.reload()
   await page.getByRole('link', { name: 'billing' }).click()
   await page.getByText('Something uses it').waitFor()
-  await page.getByText('from 127.0.0.1').waitFor()
+  await dialog(page).getByText('from 127.0.0.1').waitFor()
   // What would break is said before a scope is taken away.
   await page.getByText('2 operations were called').waitFor()
   await dialog(page).getByLabel('Run tasks').check()
@@ -304,8 +304,9 @@ test('usage, limits, budgets and sessions say what they are about', inBrowser, a
   await dialog(page).getByRole('button', { name: 'Save budget' }).click()
   await page.getByText('Warns at 50 %').waitFor()
   await checkScreen(page, 'budgets')
-  await page.getByRole('link', { name: 'Retention', exact: true }).click()
+  await page.getByRole('link', { name: 'Retention and storage', exact: true }).click()
   await page.getByText('365 days').waitFor()
+  await page.getByText(/^[\d.]+ [KM]iB in all/).waitFor()
   await checkScreen(page, 'retention')
 
   await page.goto('/settings/sessions')

@@ -26,6 +26,7 @@ export const retentionKinds = [
   'audit_log',
   'refusals',
 ] as const
+export type RetentionKind = (typeof retentionKinds)[number]
 
 /** Where the limits of the credential at hand stand, and how long what it made is kept. */
 export const RateLimits = Named(
@@ -57,6 +58,11 @@ export const RateLimits = Named(
       Type.Object({
         kind: Choice(retentionKinds),
         days: Nullable(count('At least so many days; null where it is kept for ever.')),
+        bytes: Nullable(
+          count(
+            'What it takes on disk, with indexes and with room that was freed and not used again. Told to owners and admins with the scope `admin`, where the service has one organization; else null.',
+          ),
+        ),
       }),
     ),
   }),
@@ -75,7 +81,7 @@ const example = {
     },
   ],
   refusals: [{ name: 'tasks.create', this_hour: 12, previous_hour: 0, last_at: '2026-11-20T09:30:12.204Z' }],
-  retention: [{ kind: 'tasks', days: 365 }],
+  retention: [{ kind: 'tasks', days: 365, bytes: 48_824_320 }],
 }
 
 export const getRateLimits = defineOperation({
@@ -89,7 +95,7 @@ export const getRateLimits = defineOperation({
   path: '/api/v1/auth/limits',
   summary: 'Read where the limits stand',
   description:
-    'Every limit of the credential at hand with what is used of it, which of them refused requests lately, and how long data is kept. Cookie sessions of a user share their limits.',
+    'Every limit of the credential at hand with what is used of it, which of them refused requests lately, how long data is kept and what it takes on disk. Cookie sessions of a user share their limits.',
   scope: null,
   bucket: 'user',
   responses: [{ status: 200, description: 'Limits, refusals and retention.', schema: RateLimits, example }],

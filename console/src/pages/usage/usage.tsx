@@ -11,8 +11,9 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { Budgets } from './budgets.tsx'
 import { Limits } from './limits.tsx'
 import { UsageTable } from './usage-table.tsx'
+import type { Operations } from '../../../../sdk/src/types.ts'
 
-const tabs = { usage: 'Usage', limits: 'Limits', budgets: 'Budgets', retention: 'Retention' } as const
+const tabs = { usage: 'Usage', limits: 'Limits', budgets: 'Budgets', retention: 'Retention and storage' } as const
 type Tab = keyof typeof tabs
 
 const kinds: Record<string, string> = {
@@ -25,6 +26,21 @@ const kinds: Record<string, string> = {
   refusals: 'What limits refused, by the hour',
 }
 
+type Standing = Operations['getRateLimits']['result']
+
+/** Bytes of all kinds together; undefined where they are not told. */
+function storedOf(limits: Standing | undefined): number | undefined {
+  const told = limits?.retention.flatMap(({ bytes }) => (bytes === null ? [] : [bytes])) ?? []
+  return told.length === 0 ? undefined : told.reduce((sum, bytes) => sum + bytes, 0)
+}
+
+const units = ['KiB', 'MiB', 'GiB', 'TiB'] as const
+
+function bytesInWords(bytes: number): string {
+  const power = Math.min(units.length, Math.max(1, Math.floor(Math.log2(Math.max(1, bytes)) / 10)))
+  return `${(bytes / 1024 ** power).toLocaleString('en', { maximumFractionDigits: power > 1 ? 1 : 0 })} ${units[power - 1]}`
+}
+
 /** What was used, what may be, and how long it is kept. */
 export default function UsagePage() {
   const [url] = useAddressWords()
@@ -32,6 +48,7 @@ export default function UsagePage() {
   const tab: Tab = url.tab !== undefined && Object.hasOwn(tabs, url.tab) ? (url.tab as Tab) : 'usage'
   const limits = useQuery({ queryKey: ['limits'], queryFn: () => cadre.user.limits(), refetchInterval: 10_000 })
   const group = url.group ?? 'agent'
+  const stored = storedOf(limits.data)
   const shown = {
     usage: { path: `/api/v1/projects/${project}/usage`, query: { group_by: group } },
     limits: { path: '/api/v1/auth/limits' },
@@ -67,6 +84,16 @@ export default function UsagePage() {
                 header: 'Kept at least',
                 cell: ({ days }) => (days === null ? 'for ever' : `${days} days`),
               },
+              ...(stored === undefined
+                ? []
+                : [
+                    {
+                      id: 'takes',
+                      header: 'Takes on disk',
+                      align: 'right' as const,
+                      cell: ({ bytes }: { bytes: number | null }) => bytesInWords(bytes ?? 0),
+                    },
+                  ]),
             ]}
             rows={limits.data.retention}
             keyOf={({ kind }) => kind}
@@ -74,6 +101,11 @@ export default function UsagePage() {
           <p className="mt-3 max-w-prose text-sm text-soft">
             The operator sets the first two by <code className="font-mono">CADRE_TASK_RETENTION_DAYS</code> and{' '}
             <code className="font-mono">CADRE_LOG_RETENTION_DAYS</code>.
+          </p>
+          <p className="mt-2 max-w-prose text-sm text-soft">
+            {stored === undefined
+              ? 'What each kind takes on disk is told to owners and admins where the service has one organization: of several, PostgreSQL cannot tell one’s part.'
+              : `${bytesInWords(stored)} in all, of every project, with indexes and with room that was freed and not used again: what is removed makes room for what comes.`}
           </p>
         </>
       )}

@@ -1,3 +1,4 @@
+import type { RetentionKind } from '#contract/rate-limits.ts'
 import type { Sql } from '../../platform/database.ts'
 
 /** A bucket of a subject, as its windows run now. */
@@ -38,6 +39,32 @@ export async function readWindows(sql: Sql, subject: string): Promise<RunningWin
       coalesce((select tokens from token_usage
         where subject = ${subject} and hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used`
   return row!
+}
+
+/** Where what is kept for its own time stands; partitions are found by the table that they are of. */
+const tables: Record<RetentionKind, readonly string[]> = {
+  tasks: ['task', 'task_step', 'task_event', 'task_message', 'thread', 'approval'],
+  agent_logs: ['agent_log', 'log_rollup'],
+  events: ['event'],
+  webhook_deliveries: ['delivery', 'delivery_attempt'],
+  usage: ['usage_hour'],
+  audit_log: ['audit'],
+  refusals: ['refusal_hour'],
+}
+
+/**
+ * Bytes on disk by kind, with indexes and values that are stored apart: those of files, so nothing is read. They are of the whole
+ * installation, and PostgreSQL cannot tell an organization's part without reading it all: so where there are several there is nothing.
+ */
+export async function readStored(sql: Sql): Promise<Map<RetentionKind, number>> {
+  const places = Object.entries(tables).flatMap(([kind, names]) => names.map((name) => [kind, name] as const))
+  const rows = await sql<{ kind: RetentionKind; bytes: number }>`
+    select kind, sum(coalesce(pg_total_relation_size(name::regclass), 0) + coalesce((
+      select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = name::regclass), 0))::bigint as bytes
+    from unnest(${places.map(([kind]) => kind)}::text[], ${places.map(([, name]) => name)}::text[]) place (kind, name)
+    where (select count(*) from (select from organization limit 2) two) = 1
+    group by kind`
+  return new Map(rows.map(({ kind, bytes }) => [kind, bytes]))
 }
 
 /** Requests of a subject that a limit refused in an hour. */

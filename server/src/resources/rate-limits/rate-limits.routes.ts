@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { buckets, retention_days, type Bucket, type BucketName } from '#contract/limits.ts'
-import { getRateLimits, listRateLimitRefusals } from '#contract/rate-limits.ts'
+import { getRateLimits, listRateLimitRefusals, type RetentionKind } from '#contract/rate-limits.ts'
 import type { Context } from '../../context.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -11,6 +11,7 @@ import { nameCredentials, seesAllCredentials } from '../api-keys/credential-name
 import {
   listRefusals,
   readStanding,
+  readStored,
   readWindows,
   type RunningWindows,
   type StandingRow,
@@ -22,10 +23,12 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
 
   handle(app, http, getRateLimits, {
     run: async ({ sql, principal }) => {
-      const [rows, running] = await Promise.all([
+      const [rows, running, stored] = await Promise.all([
         readStanding(sql, principal.subject),
         readWindows(sql, principal.subject),
+        seesAllCredentials(principal) ? readStored(sql) : undefined,
       ])
+      const keeps = (kind: RetentionKind, days: number | null) => ({ kind, days, bytes: stored?.get(kind) ?? null })
       return {
         is_enforced: rates.enabled,
         limits: [
@@ -39,9 +42,9 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
         ],
         refusals: refusalsOf(rows),
         retention: [
-          { kind: 'tasks', days: config.task_retention_days || null },
-          { kind: 'agent_logs', days: config.log_retention_days },
-          ...Object.entries(retention_days).map(([kind, days]) => ({ kind, days })),
+          keeps('tasks', config.task_retention_days || null),
+          keeps('agent_logs', config.log_retention_days),
+          ...Object.entries(retention_days).map(([kind, days]) => keeps(kind as keyof typeof retention_days, days)),
         ],
       }
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeKey, makeSession, ownerOf } from '../../../test/actors.ts'
+import { makeKey, makePerson, makeSession, ownerOf } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 
 interface Limit {
@@ -96,6 +96,25 @@ describe('where limits stand', () => {
       audit_log: 400,
       refusals: 30,
     })
+  })
+
+  it('tells owners what is stored of each kind, and nobody else', async () => {
+    const bytesFor = async (options: object): Promise<(number | null)[]> =>
+      (await test.send('GET', path, options)).body.retention.map((of: { bytes: number | null }) => of.bytes)
+    const stored = await bytesFor({})
+    assert.ok(
+      stored.every((bytes) => bytes !== null && bytes >= 8192),
+      String(stored),
+    )
+    const [row] = await test.sql<{ bytes: number }>`select pg_total_relation_size('audit')::bigint as bytes`
+    const { body } = await test.send('GET', path)
+    assert.equal(body.retention.find((of: { kind: string }) => of.kind === 'audit_log').bytes, row!.bytes)
+    const reader = await makeKey(test, ownerOf(test), ['read'])
+    assert.deepEqual(new Set(await bytesFor({ key: reader.key })), new Set([null]))
+    // Another organization's data stands in the same tables.
+    const stranger = await makeKey(test, await makePerson(test), ['admin'])
+    assert.deepEqual(new Set(await bytesFor({ key: stranger.key })), new Set([null]))
+    assert.deepEqual(new Set(await bytesFor({})), new Set([null]))
   })
 
   it('says that nothing is counted where limits are off', async () => {
