@@ -6,12 +6,25 @@ import { join } from 'node:path'
  * providers that do not answer, processes that stop. They run one after another beside all others.
  */
 const waitingFiles: ReadonlySet<string> = new Set([
+  'cli/src/login.test.ts',
+  'e2e/main-job.test.ts',
+  'e2e/newcomer.test.ts',
+  'e2e/receivers/embedded.test.ts',
   'e2e/receivers/misbehaving.test.ts',
+  'e2e/roles.test.ts',
+  'server/src/backup/round-trip.test.ts',
+  'server/src/backup/under-load.test.ts',
+  'server/src/engine/aimock.test.ts',
   'server/src/engine/gates.test.ts',
   'server/src/engine/heartbeat.test.ts',
   'server/src/engine/models/provider-failures.test.ts',
   'server/src/engine/provider-faults.test.ts',
   'server/src/events/webhook-requests.test.ts',
+  'server/src/metrics/metrics.test.ts',
+  'server/src/platform/migrate.test.ts',
+  'server/src/resources/audit/audit-export.test.ts',
+  'server/src/resources/schedules/schedules.test.ts',
+  'server/src/resources/tasks/task-traces.test.ts',
   'server/src/service.test.ts',
 ])
 
