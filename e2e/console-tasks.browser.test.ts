@@ -200,6 +200,32 @@ test(
     checkPage(linked)
     await linked.context().close()
 
+    // What a step gave is found by a part of it; the address keeps the words.
+    await page.getByLabel('Text in steps').fill('NO SUCH ORDER')
+    await page.waitForURL(/find=NO/)
+    const steps = page.getByRole('region', { name: 'Steps over time' }).getByRole('button')
+    const { body: journal } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${id}/steps`)
+    const told = journal.steps.filter((one: object) => /no such order/i.test(JSON.stringify(one)))
+    assert.ok(told.length > 0 && told.length < usage.steps)
+    await page.getByText(`${told.length} of ${journal.steps.length} steps`, { exact: true }).waitFor()
+    assert.equal(await steps.count(), told.length)
+    await page.getByLabel('Text in steps').fill('')
+    await page.waitForURL((url) => !url.searchParams.has('find'))
+
+    // With another input it is another task, which names this one.
+    const edited = await cadre.open(path)
+    await edited.getByRole('button', { name: 'Edit and run again' }).click()
+    const dialog = edited.getByRole('dialog', { name: 'Edit and run again' })
+    await checkScreen(edited, 'task-edit')
+    await dialog.getByLabel('Input').fill('Compute something else.')
+    await dialog.getByRole('button', { name: 'Run', exact: true }).click()
+    await edited.waitForURL((url) => url.pathname !== path)
+    await edited.getByRole('heading', { name: 'Compute something else.' }).waitFor()
+    await edited.getByRole('link', { name: 'Edit of a task' }).click()
+    await edited.waitForURL((url) => url.pathname === path)
+    checkPage(edited)
+    await edited.context().close()
+
     // On a telephone a step is a page of its own, with a way back.
     await page.setViewportSize({ width: 390, height: 844 })
     await page.getByRole('button', { name: 'Close the step' }).click()

@@ -13,6 +13,7 @@ import {
   Timestamp,
 } from './schemas.ts'
 import { approvalKinds, approvalStates, approvalTimeouts } from './task-lifecycle.ts'
+import { approvalScope } from './scopes.ts'
 
 const base = '/api/v1/projects/{project_id}/approvals'
 
@@ -144,7 +145,7 @@ export const resolveApproval = defineOperation({
   summary: 'Answer an approval',
   description:
     'The first answer wins; a second is refused with 409. Of a `tool_call`, `approve` makes the call, with `arguments` in place of its own where they are given; `reject` refuses it, and the model reads `reason` as its result. Of a `recovery`, `approve` makes the call again, or with `result` counts it as done; `reject` counts it as failed.',
-  scope: 'agents:write',
+  scope: approvalScope,
   bucket: 'tasks.action',
   body: Type.Object({
     decision: Choice(['approve', 'reject']),

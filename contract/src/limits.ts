@@ -123,3 +123,6 @@ export const bounds = {
   test_case_expected: 10_000,
   test_cases_per_agent: 200,
 } as const
+
+/** Entries that a search of a project's logs looks at: the newest that the other filters leave. */
+export const projectLogSearch = { entries: 100_000 } as const

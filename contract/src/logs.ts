@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { bounds } from './limits.ts'
+import { bounds, projectLogSearch } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
   agentParameter,
@@ -17,9 +17,6 @@ export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
 /** Code points of a text that messages are searched for. */
 const logSearchMax = 200
-
-/** Entries that a search of a project's logs looks at: the newest that the other filters leave. */
-export const projectLogSearch = { entries: 100_000 } as const
 
 /** An entry of an agent's log (spec 2.7). */
 export const LogEntry = Named(

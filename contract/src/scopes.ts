@@ -17,6 +17,9 @@ export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
 export type FineScope = (typeof fineScopes)[number]
 export type Scope = (typeof scopes)[number]
 
+/** What answering an approval takes. */
+export const approvalScope = 'agents:write' satisfies FineScope
+
 /** What each scope means, in words for a consent page and the reference. */
 export const scopeDescriptions: Record<Scope, string> = {
   'projects:read': 'See projects',

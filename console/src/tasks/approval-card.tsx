@@ -1,6 +1,7 @@
 import { Check, Pencil, X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { Link } from '@tanstack/react-router'
+import { approvalScope, roles, sessionScopes } from '../../../contract/src/scopes.ts'
 import { cadre as api } from '../api/client.ts'
 import { paths } from '../paths.ts'
 import { Checkbox, control } from '../ui/field.tsx'
@@ -12,6 +13,11 @@ import { ErrorBox } from '../ui/error-box.tsx'
 import type { Approval } from './types.ts'
 import { ToolRisk } from './tool-risk.tsx'
 import { ValueView } from './value-view.tsx'
+
+/** In words: the first answer wins, whoever of these gives it. */
+const whoMayAnswer = `In this organization ${new Intl.ListFormat('en').format(
+  roles.filter((role) => sessionScopes(role).includes(approvalScope)).map((role) => `${role}s`),
+)} may answer, and keys with the scope ${approvalScope}. The first answer counts.`
 
 type Mode = 'ask' | 'edit' | 'deny' | 'result'
 
@@ -224,6 +230,7 @@ export function ApprovalCard({
         </div>
       )}
       <footer className="mt-3 text-xs text-soft">
+        {isPending && <p className="mb-1">{whoMayAnswer}</p>}
         {!isPending && (
           <p className="mb-1">
             {approval.status}

@@ -1,7 +1,7 @@
 import { AgentPicker } from '../agents/agent-picker.tsx'
-import { FilterSelect } from '../ui/field.tsx'
+import { control, FilterSelect } from '../ui/field.tsx'
 import { TypedSearch } from '../ui/typed-search.tsx'
-import { levels, type LogWords, type Period } from './log-filter.ts'
+import { asFieldTime, levels, ofFieldTime, type LogWords, type Period } from './log-filter.ts'
 import type { LogLine } from './types.ts'
 
 interface LogFilterBar {
@@ -13,6 +13,7 @@ interface LogFilterBar {
 
 /** Which lines are shown. */
 export function LogFilterBar({ project, agent, words, change }: LogFilterBar) {
+  const isUtc = words.zone === 'utc'
   return (
     <div
       className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
@@ -40,14 +41,30 @@ export function LogFilterBar({ project, agent, words, change }: LogFilterBar) {
       <FilterSelect
         label="Time"
         value={words.since ?? ''}
-        onChange={({ target }) => change({ since: (target.value || undefined) as Period })}
+        onChange={({ target }) => {
+          const since = (target.value || undefined) as Period | undefined
+          change(since === 'custom' ? { since } : { since, from: undefined, to: undefined })
+        }}
       >
         <option value="">At any time</option>
         <option value="15m">Last 15 minutes</option>
         <option value="1h">Last hour</option>
         <option value="24h">Last 24 hours</option>
         <option value="7d">Last 7 days</option>
+        <option value="custom">From … to …</option>
       </FilterSelect>
+      {words.since === 'custom' &&
+        (['from', 'to'] as const).map((end) => (
+          <input
+            key={end}
+            type="datetime-local"
+            step={1}
+            aria-label={`${end === 'from' ? 'From' : 'To'}, ${isUtc ? 'UTC' : 'local time'}`}
+            value={asFieldTime(words[end], isUtc)}
+            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, true)}
+            className={`${control} !w-auto min-h-8 max-sm:min-h-10`}
+          />
+        ))}
       <TypedSearch
         label="Text in the message"
         className="!w-44"

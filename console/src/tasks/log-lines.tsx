@@ -14,6 +14,7 @@ import { useFollow } from './use-follow.ts'
 import { ValueView } from './value-view.tsx'
 
 const line_px = 24
+const roomyLine_px = 32
 /** Rows are asked for once the scrolling rests for this long: what flies by is not read. */
 const rest_ms = 90
 
@@ -29,6 +30,7 @@ interface Props {
   isTailing: boolean
   isWrapped: boolean
   isUtc: boolean
+  isRoomy: boolean
   /** The moment of the line that the address names. */
   at: string | undefined
   onAt: (at: string) => void
@@ -38,7 +40,7 @@ interface Props {
 }
 
 /** The lines of a log, the newest last; only those in sight are there. */
-export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask, aroundOf }: Props) {
+export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt, onTask, aroundOf }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set())
   const [note, setNote] = useState('')
@@ -47,7 +49,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
   const rows = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,
-    estimateSize: () => line_px,
+    estimateSize: () => (isRoomy ? roomyLine_px : line_px),
     overscan: 20,
   })
   const names = useAgentNames(
@@ -149,6 +151,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, at, onAt, onTask,
                     isOpen={open.has(index)}
                     isWrapped={isWrapped}
                     isUtc={isUtc}
+                    isRoomy={isRoomy}
                     onToggle={() => toggle(index)}
                     onAt={onAt}
                     onTask={onTask}
@@ -175,13 +178,26 @@ interface LineProps {
   isOpen: boolean
   isWrapped: boolean
   isUtc: boolean
+  isRoomy: boolean
   onToggle: () => void
   onAt: (at: string) => void
   onTask: (task: string) => void
   aroundOf: Props['aroundOf']
 }
 
-function Line({ line, agent, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt, onTask, aroundOf }: LineProps) {
+function Line({
+  line,
+  agent,
+  isMarked,
+  isOpen,
+  isWrapped,
+  isUtc,
+  isRoomy,
+  onToggle,
+  onAt,
+  onTask,
+  aroundOf,
+}: LineProps) {
   const task = (line.context as { task_id?: unknown }).task_id
   const { project } = usePathIds()
   return (
@@ -190,7 +206,7 @@ function Line({ line, agent, isMarked, isOpen, isWrapped, isUtc, onToggle, onAt,
         type="button"
         aria-expanded={isOpen}
         onClick={onToggle}
-        className={`flex min-h-6 w-full cursor-pointer items-start gap-3 px-3 py-0.5 text-left leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${tones[line.level]}`}
+        className={`flex w-full cursor-pointer items-start gap-3 px-3 text-left ${isRoomy ? 'min-h-8 py-1.5' : 'min-h-6 py-0.5'} leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${tones[line.level]}`}
       >
         <time dateTime={line.timestamp} className="shrink-0 text-soft tabular-nums">
           {timeOf(line.timestamp, isUtc)}

@@ -11,6 +11,7 @@ export interface LogFilter {
   search?: string | undefined
   task_id?: string | undefined
   start_time?: string | undefined
+  end_time?: string | undefined
 }
 
 /** Lines of one request. */
@@ -150,7 +151,11 @@ export class LogStore {
     offset?: number
   }) {
     const { project, agent, ...filter } = this.filter
-    const given = Object.fromEntries(Object.entries({ ...filter, ...query }).filter(([, value]) => value !== undefined))
+    // Both ends hold: what is asked for here lies within what the filter leaves.
+    const [end_time] = [filter.end_time, query.end_time].filter((moment) => moment !== undefined).toSorted()
+    const given = Object.fromEntries(
+      Object.entries({ ...filter, ...query, end_time }).filter(([, value]) => value !== undefined),
+    )
     const options = { signal: this.#abort.signal }
     return agent === undefined
       ? api.projects.logs(project, given, options).page()

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react'
+import { projectLogSearch } from '../../../contract/src/limits.ts'
 import { CopyAsCurl } from '../ui/copy-as-curl.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
@@ -54,6 +55,15 @@ export function LogsPage() {
             ]}
             onChange={(next) => setWords({ zone: next === 'utc' ? 'utc' : undefined }, true)}
           />
+          <Choices
+            label="Density"
+            value={words.density === 'roomy' ? 'roomy' : 'dense'}
+            options={[
+              ['dense', 'Dense'],
+              ['roomy', 'Roomy'],
+            ]}
+            onChange={(next) => setWords({ density: next === 'roomy' ? 'roomy' : undefined }, true)}
+          />
           <Checkbox
             label="Wrap"
             className="text-sm"
@@ -67,6 +77,12 @@ export function LogsPage() {
           <LogFile store={store} onError={setFileError} />
         </div>
       </header>
+      {agent === undefined && filter.search !== undefined && (
+        <p className="shrink-0 border-b border-line px-3 py-1 text-xs text-soft md:px-5">
+          A text is looked for in the newest {projectLogSearch.entries.toLocaleString()} lines that the other filters
+          leave. Choose an agent to search all of its lines.
+        </p>
+      )}
       {error != null && (
         <div className="shrink-0 p-3">
           <ErrorBox error={error} />
@@ -90,16 +106,22 @@ export function LogsPage() {
       {store.isRead && store.count > 0 && (
         <LogLines
           // Another list begins anew, at its end.
-          key={JSON.stringify(filter)}
+          key={JSON.stringify([filter, words.density])}
           store={store}
           isTailing={isTailing}
           isWrapped={words.wrap === true}
           isUtc={words.zone === 'utc'}
+          isRoomy={words.density === 'roomy'}
           at={typeof words.at === 'string' ? words.at : undefined}
           onAt={(at) => setWords({ at }, true)}
           onTask={(task) => setWords({ task })}
           aroundOf={
-            isNarrowed ? (at) => ({ agent, at, since: words.since, wrap: words.wrap, zone: words.zone }) : undefined
+            isNarrowed
+              ? (at) => {
+                  const { since, from, to, wrap, zone, density } = words
+                  return { agent, at, since, from, to, wrap, zone, density }
+                }
+              : undefined
           }
         />
       )}

@@ -1,4 +1,4 @@
-import { Ban, Download, RotateCcw } from 'lucide-react'
+import { Ban, Download, Pencil, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { cadre as api } from '../api/client.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
@@ -8,6 +8,8 @@ import { Button } from '../ui/button.tsx'
 import { CopyButton, CopyId } from '../ui/copy.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
+import { EditTask } from './edit-task.tsx'
+import { TaskTrigger } from './task-trigger.tsx'
 import { TaskBadge } from './task-parts.tsx'
 import { A } from './links.tsx'
 import type { Step, Task } from './types.ts'
@@ -37,6 +39,7 @@ export function TaskHeader({
   const { task } = live
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState<string>()
+  const [isEditing, setEditing] = useState(false)
   if (!task) return null
   const { project } = live
 
@@ -80,6 +83,9 @@ export function TaskHeader({
           <Button onClick={() => void retry()} reason={retryReason(task)} disabled={busy !== undefined}>
             <RotateCcw size={14} aria-hidden="true" /> Retry
           </Button>
+          <Button onClick={() => setEditing(true)}>
+            <Pencil size={14} aria-hidden="true" /> Edit and run again
+          </Button>
           <Button onClick={() => void download()} disabled={busy !== undefined}>
             <Download size={14} aria-hidden="true" /> JSON
           </Button>
@@ -98,9 +104,13 @@ export function TaskHeader({
           Agent <A to={`/p/${project}/agents/${task.agent_id}`}>{agentName ?? task.agent_id}</A>, version{' '}
           {task.agent_version}
         </span>
-        {task.retried_from !== null && (
-          <span>
-            Retry of <A to={`/p/${project}/tasks/${task.retried_from}`}>{task.retried_from}</A>
+        <span>
+          <TaskTrigger project={project} task={task} />
+          {task.retried_from !== null && ` ${task.retried_from}`}
+        </span>
+        {task.trace_id !== null && (
+          <span className="inline-flex items-center gap-1">
+            Trace <CopyId id={task.trace_id} />
           </span>
         )}
         <time dateTime={task.created_at}>{formatDateTime(task.created_at)}</time>
@@ -120,6 +130,7 @@ export function TaskHeader({
           </div>
         ))}
       </dl>
+      {isEditing && <EditTask task={task} isOpen close={() => setEditing(false)} onCreated={onRetried} />}
       {error !== undefined && (
         <div className="mt-2">
           <ErrorBox error={error} />

@@ -19,8 +19,9 @@ import { StepInspector } from './step-inspector.tsx'
 import { retryReason, TaskHeader, titleOf } from './task-header.tsx'
 import { TaskLive } from './task-live.ts'
 import { scales, type Scale } from './time-axis.ts'
+import { TypedSearch } from '../ui/typed-search.tsx'
 import { Transcript } from './transcript.tsx'
-import { useFailures } from './use-failures.ts'
+import { useStepFilter } from './use-step-filter.ts'
 import { Waterfall } from './waterfall.tsx'
 
 const views = [
@@ -35,6 +36,8 @@ interface Words extends Search {
   view: View
   step: number
   failures: boolean
+  /** A text that looks like a number is read as one from the address. */
+  find: string | number
   scale: Scale
 }
 
@@ -46,7 +49,9 @@ export function TaskPage() {
   const [words, setWords] = useWords<Words>()
   const view = views.find(([name]) => name === words.view)?.[0] ?? 'transcript'
   const step = typeof words.step === 'number' ? words.step : undefined
-  const failures = useFailures(live, words.failures === true)
+  const text = words.find === undefined || words.find === '' ? undefined : String(words.find)
+  const isFailed = words.failures === true
+  const filter = useStepFilter(live, { isFailed, text })
   const [retryError, setRetryError] = useState<unknown>()
   const agent = useQuery({
     queryKey: ['agent', project, live.task?.agent_id],
@@ -129,12 +134,25 @@ export function TaskPage() {
             Failures only
           </label>
         )}
-        {words.failures === true && failures.isPart && (
-          <span className="inline-flex items-center gap-2 text-xs text-soft">
-            {failures.found.length} among the newest {failures.searched.toLocaleString()} steps
-            <Button size="small" onClick={failures.searchOlder} disabled={failures.isSearching}>
-              {failures.isSearching ? 'Searching…' : 'Search older'}
-            </Button>
+        {(view === 'waterfall' || view === 'transcript') && (
+          <TypedSearch
+            label="Text in steps"
+            className="!w-44"
+            value={text ?? ''}
+            commit={(find) => setWords({ find: find || undefined }, true)}
+          />
+        )}
+        {filter.only !== undefined && (
+          <span className="inline-flex items-center gap-2 text-xs text-soft" role="status">
+            {filter.found.length.toLocaleString()}{' '}
+            {filter.isPart
+              ? `among the newest ${filter.searched.toLocaleString()} of ${live.stepCount.toLocaleString()} steps`
+              : `of ${live.stepCount.toLocaleString()} steps`}
+            {filter.isPart && (
+              <Button size="small" onClick={filter.searchOlder} disabled={filter.isSearching}>
+                {filter.isSearching ? 'Searching…' : 'Search older'}
+              </Button>
+            )}
           </span>
         )}
       </div>
@@ -145,23 +163,17 @@ export function TaskPage() {
       )}
       <div className="flex min-h-0 flex-1">
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-          {words.failures === true &&
-          failures.found.length === 0 &&
-          !failures.isSearching &&
-          view !== 'events' &&
-          view !== 'attempts' ? (
-            <EmptyState title="No step has failed">
-              <p>{failures.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
+          {filter.only?.length === 0 && !filter.isSearching && view !== 'events' && view !== 'attempts' ? (
+            <EmptyState title={text === undefined ? 'No step has failed' : 'No step matches'}>
+              <p>{filter.isPart ? 'Among those that were searched.' : 'All steps were looked at.'}</p>
             </EmptyState>
           ) : (
             <>
-              {view === 'transcript' && (
-                <Transcript live={live} only={failures.only} selected={step} onSelect={select} />
-              )}
+              {view === 'transcript' && <Transcript live={live} only={filter.only} selected={step} onSelect={select} />}
               {view === 'waterfall' && (
                 <Waterfall
                   live={live}
-                  only={failures.only}
+                  only={filter.only}
                   scale={scales.find((name) => name === words.scale) ?? 'task'}
                   selected={step}
                   onSelect={select}

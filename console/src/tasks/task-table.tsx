@@ -3,6 +3,7 @@ import { paths } from '../paths.ts'
 import { CopyId } from '../ui/copy.tsx'
 import { formatAgo, formatCost, formatCount, formatDateTime, formatDuration } from './format.ts'
 import { TaskBadge } from './task-parts.tsx'
+import { TaskTrigger } from './task-trigger.tsx'
 import type { Outcome, TaskBulk } from './task-bulk.tsx'
 import { titleOf } from './task-header.tsx'
 import type { Task } from './types.ts'
@@ -29,6 +30,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
             <th>Task</th>
             <th>Status</th>
             <th>Agent</th>
+            <th>Trigger</th>
             <th aria-sort={isOldestFirst ? 'ascending' : 'descending'}>Created</th>
             <th className="number">Duration</th>
             <th className="number">Steps</th>
@@ -92,6 +94,9 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       </td>
       <td data-label="Agent">
         <Link {...paths.agent(project, task.agent_id)}>{agent ?? task.agent_id}</Link>
+      </td>
+      <td data-label="Trigger" className="whitespace-nowrap">
+        <TaskTrigger project={project} task={task} />
       </td>
       <td data-label="Created" className="whitespace-nowrap">
         <time dateTime={task.created_at} title={formatDateTime(task.created_at)}>

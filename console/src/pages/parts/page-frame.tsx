@@ -24,8 +24,8 @@ export function PageFrame({
         title={title}
         actions={
           <>
-            {actions}
             <CopyAsCurl path={path} {...(query ? { query } : {})} />
+            {actions}
           </>
         }
       >

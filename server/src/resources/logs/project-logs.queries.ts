@@ -1,4 +1,4 @@
-import { projectLogSearch } from '#contract/logs.ts'
+import { projectLogSearch } from '#contract/limits.ts'
 import type { Sql } from '../../platform/database.ts'
 import { listLogs, type LogFilter, type LogRow } from './logs.queries.ts'
 
