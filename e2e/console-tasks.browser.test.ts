@@ -334,6 +334,25 @@ test('a hundred thousand lines of a log scroll, and what comes meanwhile moves n
   await page.getByLabel('Text in the message').fill('line 777')
   await lines.getByText('line 77799', { exact: true }).waitFor()
   await page.getByText(/· 111 lines/).waitFor()
+
+  // Between two moments, of which the address tells, there are as many as the API counts.
+  const [middle] = await cadre.sql<{ at: string }>`
+    select date_trunc('second', timestamp) as at from agent_log where agent_id = ${talker.id} and message = 'line 50000'`
+  const [from, to] = [0, 5000].map((ms) => new Date(Date.parse(middle!.at) + ms).toISOString()) as [string, string]
+  const { body: between } = await cadre.send(
+    'GET',
+    `/api/v1/projects/${project}/agents/${talker.id}/logs?limit=1&start_time=${from}&end_time=${to}`,
+  )
+  assert.ok(between.pagination.total > 100 && between.pagination.total < 1000)
+  await page.getByLabel('Text in the message').fill('')
+  await page.getByRole('button', { name: 'UTC' }).click()
+  await page.getByRole('button', { name: 'Roomy' }).click()
+  await page.getByLabel('Time', { exact: true }).selectOption('custom')
+  await page.getByLabel('From, UTC').fill(from.slice(0, 19))
+  await page.getByLabel('To, UTC').fill(to.slice(0, 19))
+  await page.getByText(new RegExp(`· ${between.pagination.total} lines`)).waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('to'), to)
+  await checkScreen(page, 'logs-between')
   checkPage(page)
   await page.context().close()
 })

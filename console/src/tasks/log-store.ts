@@ -118,6 +118,7 @@ export class LogStore {
 
   /** The row of the first line at a moment or after it. */
   async rowAt(timestamp: string): Promise<number> {
+    if (this.#isAfter(timestamp)) return Math.max(0, this.count - 1)
     const { total } = await this.#read({ start_time: timestamp, limit: 1 })
     return Math.max(0, this.count - total)
   }
@@ -127,6 +128,7 @@ export class LogStore {
     if (direction === 'older')
       return (await this.#read({ level: 'error', end_time: from.timestamp, limit: 1 })).items[0]?.timestamp
     const start_time = new Date(Date.parse(from.timestamp) + 1).toISOString()
+    if (this.#isAfter(start_time)) return undefined
     const { total } = await this.#read({ level: 'error', start_time, limit: 1 })
     if (total === 0) return undefined
     return (await this.#read({ level: 'error', start_time, limit: 1, offset: total - 1 })).items[0]?.timestamp
@@ -141,6 +143,11 @@ export class LogStore {
       yield (await this.#read({ end_time: this.#anchor, offset, limit })).items.toReversed()
     }
     yield this.live
+  }
+
+  /** Whether a moment is later than all that the filter leaves. */
+  #isAfter(timestamp: string): boolean {
+    return this.filter.end_time !== undefined && Date.parse(timestamp) > Date.parse(this.filter.end_time)
   }
 
   #read(query: {
