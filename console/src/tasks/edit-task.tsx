@@ -20,7 +20,7 @@ export function EditTask({
   onCreated: (task_id: string) => void
 }) {
   const isText = typeof task.input === 'string'
-  const [text, setText] = useState(isText ? String(task.input) : JSON.stringify(task.input, null, 2))
+  const [text, setText] = useState(typeof task.input === 'string' ? task.input : JSON.stringify(task.input, null, 2))
   const [fault, setFault] = useState<string>()
   const [error, setError] = useState<unknown>()
   const [isSending, setSending] = useState(false)
