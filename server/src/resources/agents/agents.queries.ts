@@ -1,6 +1,6 @@
 import { agentActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
 import { notFound, Problem } from '#contract/problems.ts'
-import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
+import { answerConstraints } from '../../platform/constraints.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
@@ -130,6 +130,8 @@ export async function lockAgentByName(tx: Sql, project_id: number, name: string)
 
 /** An agent that is to be created by somebody of an organization. */
 export interface NewAgent extends AgentKey {
+  /** The project as the request named it, for the answer that there is none (decision D24). */
+  project_named: string | number
   org_id: string
   content: AgentContent
   created_by: string
@@ -150,10 +152,15 @@ export async function insertAgents(tx: Sql, agents: readonly NewAgent[]): Promis
     environment: content.environment?.toString('base64'),
   }))
   const rows = await tx.run<AgentRow & { nth: number; is_there: boolean }>(tx.fragment`
-    with asked as materialized (
-      select a.*, exists (select from project p where p.id = a.project_id and p.org_id = a.org_id) as is_there
+    with given as materialized (
+      select a.*
       from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(nth int, id text, org_id text, project_id bigint, name text, description text,
         launch_trigger text, config jsonb, environment text, metadata jsonb, created_by text, token_subject text)
+    ), held as materialized (
+      -- Held as the foreign key will hold them: one that is being deleted is waited for, and then not there.
+      select p.id, p.org_id from project p where p.id in (select project_id from given) for key share
+    ), asked as materialized (
+      select g.*, exists (select from held h where h.id = g.project_id and h.org_id = g.org_id) as is_there from given g
     ), made as (
       insert into agent (id, project_id, name, description, status, settles_to, launch_trigger, config, environment, metadata,
         created_by, token_subject)
@@ -170,8 +177,8 @@ export async function insertAgents(tx: Sql, agents: readonly NewAgent[]): Promis
     select asked.nth, asked.is_there, made.* from asked left join made on made.id = asked.id order by asked.nth`)
   return rows.map(({ nth, is_there, ...row }) => {
     if (row.id !== null) return row
-    const { project_id, content } = agents[nth]!
-    return is_there ? nameTaken(content.name) : notFound('project_not_found', 'project', project_id)
+    const { project_named, content } = agents[nth]!
+    return is_there ? nameTaken(content.name) : notFound('project_not_found', 'project', project_named)
   })
 }
 
@@ -187,7 +194,7 @@ export async function updateAgent(
   user_id: string,
 ): Promise<AgentRow> {
   const { name, description, config, environment, metadata } = content
-  return answerConstraints(answersOf({ project_id: key.project_id, name }), async () => {
+  return answerConstraints({ agent_name: () => nameTaken(name) }, async () => {
     const [row] = await tx.run<AgentRow>(tx.fragment`
       update agent set name = ${name}, description = ${description}, config = ${jsonb(config)}, environment = ${environment},
         metadata = ${jsonb(metadata)}, version = version + 1, revision = revision + 1, status = 'updating', settles_to = ${settles_to},
@@ -306,13 +313,6 @@ export async function foldAgentCounts(sql: Sql): Promise<number> {
 }
 
 const foldBatch = 1000
-
-function answersOf({ project_id, name }: { project_id: number; name: string }): ConstraintAnswers {
-  return {
-    agent_project_id_fkey: () => notFound('project_not_found', 'project', project_id),
-    agent_name: () => nameTaken(name),
-  }
-}
 
 function nameTaken(name: string): Problem {
   return new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name })

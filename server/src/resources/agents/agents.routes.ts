@@ -208,16 +208,17 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
       }
       return false
     }
-    const creation = creationOf(handling, project_id, { name }, 'launch')
+    const creation = creationOf(handling, { id: project_id, named: project_id }, { name }, 'launch')
     await createAgent(tx, { ...creation, audit: { action: 'agent.launched', detail: { trigger: 'create' } } })
     return true
   }
 
   function createdBy(handling: Loading & { body: AgentBody }): Creation {
     const { params, body } = handling
-    const project_id = projectNumber(params.project_id!)
-    if (project_id === undefined) throw projectNotFound(params.project_id!)
-    return { ...creationOf(handling, project_id, body, 'create'), audit: { action: 'agent.created' } }
+    const named = params.project_id!
+    const id = projectNumber(named)
+    if (id === undefined) throw projectNotFound(named)
+    return { ...creationOf(handling, { id, named }, body, 'create'), audit: { action: 'agent.created' } }
   }
 
   function answered({ header }: Pick<Loading, 'header'>, row: AgentRow) {
@@ -225,13 +226,27 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     return detailed(row)
   }
 
-  /** An agent that whoever asks wants to have. */
-  function creationOf(handling: Loading, project_id: number, body: AgentBody, launch_trigger: 'create' | 'launch') {
+  /** An agent that whoever asks wants to have, in a project as a number and as the request named it. */
+  function creationOf(
+    handling: Loading,
+    project: { id: number; named: string | number },
+    body: AgentBody,
+    launch_trigger: 'create' | 'launch',
+  ) {
     const { principal, doer } = handling
     const id = newAgentId()
     const content = applyBody(body, emptyContent(id, config.default_model), config.default_model, secrets)
     const { org_id, user_id, subject } = principal
-    const agent = { id, project_id, org_id, content, created_by: user_id, token_subject: subject, launch_trigger }
+    const agent = {
+      id,
+      project_id: project.id,
+      project_named: project.named,
+      org_id,
+      content,
+      created_by: user_id,
+      token_subject: subject,
+      launch_trigger,
+    }
     return { agent, actor: actorOf(handling), doer }
   }
 }

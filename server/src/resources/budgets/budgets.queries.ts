@@ -1,6 +1,7 @@
 import type { BudgetPeriod, BudgetScope } from '#contract/budget-window.ts'
 import { dollarsOf } from '#contract/model-prices.ts'
 import { notFound, Problem } from '#contract/problems.ts'
+import { projectId } from '#contract/project-id.ts'
 import { isNearlySpent, stateOf, type BudgetCounters, type TaskLimits } from '../../engine/budgets.ts'
 import { answerConstraints } from '../../platform/constraints.ts'
 import { jsonb, type Sql } from '../../platform/database.ts'
@@ -105,14 +106,17 @@ export interface NewBudget extends BudgetPlace {
 /** Sets a budget, nothing of it spent. A subject has one a period: another is `resource_conflict`. */
 export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetRow> {
   const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, warn_percent, created_by } = budget
-  return onePerPeriod({ subject, period }, async () => {
+  const insert = async () => {
     const [row] = await sql.run<BudgetRow>(sql.fragment`
       insert into budget (id, org_id, project_id, scope, subject, agent_id, key_id, max_cost_usd, max_tokens, period, warn_percent, window_start, created_by)
       values (${newId('budget')}, ${org_id}, ${project_id}, ${scope}, ${subject}, ${scope === 'agent' ? subject : null},
         ${scope === 'api_key' ? subject : null}, ${max_cost_usd}, ${max_tokens}, ${period}, ${warn_percent}, now(), ${created_by})
       returning ${columns(sql)}`)
     return row!
-  })
+  }
+  // The project was deleted in this moment.
+  const gone = { budget_project_id_fkey: () => notFound('project_not_found', 'project', projectId(project_id)) }
+  return answerConstraints(gone, () => onePerPeriod({ subject, period }, insert))
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { notFound, Problem } from '#contract/problems.ts'
+import { Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import { listProjectStatistics } from '#contract/project-statistics.ts'
 import {
@@ -21,6 +21,7 @@ import {
   deleteEmptyProject,
   insertProject,
   lockProject,
+  projectNotFound,
   projectNumber,
   renameProject,
   requireProject,
@@ -76,11 +77,11 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, updateProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, principal, body, loaded, doer }) =>
+    run: ({ sql, params, principal, body, loaded, doer }) =>
       sql.begin(async (tx) => {
         const before = await lockProject(tx, loaded.id)
         const project = before && (await renameProject(tx, loaded.id, body.name))
-        if (!project) throw notFound('project_not_found', 'project', String(loaded.id))
+        if (!project) throw projectNotFound(params.project_id!)
         if (project.name === before.name) return project
         await emit(
           tx,
@@ -100,10 +101,10 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, deleteProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, principal, loaded, loaded: { id, name }, doer }) =>
+    run: ({ sql, params, principal, loaded, loaded: { id, name }, doer }) =>
       sql.begin(async (tx) => {
         const result = await deleteEmptyProject(tx, id)
-        if (result === 'gone') throw notFound('project_not_found', 'project', String(id))
+        if (result === 'gone') throw projectNotFound(params.project_id!)
         if (result === 'not_empty')
           throw new Problem('project_not_empty', { field: 'project_id', issue: 'the project still has agents' })
         await emit(
