@@ -171,3 +171,36 @@ test('keys lead through the console, and rest while somebody types', inBrowser, 
 async function goTo(page: Page, path: string): Promise<void> {
   await page.goto(new URL(path, cadre.url).href)
 }
+
+test(
+  'somebody who may not do a thing is told who may, and copies that also where there is no clipboard',
+  inBrowser,
+  async () => {
+    const { body: invitation } = await cadre.send('POST', '/api/v1/auth/invitations', { body: { role: 'viewer' } })
+    const context = await cadre.browser.newContext({ baseURL: cadre.url })
+    // As in a page that came by plain HTTP from another machine.
+    await context.addInitScript("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    const page = await context.newPage()
+    await page.goto(invitation.url)
+    await page.getByLabel('E-mail address').fill('viewer@example.com')
+    await page.getByLabel('Name').fill('Vera')
+    await page.getByLabel('Password').fill('nine black swans')
+    await page.getByRole('button', { name: 'Create account and join' }).click()
+    await page.getByRole('heading', { name: /^Welcome to/ }).waitFor()
+
+    await page.goto(`${project}/playground`)
+    const message = page.getByRole('textbox', { name: 'Message' })
+    await message.fill('Hello')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    const alert = page.getByRole('alert')
+    await alert
+      .getByText('In this organization owners, admins, and members have it; owners or admins give roles.')
+      .waitFor()
+    await alert.getByRole('button', { name: 'Copy details' }).click()
+    await message.fill('')
+    await message.focus()
+    await page.keyboard.press('Control+V')
+    assert.match(await message.inputValue(), /status 403, code [^]*request req_/)
+    await context.close()
+  },
+)

@@ -45,7 +45,7 @@ export function textsOf({
   return {
     curl: () => curlOf(method, path, { body }),
     sdk: () => sdkOf(sdk),
-    cli: () => shellOf(`cadre api ${method} ${path.replace('/api/v1', '')}${data}`),
+    cli: () => shellOf(`cadre api ${method} ${quoted(path.replace('/api/v1', ''))}${data}`),
   }
 }
 

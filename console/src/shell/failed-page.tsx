@@ -7,7 +7,17 @@ import { ErrorBox } from '../ui/error-box.tsx'
 /** Where nothing is at an address. */
 export function MissingPage() {
   return (
-    <EmptyState title="There is nothing here" actions={<Link to="/">Go home</Link>}>
+    <EmptyState
+      title="There is nothing here"
+      actions={
+        <>
+          <Button kind="primary" onClick={() => location.reload()}>
+            Try again
+          </Button>
+          <Link to="/">Go home</Link>
+        </>
+      }
+    >
       <p>The address may be wrong, what was here may have been deleted, or it belongs to somebody else.</p>
     </EmptyState>
   )

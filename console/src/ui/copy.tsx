@@ -1,6 +1,7 @@
 import { Check, Copy } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from './button.tsx'
+import { tell } from './toast.tsx'
 
 /** Copies text; says so for a moment. */
 export function CopyButton({
@@ -14,7 +15,10 @@ export function CopyButton({
 }) {
   const [isDone, setDone] = useState(false)
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(typeof text === 'string' ? text : text())
+    if (!(await putOnClipboard(typeof text === 'string' ? text : text()))) {
+      tell('The browser does not let this page copy: mark the text and copy it yourself')
+      return
+    }
     setDone(true)
     setTimeout(() => setDone(false), 1500)
   }
@@ -36,6 +40,27 @@ export function CopyButton({
   )
 }
 
+/** Whether it is copied. A page that came by plain HTTP from another machine has no clipboard, and copies what is marked. */
+async function putOnClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    const field = document.createElement('textarea')
+    field.value = text
+    field.readOnly = true
+    field.className = 'sr-only'
+    const focused = document.activeElement
+    // In a dialog the focus may not leave it.
+    ;(focused?.closest('[role=dialog]') ?? document.body).append(field)
+    field.select()
+    const isDone = document.execCommand('copy')
+    field.remove()
+    if (focused instanceof HTMLElement) focused.focus()
+    return isDone
+  }
+}
+
 /** An identifier, to be read and copied. */
 export function CopyId({ id, short = false }: { id: string; short?: boolean }) {
   return (
@@ -51,11 +76,11 @@ export function CopyId({ id, short = false }: { id: string; short?: boolean }) {
 /** Text in a frame, as a program reads it, to be copied. */
 export function CodeBlock({ text, label = 'Copy' }: { text: string; label?: string }) {
   return (
-    <div className="relative rounded-md border border-line bg-quiet">
-      <pre className="overflow-x-auto p-3 pr-12" tabIndex={0} aria-label={label}>
+    <div className="flex items-start rounded-md border border-line bg-quiet">
+      <pre className="min-w-0 flex-1 overflow-x-auto p-3" tabIndex={0} aria-label={label}>
         {text}
       </pre>
-      <span className="absolute top-1.5 right-1.5 rounded bg-quiet">
+      <span className="shrink-0 p-1.5">
         <CopyButton text={text} label={label} />
       </span>
     </div>

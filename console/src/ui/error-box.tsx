@@ -1,5 +1,6 @@
 import { TriangleAlert } from 'lucide-react'
 import { APIConnectionError, APIError } from '../../../sdk/src/errors.ts'
+import { isAdministrator, roles, sessionScopes } from '../../../contract/src/scopes.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 
@@ -31,7 +32,10 @@ export function ErrorBox({
         </ul>
       )}
       {api && api.requiredScopes.length > 0 && (
-        <p className="mt-1 pl-6">It needs one of: {api.requiredScopes.join(', ')}.</p>
+        <p className="mt-1 pl-6">
+          It needs {api.requiredScopes.length > 1 ? 'one of the scopes' : 'the scope'}{' '}
+          <code>{api.requiredScopes.join(', ')}</code>. {whoMay(api.requiredScopes)}
+        </p>
       )}
       <p className="mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 pl-6 text-sm">
         {api && <code>{api.code}</code>}
@@ -41,10 +45,39 @@ export function ErrorBox({
             <CopyButton text={api.requestId} label="Copy the request id" />
           </span>
         )}
+        <CopyButton text={() => detailsOf(error)} label="Copy details">
+          Copy details
+        </CopyButton>
         {retry && <Button onClick={retry}>Try again</Button>}
       </p>
     </div>
   )
+}
+
+/** Whose role allows what needs one of the scopes, and who gives roles. */
+function whoMay(scopes: readonly string[]): string {
+  const able = roles.filter((role) => sessionScopes(role).some((scope) => scopes.includes(scope)))
+  const givers = people(roles.filter(isAdministrator), 'disjunction')
+  return able.length === 0
+    ? 'No role has it: a key or an app may.'
+    : `In this organization ${people(able, 'conjunction')} have it; ${givers} give roles.`
+}
+
+function people(of: readonly string[], type: 'conjunction' | 'disjunction'): string {
+  return new Intl.ListFormat('en', { type }).format(of.map((role) => `${role}s`))
+}
+
+/** What somebody else needs to know of it to find out. */
+function detailsOf(error: unknown): string {
+  const api = error instanceof APIError ? error : undefined
+  return [
+    messageOf(error),
+    ...(api ? [`status ${api.status}, code ${api.code}`] : []),
+    ...(api?.requestId ? [`request ${api.requestId}`] : []),
+    ...(api?.issues ?? []).map(({ field, message }) => `${field}: ${message}`),
+    `page ${location.href}`,
+    `at ${new Date().toISOString()}`,
+  ].join('\n')
 }
 
 /** What is wrong, in words for a person. */

@@ -37,7 +37,6 @@ export default function OnboardingPage() {
   const isKeyUsed = keys.data?.items.some(({ last_used }) => last_used !== null) === true
   const agent = agents.data?.items[0]
   const failed = project.error ?? agents.error ?? tasks.error
-  const path = `/api/v1/projects/${project_id}/agents/${agent?.id ?? '{agent_id}'}/tasks`
 
   return (
     <>
@@ -73,7 +72,7 @@ export default function OnboardingPage() {
             {agent ? (
               <FirstTask project_id={project_id} agent={agent} />
             ) : (
-              <p className="text-soft">An agent must be there to do it.</p>
+              <p className="text-soft">Create the agent first.</p>
             )}
           </Step>
           <Step isDone={(keys.data?.total ?? 0) > 0} title="A key for your programs">
@@ -85,18 +84,11 @@ export default function OnboardingPage() {
             </p>
           </Step>
           <Step isDone={isKeyUsed} title="The same from a program">
-            <Snippets
-              texts={textsOf({
-                method: 'POST',
-                path: `${path}?wait=30`,
-                body: { input: 'Hello, agent' },
-                sdk: [
-                  `const task = await cadre.tasks.create('${project_id}', '${agent?.id ?? '{agent_id}'}', { input: 'Hello, agent' })`,
-                  `const done = await cadre.tasks.wait('${project_id}', task.id)`,
-                  'console.log(done.output?.content)',
-                ].join('\n'),
-              })}
-            />
+            {agent ? (
+              <FromProgram project_id={project_id} agent={agent} />
+            ) : (
+              <p className="text-soft">Create the agent first.</p>
+            )}
           </Step>
         </ol>
       )}
@@ -117,6 +109,30 @@ function Step({ isDone, title, children }: { isDone: boolean; title: string; chi
         {children}
       </div>
     </li>
+  )
+}
+
+function FromProgram({ project_id, agent }: { project_id: string; agent: Agent }) {
+  return (
+    <>
+      <p className="text-soft">
+        It reads the key from the environment: <code>export CADRE_API_KEY=cadre_…</code>. The SDK and the command{' '}
+        <code>cadre</code> come with the source of the service; its README and the guide of the command line say how to
+        install them. curl needs neither.
+      </p>
+      <Snippets
+        texts={textsOf({
+          method: 'POST',
+          path: `/api/v1/projects/${project_id}/agents/${agent.id}/tasks?wait=30`,
+          body: { input: 'Hello, agent' },
+          sdk: [
+            `const task = await cadre.tasks.create('${project_id}', '${agent.id}', { input: 'Hello, agent' })`,
+            `const done = await cadre.tasks.wait('${project_id}', task.id)`,
+            'console.log(done.output?.content)',
+          ].join('\n'),
+        })}
+      />
+    </>
   )
 }
 
