@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Check, ChevronDown } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { cadre } from '../api/client.ts'
-import { messageOf } from '../ui/error-box.tsx'
+import { messageOf } from '../api/error-words.ts'
 import { control } from '../ui/field.tsx'
 import { useAgentNames } from './agent-names.ts'
 

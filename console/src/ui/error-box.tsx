@@ -1,6 +1,7 @@
 import { TriangleAlert } from 'lucide-react'
-import { APIConnectionError, APIError } from '../../../sdk/src/errors.ts'
+import { APIError } from '../../../sdk/src/errors.ts'
 import { isAdministrator, roles, sessionScopes } from '../../../contract/src/scopes.ts'
+import { messageOf } from '../api/error-words.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 
@@ -78,11 +79,4 @@ function detailsOf(error: unknown): string {
     `page ${location.href}`,
     `at ${new Date().toISOString()}`,
   ].join('\n')
-}
-
-/** What is wrong, in words for a person. */
-export function messageOf(error: unknown): string {
-  if (error instanceof APIConnectionError)
-    return 'The service cannot be reached. Nothing was lost; this page goes on when it is back.'
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,7 +1,7 @@
 import { Toast } from '@base-ui/react/toast'
 import { X } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { messageOf } from './error-box.tsx'
+import { messageOf } from '../api/error-words.ts'
 import { APIError } from '../../../sdk/src/errors.ts'
 
 const manager = Toast.createToastManager()

@@ -4,7 +4,7 @@ import type { Agent } from '../../../../sdk/src/types.ts'
 import { act, actionLabels, actions, reasonAgainst } from '../../agents/actions.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
-import { messageOf } from '../../ui/error-box.tsx'
+import { messageOf } from '../../api/error-words.ts'
 
 /** How it went with one agent. */
 export interface Outcome {
