@@ -9,7 +9,7 @@ import { emit } from '../../events/outbox.ts'
 import { toProblem } from '../../http/errors.ts'
 import type { Sql } from '../../platform/database.ts'
 import { renderFailure } from './faults.ts'
-import { passageOf, type Passage } from './hand-over.ts'
+import { corsHeaders, passageOf, type Passage } from './hand-over.ts'
 import { touchGrant, type GrantOwner } from './oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
 import type { OAuthStore } from './store.ts'
@@ -118,9 +118,8 @@ function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger, t
 function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {
   ctx.set('x-response-time', `${Math.round(performance.now() - passage.started_at)}ms`)
   // Whether a page of another origin may read the answer is one rule for the whole service (decision D18).
-  ctx.remove('access-control-expose-headers')
-  if (passage.allowed_origin === undefined) ctx.remove('access-control-allow-origin')
-  else ctx.set('access-control-allow-origin', passage.allowed_origin)
+  for (const name of corsHeaders) ctx.remove(name)
+  ctx.set(passage.cors)
   dropSessionCookie(ctx)
   if (ctx.status !== 200) return
   if (ctx.oidc?.route === 'revocation') ctx.body = { message: 'Token revoked successfully' }

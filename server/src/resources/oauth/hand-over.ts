@@ -11,11 +11,14 @@ export interface Passage {
   ip: string
   user_agent: string
   started_at: number
-  /** Whether the origin of the page that asks may read the answer (decision D18). */
-  allowed_origin: string | undefined
+  /** Those of `corsHeaders` that the answer has: none where the page that asks may not read it (decision D18). */
+  cors: Readonly<Record<string, string>>
   /** What went wrong inside, where the library only says that something did. */
   failure?: unknown
 }
+
+/** The headers by which a page of another origin may read an answer. */
+export const corsHeaders = ['access-control-allow-origin', 'access-control-expose-headers'] as const
 
 const passages = new WeakMap<IncomingMessage, Passage>()
 
@@ -99,7 +102,9 @@ export async function handOver(
     ip: request.ip,
     user_agent: (request.headers['user-agent'] ?? '').slice(0, 500),
     started_at: request.started_at,
-    allowed_origin: reply.getHeader('access-control-allow-origin')?.toString(),
+    cors: Object.fromEntries(
+      corsHeaders.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
+    ),
   })
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) reply.raw.setHeader(name, value)

@@ -419,28 +419,23 @@ test('a database that does not answer in time is temporarily_unavailable, and sp
   assert.equal((await driver.refresh(web, refresh_token)).status, 200)
 })
 
-test('pages of listed origins may read the answers, others may not', async () => {
+test('pages of listed origins may read the answers and their headers, others may not', async () => {
   const open = await startTestService({ CADRE_CORS_ORIGINS: 'https://spa.example' })
   try {
     const elsewhere = new OAuthDriver(open)
-    const app = await elsewhere.client('spa')
-    const allowed = async (path: string, origin: string) =>
-      (
-        await elsewhere.post(
-          path,
-          {
-            grant_type: 'refresh_token',
-            refresh_token: 'x',
-            token: 'x',
-            client_id: app.client_id,
-            client_secret: app.client_secret,
-          },
-          { origin },
-        )
-      ).headers.get('access-control-allow-origin')
+    const { client_id, client_secret } = await elsewhere.client('spa')
+    const allowed = async (path: string, origin: string) => {
+      const form = { grant_type: 'refresh_token', refresh_token: 'x', token: 'x', client_id, client_secret }
+      const { headers } = await elsewhere.post(path, form, { origin })
+      return ['access-control-allow-origin', 'access-control-expose-headers'].map((name) => headers.get(name))
+    }
+    // The rest of the service says which headers; here it is the same ones.
+    const { headers } = await open.send('GET', '/api/v1/hello', { headers: { origin: 'https://spa.example' } })
+    const exposed = headers.get('access-control-expose-headers')
+    assert.match(exposed ?? '', /\bX-Request-ID\b.*\bRetry-After\b/)
     for (const path of ['/oauth2/token', '/oauth2/revoke']) {
-      assert.equal(await allowed(path, 'https://spa.example'), 'https://spa.example')
-      assert.equal(await allowed(path, 'https://evil.example'), null)
+      assert.deepEqual(await allowed(path, 'https://spa.example'), ['https://spa.example', exposed])
+      assert.deepEqual(await allowed(path, 'https://evil.example'), [null, null])
     }
   } finally {
     await open.stop()
