@@ -90,6 +90,14 @@ describe('the sentence about a request that is not valid', () => {
     assert.equal(summarize([issue('name', 'name is required')]), 'The request is not valid: name is required.')
     assert.equal(summarize([issue('body', 'is required')]), 'The request is not valid: body is required.')
     assert.equal(
+      summarize([issue('body', 'name or avatar_url is required')]),
+      'The request is not valid: name or avatar_url is required.',
+    )
+    assert.equal(
+      summarize([issue('url', 'the port must be 443')]),
+      'The request is not valid: url: the port must be 443.',
+    )
+    assert.equal(
       summarize([issue('a', 'must be an integer'), issue('b', 'x'), issue('c', 'x')]),
       'The request is not valid: a must be an integer, and 2 more faults.',
     )

@@ -195,9 +195,23 @@ export class Problem extends Error {
 /** What is wrong with a request in one sentence: its first fault, and how many more there are. */
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message
-  const fault = first.message.startsWith(first.field) ? first.message : `${first.field} ${first.message}`
+  const fault = told(first)
   const more = others.length === 0 ? '' : `, and ${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`
   return `The request is not valid: ${fault.replace(/\.$/, '')}${more}.`
+}
+
+/** Words by which a complaint goes on from the name of its field: "limit must be an integer". */
+const predicate = /^(?:is|are|must|can|cannot|has|would) /
+
+function told({ field, message }: Issue): string {
+  if (message.startsWith(field)) return message
+  if (predicate.test(message)) return `${field} ${message}`
+  return field === 'body' ? message : `${field}: ${message}`
+}
+
+/** A query that is not valid: all faults together. */
+export function invalidQuery(...issues: [Issue, ...Issue[]]): Problem {
+  return new Problem('invalid_query', issues, { message: summarize(issues) })
 }
 
 /** A request whose fields are not valid: all faults together (decision D26). */

@@ -91,6 +91,8 @@ export async function buildApp(
     },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
+  // Node would answer 417 to any expectation but 100-continue, with nothing that every answer has. It may be ignored (RFC 9110, 10.1.1).
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const routes = collectRoutes(app)
 
   await app.register(fastifyCookie, { secret: context.cookie_secrets })

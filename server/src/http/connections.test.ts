@@ -18,6 +18,15 @@ const post = (headers: string[], rest: string, line = 'POST /api/v1/projects HTT
 const statuses = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
+describe('a request that expects what nobody knows', () => {
+  it('is answered like any other', async () => {
+    const lines = ['GET /api/v1/status HTTP/1.1', 'host: localhost', 'expect: 200-maybe']
+    const answer = await exchange(test.url, request(lines))
+    assert.deepEqual(statuses(answer), [200])
+    assert.match(answer, /^x-request-id: req_/im)
+  })
+})
+
 describe('a request that could be understood in two ways', () => {
   const length = `content-length: ${body.length}`
   const chunked = `13\r\n${body}\r\n0\r\n\r\n`

@@ -1,8 +1,6 @@
-import { Problem } from '#contract/problems.ts'
+import { invalidQuery, type Problem } from '#contract/problems.ts'
 
 /** A period that ends before it begins (decision D48). */
 export function emptyPeriod(provided: unknown): Problem {
-  return new Problem('invalid_query', [
-    { field: 'end_time', message: 'must be later than start_time', code: 'out_of_range', provided },
-  ])
+  return invalidQuery({ field: 'end_time', message: 'must be later than start_time', code: 'out_of_range', provided })
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { listAgentStatistics, statisticsPeriodMax_seconds } from '#contract/agent-statistics.ts'
 import { getAgentMetrics, metricIntervals, metricPeriodDefault_seconds, metricPointsMax } from '#contract/metrics.ts'
-import { Problem } from '#contract/problems.ts'
+import { invalidQuery } from '#contract/problems.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment } from '../../http/pagination.ts'
@@ -54,7 +54,7 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
       const { start_time, end_time } = resolvePeriod(moment(query.start_time), moment(query.end_time), hour_seconds)
       if (Date.parse(end_time) - Date.parse(start_time) > statisticsPeriodMax_seconds * 1000) {
         const message = `must be within ${statisticsPeriodMax_seconds} seconds of end_time`
-        throw new Problem('invalid_query', [{ field: 'start_time', message, code: 'out_of_range' }])
+        throw invalidQuery({ field: 'start_time', message, code: 'out_of_range' })
       }
       const period = { start_time, end_time }
       const agents = await listAgentNumbers(sql, project.id, query.agent_ids?.split(','), period)
@@ -90,7 +90,7 @@ function resolvePeriod(start: string | undefined, end: string | undefined, bucke
   const points = Math.ceil(Date.parse(end_time) / bucket_ms) - Math.floor(Date.parse(start_time) / bucket_ms)
   if (points > metricPointsMax) {
     const message = `would give ${points} points; at most ${metricPointsMax} are given`
-    throw new Problem('invalid_query', [{ field: 'interval', message, code: 'out_of_range', max: metricPointsMax }])
+    throw invalidQuery({ field: 'interval', message, code: 'out_of_range', max: metricPointsMax })
   }
   return { start_time, end_time, bucket_seconds }
 }
