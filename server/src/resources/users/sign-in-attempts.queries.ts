@@ -1,7 +1,16 @@
 import type { Sql } from '../../platform/database.ts'
 
-/** An attempt to sign in that was let through, counted as failed until it succeeds; or when the next one may be made. */
-export type Attempt = { id: number } | { retry_after_seconds: number }
+/** Of the limits that are reached the one that lasts longest. */
+export interface TooManyFailures {
+  /** How many failures it allows. */
+  limit: number
+  /** Unix seconds at which the next attempt may be made. */
+  reset: number
+  retry_after_seconds: number
+}
+
+/** An attempt to sign in that was let through, counted as failed until it succeeds; or why it was not. */
+export type Attempt = { id: number } | TooManyFailures
 
 /**
  * Lets an attempt through unless there were too many failures: 5 of an account from an address in 15 minutes, 20 of an
@@ -13,19 +22,21 @@ export async function beginAttempt(sql: Sql, account: string, address: string): 
     await tx`select pg_advisory_xact_lock(hashtextextended('sign-in of ' || lower(${account}), 0))`
     await tx`select pg_advisory_xact_lock(hashtextextended('sign-in from ' || ${address}, 0))`
     // A window is full while its nth latest failure is in it.
-    const [full] = await tx<{ retry_after_seconds: number }>`
-      with next as (
-        select greatest(
-          (select at + interval '15 minutes' from login_attempt
-            where account = lower(${account}) and ip = ${address} and at > now() - interval '15 minutes'
-            order by at desc offset 4 limit 1),
-          (select at + interval '1 hour' from login_attempt
-            where account = lower(${account}) and at > now() - interval '1 hour' order by at desc offset 19 limit 1),
-          (select at + interval '1 hour' from login_attempt
-            where ip = ${address} and at > now() - interval '1 hour' order by at desc offset 99 limit 1)
-        ) as at
+    const [full] = await tx<TooManyFailures>`
+      with full_until(at, failures) as (
+        (select at + interval '15 minutes', 5 from login_attempt
+          where account = lower(${account}) and ip = ${address} and at > now() - interval '15 minutes'
+          order by at desc offset 4 limit 1)
+        union all
+        (select at + interval '1 hour', 20 from login_attempt
+          where account = lower(${account}) and at > now() - interval '1 hour' order by at desc offset 19 limit 1)
+        union all
+        (select at + interval '1 hour', 100 from login_attempt
+          where ip = ${address} and at > now() - interval '1 hour' order by at desc offset 99 limit 1)
       )
-      select greatest(1, ceil(extract(epoch from at - now())))::int as retry_after_seconds from next where at is not null`
+      select failures as "limit", ceil(extract(epoch from at))::bigint as reset,
+        greatest(1, ceil(extract(epoch from at - now())))::int as retry_after_seconds
+      from full_until order by at desc limit 1`
     if (full) return full
     const [attempt] = await tx<{ id: number }>`
       insert into login_attempt (account, ip) values (lower(${account}), ${address}) returning id`

@@ -1,11 +1,11 @@
 import type { Doer } from '#contract/audit.ts'
 import { Problem } from '#contract/problems.ts'
 import { recordAudit } from '../../events/audit.ts'
-import { addressSubject } from '../../http/rate-limit.ts'
+import { addressSubject, windowHeaders } from '../../http/rate-limit.ts'
 import type { Sql } from '../../platform/database.ts'
 import { PasswordsBusy, type Passwords } from '../../platform/passwords.ts'
 import { endSessionOfCookie, insertSession, type Origin, type SessionRow } from '../sessions/sessions.queries.ts'
-import { beginAttempt, clearAttempts, forgetAttempt } from './sign-in-attempts.queries.ts'
+import { beginAttempt, clearAttempts, forgetAttempt, type TooManyFailures } from './sign-in-attempts.queries.ts'
 import {
   findUser,
   findUserForSignIn,
@@ -109,7 +109,7 @@ export async function checkPassword(
 ): Promise<SignInRow> {
   const address = addressSubject(from.ip)
   const attempt = await beginAttempt(sql, account.email, address)
-  if ('retry_after_seconds' in attempt) throw tooManyFailures(attempt.retry_after_seconds)
+  if ('retry_after_seconds' in attempt) throw tooManyFailures(attempt)
 
   const user = await account.find()
   try {
@@ -140,14 +140,15 @@ function wrongPassword(): Problem {
   return new Problem('unauthorized', undefined, { message: 'The e-mail address and password do not match an account.' })
 }
 
-function tooManyFailures(retry_after: number): Problem {
+/** Says of the limit of failures what decision D89 wants of every limit, in the place of what was said of requests. */
+function tooManyFailures({ limit, reset, retry_after_seconds: retry_after }: TooManyFailures): Problem {
   return new Problem(
     'rate_limit_exceeded',
-    { retry_after, bucket: 'login' },
+    { limit, remaining: 0, reset, retry_after, bucket: 'login' },
     {
       message: 'Too many failed attempts to sign in. Try again later.',
       members: { retry_after },
-      headers: { 'retry-after': String(retry_after) },
+      headers: { ...windowHeaders({ limit, remaining: 0, reset }), 'retry-after': String(retry_after) },
     },
   )
 }
