@@ -8,7 +8,7 @@ import { continuePage, sendPage } from '../../http/page.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
 import type { AuthorizationServer } from './authorization-server.ts'
 import { consentPage } from './consent-page.ts'
-import { letIn } from './let-in.ts'
+import { appGone, letIn } from './let-in.ts'
 import {
   findClient,
   findConsent,
@@ -65,10 +65,7 @@ async function findWaiting(
   const interaction = await server.provider.interactionDetails(request.raw, reply.raw)
   const client =
     interaction.uid === request.params.uid ? await findClient(sql, parameter(interaction, 'client_id')) : undefined
-  if (!client)
-    throw new Problem('validation_error', undefined, {
-      message: 'This page has expired. Go back to the app and start again.',
-    })
+  if (!client) throw appGone()
   return {
     server,
     interaction,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from '../../../test/browser.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { OAuthDriver, type TestClient, type TokenReply } from '../../../test/oauth.ts'
 import { loadSigningKey } from './signing-key.ts'
 
@@ -90,6 +90,24 @@ test('ending the session of a grant while it is refreshed leaves nothing alive',
     if (refreshed.status === 200) assert.equal(await driver.statusOf(refreshed.body.access_token), 401)
     browser = (await driver.authorize(driver.authorizeUrl(web), { browser })).browser
   }
+})
+
+test('an app that is deleted while somebody lets it in is gone: a page says so', async () => {
+  const leaving = await driver.client('leaving')
+  const asked = await browser.follow(await browser.get(driver.authorizeUrl(leaving)))
+  let submitted!: ReturnType<Browser['submit']>
+  await service.sql.begin(async (tx) => {
+    await tx`delete from oauth_client where client_id = ${leaving.client_id}`
+    submitted = browser.submit(asked, /interaction/, { decision: 'allow' })
+    await eventually(async () => {
+      const waiting = await service.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into oauth_grant%'`
+      return waiting.length > 0
+    })
+  })
+  const { status, html } = await submitted
+  assert.equal(status, 400)
+  assert.match(html, /Go back to the app and start again/)
 })
 
 test('all processes have one signing key, also when they make it at once', async () => {
