@@ -10,10 +10,7 @@ import { makeChance, testSeed } from '../server/test/chance.ts'
  * `npm run faults` injects every fault of the plan into real processes under load, and says which promises held.
  * `-- F1 F4` runs some; `--short` for seconds each; `--seed N` makes the same choices again; `--minutes N` says how long F18 goes on. Ends with 1 where one broke.
  */
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { short: { type: 'boolean', default: false }, seed: { type: 'string' }, minutes: { type: 'string' } },
-})
+const { values, positionals } = readWords()
 const wanted = positionals.map((word) => word.toUpperCase())
 const unknown = wanted.filter((word) => !faults.some(({ id }) => id === word))
 if (unknown.length > 0) {
@@ -61,3 +58,31 @@ console.log(
 )
 // Connections that a fault left half open are no reason to stay.
 process.exit(broken.length + failures.length > 0 ? 1 : 0)
+
+/** The words of the command line; one that is not known, and `--help`, end with how it is used. */
+function readWords() {
+  const usage = [
+    'npm run faults -- [F1 F2 …] [options]',
+    '  --short          seconds each instead of minutes',
+    '  --seed <number>  makes the same choices again',
+    '  --minutes <n>    how long F18 goes on',
+    ...faults.map(({ id, title }) => `  ${id.padEnd(4)} ${title}`),
+  ].join('\n')
+  try {
+    const read = parseArgs({
+      allowPositionals: true,
+      options: {
+        short: { type: 'boolean', default: false },
+        seed: { type: 'string' },
+        minutes: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    if (!read.values.help) return read
+    console.log(usage)
+    process.exit(0)
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`)
+    process.exit(2)
+  }
+}

@@ -22,13 +22,22 @@ export interface LogFilter {
 }
 
 /**
+ * Entries are of the past, but for those of a database whose clock was set back. The days to come have tables already: reading,
+ * and planning to read, all of them would take most of the time.
+ */
+const ahead_days = 2
+
+/**
  * A page of an agent's log, the newest first, and how many entries match (decision D48): both of one moment. By level and time
  * the number comes from sums that are kept (`count_log` in SQL); of a text or a task the entries are counted that have it.
  */
 export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: LogRow[]; total: number }> {
   const { fragment } = sql
   const { agent_id, level = null, search, task_id } = filter
-  const [since, until] = [filter.start_time ?? '-infinity', filter.end_time ?? 'infinity']
+  const since = filter.start_time ?? '-infinity'
+  const [end] = await sql<{ until: string }>`
+    select least(${filter.end_time ?? 'infinity'}::timestamptz, now() + make_interval(days => ${ahead_days}))::text as until`
+  const { until } = end!
   const conditions = [
     fragment`agent_id = ${agent_id}`,
     fragment`timestamp >= ${since}::timestamptz`,
