@@ -94,7 +94,7 @@ describe('the table', () => {
       assert.match(nothing, new RegExp(`^${id} +not touched .*\\n {4}not in this run: `, 'm'))
     const some = promisesTable([held('R1'), held('R5')])
     assert.match(some, /^R1 +held {2}.*\n {4}F0 .*\nR2 /m)
-    assert.match(some, /^R5 +held in part .*\n {4}F0 .*\n {4}not in this run: bench\/http\.ts/m)
+    assert.match(some, /^R5 +held in part .*\n {4}F0 .*\n {4}not in this run: bench\/mix\.ts/m)
   })
 
   it('names files that are there', () => {
