@@ -12,7 +12,7 @@ export interface ProviderCase {
   requests: number
   /** Seconds that the provider asks to be left alone. */
   retry_after?: number
-  /** Nothing of an answer comes: after ten such calls of all tasks most are told so instead of asking (decision 0019). */
+  /** Nothing of an answer comes, or it asks for patience: most tasks are told so instead of asking (decision 0019). */
   isSpared?: boolean
   /** It takes minutes: left out of the short form. */
   isLong?: boolean
@@ -37,7 +37,7 @@ export const providerCases: readonly ProviderCase[] = [
       behave,
       code,
       requests: retryable ? attemptsMax : 1,
-      isSpared: /answers 500|resets|piece 1$|arguments of a call|nothing at all/.test(what),
+      isSpared: /answers 500|says how long|resets|piece 1$|arguments of a call|nothing at all/.test(what),
       // Silence before an answer is suffered for 300 s, in the middle of one for 60.
       ...(/says nothing|falls silent/.test(what) ? { isLong: true } : {}),
       ...(/says nothing/.test(what) ? { config: { retry: { max_attempts: 1 } }, requests: 1 } : {}),
@@ -48,6 +48,7 @@ export const providerCases: readonly ProviderCase[] = [
     code: 'provider_rate_limited',
     requests: attemptsMax,
     retry_after: retryAfter_s,
+    isSpared: true,
   },
   {
     what: 'says nothing for 30 s, and then answers',

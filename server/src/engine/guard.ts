@@ -7,6 +7,7 @@ import type { Run } from './run.ts'
 import type { LockedTask } from './task-rows.ts'
 import type { Breaker } from './models/breaker.ts'
 import type { Cooldown } from './models/cooldown.ts'
+import type { ModelError } from './models/model.ts'
 
 type Change = ReturnType<Decide>
 
@@ -28,6 +29,10 @@ export interface GuardContext {
 const claim_ms = 3_600_000
 /** Cooldowns up to this long keep the worker's slot; for longer ones the task is put aside. */
 const heldCooldown_ms = 2000
+/** How often such a wait looks whether it is over: whoever went first may be answered, or refused, sooner. */
+const cooldownLook_ms = 100
+/** After so many looks, ten seconds, it asks whatever is known: those that went before it are all silent. */
+const cooldownLooksMax = 100
 
 /**
  * What keeps a task from beginning anything further, seen under its lock and so true at this moment: somebody cancels
@@ -80,14 +85,26 @@ export function coolingDown(task: LockedTask, model: string | undefined, context
   return waiting(task, 'provider', new Date(Date.parse(task.now) + left_ms + spread_ms))
 }
 
-/** Waits out what is left where that is but a moment; an abort ends the wait, and what it means is seen later. */
+/**
+ * Waits until the model may be asked, which is a moment after others made sure, and takes leave to ask it. Gives what the
+ * call fails of instead where its provider asks for patience once more meanwhile: it counts as one of the task's tries, or
+ * a task without a limit of time would never end. An abort ends the wait, and what it means is seen later.
+ */
 export async function waitForCooldown(
   model: string | undefined,
-  context: GuardContext,
+  { cooldown }: GuardContext,
   signal: AbortSignal,
-): Promise<void> {
-  const left_ms = cooldownLeft_ms(model, context)
-  if (left_ms > 0 && left_ms <= heldCooldown_ms) await delay(left_ms, undefined, { signal }).catch(() => {})
+): Promise<ModelError | undefined> {
+  if (model === undefined) return undefined
+  let told: number | undefined
+  for (let looks = 0; looks < cooldownLooksMax && !signal.aborted; looks++) {
+    const leave = cooldown.enter(model)
+    if (leave.mayAsk) return undefined
+    if (leave.left_ms > heldCooldown_ms || (told !== undefined && leave.told !== told)) return leave.refusal
+    told = leave.told
+    await delay(Math.min(leave.left_ms, cooldownLook_ms), undefined, { signal }).catch(() => {})
+  }
+  return undefined
 }
 
 function cooldownLeft_ms(model: string | undefined, { cooldown }: GuardContext): number {

@@ -160,6 +160,26 @@ describe('a provider that fails', () => {
     })
   }
 
+  it('and asks for patience again is asked by one call, and the others that waited for it fail alike', async () => {
+    const name = 'openai/busy-for-long'
+    server.always({ do: 'status', status: 503, headers: { 'retry-after': '1' } })
+    const inputs = Array.from({ length: 8 }, (_, i) => `again ${i}`)
+    const tasks = await Promise.all(
+      inputs.map((input) => engine.give({ model: name, retry: { max_attempts: 4 } }, input)),
+    )
+    const told: string[] = []
+    for (const id of tasks) {
+      const { status, error } = await engine.ended(id)
+      assert.deepEqual([status, error?.code, error?.retryable], ['failed', 'provider_unavailable', true])
+      const failures = (await engine.events(id)).filter(({ type }) => type === 'step.failed')
+      assert.equal(failures.length, 4, 'its own bound ends it')
+      told.push(...failures.map(({ data }) => data.error.message))
+    }
+    const spared = told.filter((message) => message.startsWith(`${name} was not asked: it has just asked`))
+    assert.ok(spared.length > 0, 'some were told instead of asking')
+    assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, told.length)
+  })
+
   it('and answers nobody is left alone, and tried by one call before it is by all', async () => {
     const name = 'openai/dead'
     server.always({ do: 'status', status: 500 })

@@ -5,7 +5,7 @@ import { callsOf, inputOf, type OpenCall } from './call-states.ts'
 import { askModel } from './ask-model.ts'
 import { conversationLength, conversationMax, type ModelCallOutput } from './conversation.ts'
 import { completed, failed, joined, waiting } from './endings.ts'
-import { coolingDown, kept, outOfTokens, waitForCooldown, type GuardContext } from './guard.ts'
+import { coolingDown, kept, outOfTokens, type GuardContext } from './guard.ts'
 import type { Decide, Journal } from './journal.ts'
 import { beginModelCall, discardedMessage, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
@@ -201,8 +201,7 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
 /** Makes the call of a model whose intent is committed. */
 async function makeCall(run: Run, context: RunContext, { step, model, signal }: BegunCall): Promise<Turn> {
   run.steps[step.index] = step
-  // Not before the write: it has results that a crash would lose.
-  await waitForCooldown(model, context, signal)
+  // It may wait for the provider first, but not before the write: that has results that a crash would lose.
   const result = await askModel(run, { step, model, signal }, context)
   if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
   const { retry_after_seconds } = result

@@ -20,6 +20,8 @@ interface Tries {
 /** Where an agent's configuration says nothing about retries. */
 /** The longest that a model is left alone that does not answer (decision 0019). */
 const leftAlone_seconds = 10
+/** And one that has asked another call for patience: what the simulated provider asks for at most, and a second. */
+const patience_seconds = 41
 const byDefault = { max_attempts: 5, initial_delay_seconds: 0.5, max_delay_seconds: 30 }
 const day_seconds = 86_400
 const traceMax = 400
@@ -167,10 +169,11 @@ export class Witness {
     tries.failed += 1
     this.must(tries.failed < rule.max_attempts, `a call is begun max_attempts times at most: ${row.id} ${tries.failed}`)
     const whole = Math.min(rule.max_delay_seconds, rule.initial_delay_seconds * 2 ** (tries.failed - 1))
-    const asked = tries.retryAfter.get(row.attempt)
+    const isSpared = /was not asked: it has just asked/.test(step.error?.message ?? '')
+    const asked = isSpared ? undefined : tries.retryAfter.get(row.attempt)
     const least = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
     // A model that does not answer is left alone for longer than that.
-    const most = asked === undefined ? Math.max(whole, leftAlone_seconds) : least
+    const most = asked === undefined ? Math.max(whole, isSpared ? patience_seconds : leftAlone_seconds) : least
     const told = Number(data['retry_after_seconds'])
     this.must(told >= least && told <= most, `waits follow the retry of the agent: ${told} s, not ${least} to ${most}`)
     const isParked = status === 'waiting' && wait?.reason === 'provider'

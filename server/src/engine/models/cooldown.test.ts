@@ -35,6 +35,41 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.until('openai/gpt-4o'), undefined)
   })
 
+  it('is asked by one call first, and by the others once it answers, or one by one while it says nothing', () => {
+    const cooldown = makeCooldown({ now: at })
+    const mayAsk = () => Array.from({ length: 5 }, () => cooldown.enter('a/b').mayAsk).filter(Boolean).length
+    assert.equal(mayAsk(), 5, 'nobody was refused yet')
+    cooldown.note('a/b', 2)
+    now += 1999
+    assert.equal(mayAsk(), 0)
+    now += 1
+    assert.equal(mayAsk(), 1)
+    assert.equal(cooldown.until('a/b'), undefined, 'whoever waits for the first is not put aside')
+    now += 1000
+    assert.equal(mayAsk(), 1, 'the first is silent')
+    cooldown.answered('a/b')
+    assert.equal(mayAsk(), 5)
+  })
+
+  it('and asks the first one again tells the others so, who have not asked', () => {
+    const cooldown = makeCooldown({ now: at })
+    cooldown.note('a/b', 2, 'provider_unavailable')
+    const waits = cooldown.enter('a/b')
+    now += 2000
+    assert.equal(cooldown.enter('a/b').mayAsk, true)
+    cooldown.note('a/b', 3, 'provider_unavailable')
+    cooldown.answered('a/b')
+    const told = cooldown.enter('a/b')
+    assert.ok(!waits.mayAsk && !told.mayAsk)
+    assert.equal(told.told - waits.told, 3000)
+    const { code, retryable, retry_after } = told.refusal
+    assert.deepEqual(
+      [code, retryable, retry_after],
+      ['provider_unavailable', true, 3],
+      'an answer to an older call ends nothing',
+    )
+  })
+
   it('is believed where it asks for more, not where it asks for less, and for an hour at most', () => {
     const cooldown = makeCooldown({ now: at })
     cooldown.note('a/b', 60)
@@ -56,6 +91,9 @@ describe('a provider that asks for patience', () => {
     for (const name of ['openai/gpt-4o', 'local/modèle "ü"@7', 'x/\ud800']) {
       one.note(name, 30)
       assert.equal(other.until(name.toWellFormed()), now + 30_000, name)
+      one.note(name, 40, 'provider_unavailable')
+      const told = other.enter(name.toWellFormed())
+      assert.ok(!told.mayAsk && told.refusal.code === 'provider_unavailable', name)
     }
     assert.ok(sent.every((id) => /^[\x21-\x7e]+$/.test(id)))
     one.note('openai/gpt-4o', 10)

@@ -1,19 +1,44 @@
 import type { Bus } from '../../events/streams-bus.ts'
+import { ModelError } from './model.ts'
 
 /**
  * When providers asked to be left alone. What one call learns, all of them know: whoever is about to ask the same model
  * waits until then instead of being refused once more. Other processes are told; a hint that gets lost costs one
  * refused call.
+ *
+ * Those that waited for the same moment do not ask together: of each process one goes first, and the others once an
+ * answer has begun, or one more each second while none has (decision 0019).
  */
 export interface Cooldown {
   /** The moment (ms since 1970) until which `provider/model` is not to be asked; undefined where it may be. */
   until(provider_model: string): number | undefined
+  /** Asks for leave to ask `provider/model` now, and takes it where it is given: whoever has it makes the call. */
+  enter(provider_model: string): { mayAsk: true } | CooldownWait
   /**
    * `provider/model` answered that it is to be asked again after so many seconds. A later moment replaces an earlier
    * one, never the other way round. The built-in test models are left out: their errors are each script's own.
    */
-  note(provider_model: string, retry_after_seconds: number): void
+  note(provider_model: string, retry_after_seconds: number, code?: BusyCode): void
+  /** `provider/model` began to answer, or failed without asking for patience: nobody goes first any more. */
+  answered(provider_model: string): void
 }
+
+/** Why a model is not to be asked now. */
+interface CooldownWait {
+  mayAsk: false
+  /** Milliseconds until it is worth asking for leave again. */
+  left_ms: number
+  /** The moment that the provider named last, in ms since 1970: another one than before means one more refusal. */
+  told: number
+  /** What the call fails of that is not made: as those that were refused, to be tried again when the time is over. */
+  refusal: ModelError
+}
+
+/** What providers that ask for patience answer: 429 or 503. */
+type BusyCode = 'provider_rate_limited' | 'provider_unavailable'
+
+/** So long whoever goes first goes alone, where neither an answer nor a refusal comes: a model may think for minutes. */
+const lead_ms = 1000
 
 /** After so long somebody asks again whatever was said: a key may have been replaced, a quota raised. */
 const cooldownMax_ms = 3_600_000
@@ -28,50 +53,77 @@ export function makeCooldown({
   bus?: Pick<Bus, 'tell' | 'on'>
   now?: () => number
 }): Cooldown {
-  const moments = new Map<string, number>()
+  const rests = new Map<string, Rest>()
 
-  const until = (provider_model: string): number | undefined => {
-    const moment = moments.get(provider_model)
-    if (moment === undefined || moment > now()) return moment
-    moments.delete(provider_model)
-    return undefined
-  }
   /** Whether it was news. */
-  const keep = (provider_model: string, moment: number): boolean => {
-    const bounded = Math.min(moment, now() + cooldownMax_ms)
-    if (!(bounded > now()) || bounded <= (until(provider_model) ?? 0)) return false
-    moments.delete(provider_model)
-    moments.set(provider_model, bounded)
-    const [oldest] = moments.keys()
-    if (moments.size > entriesMax && oldest !== undefined) moments.delete(oldest)
+  const keep = (provider_model: string, told: number, code: BusyCode): boolean => {
+    const bounded = Math.min(told, now() + cooldownMax_ms)
+    if (!(bounded > now()) || bounded <= (rests.get(provider_model)?.told ?? 0)) return false
+    rests.delete(provider_model)
+    rests.set(provider_model, { told: bounded, lead_until: 0, code })
+    const [oldest] = rests.keys()
+    if (rests.size > entriesMax && oldest !== undefined) rests.delete(oldest)
     return true
   }
 
   bus?.on('cooldown', (id, origin) => {
     const told = origin === 'elsewhere' ? readSignal(id) : undefined
-    if (told) keep(told.provider_model, told.moment)
+    if (told) keep(told.provider_model, told.moment, told.code)
   })
   return {
-    until,
-    note(provider_model, retry_after_seconds) {
+    until(provider_model) {
+      const told = rests.get(provider_model)?.told
+      return told !== undefined && told > now() ? told : undefined
+    },
+    enter(provider_model) {
+      const rest = rests.get(provider_model)
+      if (!rest) return { mayAsk: true }
+      const left_ms = Math.max(rest.told, rest.lead_until) - now()
+      if (left_ms > 0)
+        return { mayAsk: false, left_ms, told: rest.told, refusal: refusal(provider_model, rest, left_ms) }
+      rest.lead_until = now() + lead_ms
+      return { mayAsk: true }
+    },
+    answered(provider_model) {
+      // One that was under way when another was refused knows nothing newer.
+      if ((rests.get(provider_model)?.told ?? Infinity) <= now()) rests.delete(provider_model)
+    },
+    note(provider_model, retry_after_seconds, code = 'provider_rate_limited') {
       if (provider_model.startsWith('builtin/')) return
       const moment = Math.ceil(now() + Math.min(retry_after_seconds * 1000, cooldownMax_ms))
-      if (keep(provider_model, moment)) bus?.tell('cooldown', writeSignal(provider_model, moment))
+      if (keep(provider_model, moment, code)) bus?.tell('cooldown', writeSignal(provider_model, moment, code))
     },
   }
 }
 
-/** `provider/model@ms`, in ASCII, as ids of signals are. */
-function writeSignal(provider_model: string, moment: number): string {
-  return `${encodeURIComponent(provider_model.toWellFormed())}@${moment}`
+interface Rest {
+  /** When it is to be asked again, in ms since 1970. */
+  told: number
+  /** Until when whoever goes first goes alone; 0 while nobody went. */
+  lead_until: number
+  code: BusyCode
+}
+
+function refusal(provider_model: string, { code }: Rest, left_ms: number): ModelError {
+  return new ModelError(code, `${provider_model} was not asked: it has just asked another call for patience.`, {
+    retryable: true,
+    retry_after: left_ms / 1000,
+  })
+}
+
+/** `provider/model@ms`, in ASCII, as ids of signals are; with a `!` behind it where it was unavailable (503). */
+function writeSignal(provider_model: string, moment: number, code: BusyCode): string {
+  const mark = code === 'provider_unavailable' ? '!' : ''
+  return `${encodeURIComponent(provider_model.toWellFormed())}@${moment}${mark}`
 }
 
 /** Undefined for what is no such signal: anybody on the same database may send one. */
-function readSignal(id: unknown): { provider_model: string; moment: number } | undefined {
-  const [, name, moment] = /^([^@]{1,2000})@(\d{1,15})$/.exec(String(id)) ?? []
+function readSignal(id: unknown): { provider_model: string; moment: number; code: BusyCode } | undefined {
+  const [, name, moment, mark] = /^([^@]{1,2000})@(\d{1,15})(!?)$/.exec(String(id)) ?? []
   if (name === undefined) return undefined
+  const code = mark === '!' ? 'provider_unavailable' : 'provider_rate_limited'
   try {
-    return { provider_model: decodeURIComponent(name), moment: Number(moment) }
+    return { provider_model: decodeURIComponent(name), moment: Number(moment), code }
   } catch {
     return undefined
   }
