@@ -97,7 +97,7 @@ describe('a provider that asks for patience', () => {
     }
     assert.ok(sent.every((id) => /^[\x21-\x7e]+$/.test(id)))
     one.note('openai/gpt-4o', 10)
-    assert.equal(sent.length, 3, 'what is no news is not told')
+    assert.equal(sent.length, 6, 'what is no news is not told')
   })
 
   it('is not confused by signals that say nothing, or too much', () => {
