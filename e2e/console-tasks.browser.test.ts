@@ -191,6 +191,26 @@ test(
     assert.match(page.url(), /step=1/)
     await checkScreen(page, 'task-waterfall-step')
 
+    // A part of the time is drawn over the axis, or chosen by keys; the address keeps it.
+    const bars = page.locator('[data-bar]')
+    assert.equal(await bars.count(), 5)
+    const axis = (await page.locator('[data-brush]').boundingBox())!
+    await page.mouse.move(axis.x + 1, axis.y + 10)
+    await page.mouse.down()
+    await page.mouse.move(axis.x + axis.width * 0.02, axis.y + 10, { steps: 3 })
+    await page.mouse.up()
+    await page.waitForURL(/span=0-\d+/)
+    await page.getByTitle('Show the whole time').waitFor()
+    await checkScreen(page, 'task-waterfall-zoom')
+    assert.ok((await bars.count()) < 5, 'what lies outside is not drawn')
+    await page.getByTitle('Show the whole time').click()
+    await page.waitForURL((url) => !url.searchParams.has('span'))
+    await page.getByRole('button', { name: 'Zoom in' }).focus()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/span=\d+-\d+/)
+    await page.getByRole('button', { name: 'Zoom out' }).click()
+    await page.waitForURL((url) => !url.searchParams.has('span'))
+
     const linked = await cadre.open(new URL(page.url()).pathname + new URL(page.url()).search)
     const step = linked.getByRole('complementary', { name: 'Step 1' })
     await step.getByRole('region', { name: 'Output' }).waitFor()

@@ -18,11 +18,12 @@ import { MessageBox } from './message-box.tsx'
 import { StepInspector } from './step-inspector.tsx'
 import { retryReason, TaskHeader, titleOf } from './task-header.tsx'
 import { TaskLive } from './task-live.ts'
-import { scales, type Scale } from './time-axis.ts'
+import { readSpan, scales, writeSpan, type Scale, type Span } from './time-axis.ts'
 import { TypedSearch } from '../ui/typed-search.tsx'
 import { Transcript } from './transcript.tsx'
 import { useStepFilter } from './use-step-filter.ts'
 import { Waterfall } from './waterfall.tsx'
+import { WaterfallZoom } from './waterfall-zoom.tsx'
 
 const views = [
   ['transcript', 'Transcript'],
@@ -39,6 +40,8 @@ interface Words extends Search {
   /** A text that looks like a number is read as one from the address. */
   find: string | number
   scale: Scale
+  /** Milliseconds after the task's beginning: `1200-3400`. */
+  span: string
 }
 
 /** One task, live while it goes on. */
@@ -51,6 +54,8 @@ export function TaskPage() {
   const step = typeof words.step === 'number' ? words.step : undefined
   const text = words.find === undefined || words.find === '' ? undefined : String(words.find)
   const isFailed = words.failures === true
+  const span = readSpan(words.span)
+  const setSpan = (next: Span | undefined) => setWords({ span: next && writeSpan(next) }, true)
   const filter = useStepFilter(live, { isFailed, text })
   const [retryError, setRetryError] = useState<unknown>()
   const agent = useQuery({
@@ -121,9 +126,10 @@ export function TaskPage() {
               ['sight', 'In sight'],
               ['gaps', 'Without gaps'],
             ]}
-            onChange={(scale) => setWords({ scale }, true)}
+            onChange={(scale) => setWords({ scale, span: undefined }, true)}
           />
         )}
+        {view === 'waterfall' && <WaterfallZoom task={live.task} span={span} onSpan={setSpan} />}
         {(view === 'waterfall' || view === 'transcript') && (
           <label className="inline-flex min-h-7 cursor-pointer items-center gap-1.5 text-xs">
             <input
@@ -175,6 +181,8 @@ export function TaskPage() {
                   live={live}
                   only={filter.only}
                   scale={scales.find((name) => name === words.scale) ?? 'task'}
+                  span={span}
+                  onSpan={setSpan}
                   selected={step}
                   onSelect={select}
                 />

@@ -5,9 +5,53 @@ import type { Step, Task } from './types.ts'
 export const scales = ['task', 'sight', 'gaps'] as const
 export type Scale = (typeof scales)[number]
 
+/** A part of a task's time that is looked at: milliseconds after its beginning. */
+export interface Span {
+  from: number
+  to: number
+}
+
+/** The shortest span that is looked at. */
+const spanLeast_ms = 1
+
+/** A span as the address has it; undefined for what is none. */
+export function readSpan(text: unknown): Span | undefined {
+  const [, from, to] = /^(\d{1,12})-(\d{1,12})$/.exec(String(text)) ?? []
+  const span = { from: Number(from), to: Number(to) }
+  return span.to - span.from >= spanLeast_ms ? span : undefined
+}
+
+/** The same, rounded to milliseconds, so that the shortest is one. */
+export function writeSpan({ from, to }: Span): string {
+  const begin = Math.max(0, Math.floor(from))
+  return `${begin}-${Math.max(begin + spanLeast_ms, Math.ceil(to))}`
+}
+
+/** Half of a span, or twice as much, about its middle; undefined where that is all of `whole_ms`. */
+export function zoomed(span: Span | undefined, factor: 0.5 | 2, whole_ms: number): Span | undefined {
+  const { from, to } = span ?? { from: 0, to: whole_ms }
+  const width = Math.max(spanLeast_ms, (to - from) * factor)
+  if (width >= whole_ms) return undefined
+  const begin = Math.min(Math.max(0, (from + to - width) / 2), whole_ms - width)
+  return { from: begin, to: begin + width }
+}
+
+/** From the beginning of a task to its end, or to now. */
+export function wholeOf(task: Task, now: number): number {
+  return Math.max(1, (task.finished_at ? Date.parse(task.finished_at) : now) - beginningOf(task))
+}
+
+function beginningOf(task: Task): number {
+  return Date.parse(task.started_at ?? task.created_at)
+}
+
 export interface TimeAxis {
   /** Where a moment is, in percent of the width; moments outside are at the edge. */
   place(ms: number): number
+  /** The other way: milliseconds after the task's beginning. */
+  moment(percent: number): number
+  /** Whether any of this time is shown. */
+  shows(from: number, to: number): boolean
   ticks: { at: number; label: string }[]
 }
 
@@ -15,17 +59,24 @@ export interface TimeAxis {
 const gapShare = 0.02
 
 /** What time the width of a waterfall stands for. */
-export function makeAxis(scale: Scale, task: Task | undefined, inSight: readonly Step[], now: number): TimeAxis {
+export function makeAxis(
+  scale: Scale,
+  task: Task | undefined,
+  inSight: readonly Step[],
+  { now, span }: { now: number; span: Span | undefined },
+): TimeAxis {
   const spans = inSight.map((step): [number, number] => [
     Date.parse(step.started_at),
     step.finished_at === null ? now : Date.parse(step.finished_at),
   ])
-  const origin = task ? Date.parse(task.started_at ?? task.created_at) : Math.min(...spans.flat(), now)
+  const origin = task ? beginningOf(task) : Math.min(...spans.flat(), now)
   const end = task?.finished_at ? Date.parse(task.finished_at) : now
   let range: [number, number] = [origin, Math.max(end, origin + 1)]
   if (scale !== 'task' && spans.length > 0)
     range = [Math.min(...spans.map(([from]) => from)), Math.max(...spans.map(([, to]) => to), 1)]
-  const pieces = scale === 'gaps' ? withoutGaps(spans, range) : [{ from: range[0], to: range[1], width: 1 }]
+  if (span) range = [origin + span.from, origin + span.to]
+  const isCut = scale === 'gaps' && !span
+  const pieces = isCut ? withoutGaps(spans, range) : [{ from: range[0], to: range[1], width: 1 }]
   const place = (ms: number): number => {
     let left = 0
     for (const { from, to, width } of pieces) {
@@ -34,15 +85,27 @@ export function makeAxis(scale: Scale, task: Task | undefined, inSight: readonly
     }
     return 100
   }
+  const moment = (percent: number): number => {
+    let left = percent / 100
+    for (const { from, to, width } of pieces) {
+      if (left <= width) return from + (width > 0 ? left / width : 0) * (to - from) - origin
+      left -= width
+    }
+    return range[1] - origin
+  }
   const label = (ms: number): string => `+${formatDuration(ms - origin)}`
-  const ticks =
-    scale === 'gaps'
-      ? [range[0], range[1]].map((at) => ({ at, label: label(at) }))
-      : [0, 1 / 3, 2 / 3, 1].map((share) => {
-          const at = range[0] + share * (range[1] - range[0])
-          return { at, label: label(at) }
-        })
-  return { place, ticks: ticks.filter(({ at }, i) => ticks.findIndex((other) => other.at === at) === i) }
+  const ticks = isCut
+    ? [range[0], range[1]].map((at) => ({ at, label: label(at) }))
+    : [0, 1 / 3, 2 / 3, 1].map((share) => {
+        const at = range[0] + share * (range[1] - range[0])
+        return { at, label: label(at) }
+      })
+  return {
+    place,
+    moment,
+    shows: (from, to) => from <= range[1] && to >= range[0],
+    ticks: ticks.filter(({ at }, i) => ticks.findIndex((other) => other.at === at) === i),
+  }
 }
 
 interface Piece {

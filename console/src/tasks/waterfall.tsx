@@ -3,9 +3,10 @@ import { useEffect, useMemo, useRef } from 'react'
 import { formatDuration, stepDuration_ms, words } from './format.ts'
 import { FollowBar, StepIcon } from './task-parts.tsx'
 import type { TaskLive } from './task-live.ts'
-import { makeAxis, type Scale } from './time-axis.ts'
+import { makeAxis, type Scale, type Span } from './time-axis.ts'
 import type { Step } from './types.ts'
 import { useFollow } from './use-follow.ts'
+import { WaterfallAxis } from './waterfall-axis.tsx'
 
 const row_px = 34
 
@@ -13,12 +14,17 @@ const row_px = 34
 export function Waterfall({
   live,
   scale,
+  span,
+  onSpan,
   only,
   selected,
   onSelect,
 }: {
   live: TaskLive
   scale: Scale
+  /** The part of the time that is shown; as `scale` says where there is none. */
+  span: Span | undefined
+  onSpan: (span: Span) => void
   /** Indexes to be shown; all where there are none. */
   only: number[] | undefined
   selected: number | undefined
@@ -50,22 +56,14 @@ export function Waterfall({
   const now = Date.now()
   const inSight = items.flatMap(({ index }) => live.steps.get(only ? (only[index] ?? -1) : index) ?? [])
   const axis = useMemo(
-    () => makeAxis(scale, live.task, inSight, now),
+    () => makeAxis(scale, live.task, inSight, { now, span }),
     // a new version of the task is what changes the others
-    [scale, live.version, first, last],
+    [scale, span?.from, span?.to, live.version, first, last],
   )
 
   return (
     <div className="relative flex min-h-0 flex-1 flex-col">
-      <div className="flex h-7 shrink-0 items-center border-b border-line text-xs text-soft" aria-hidden="true">
-        <span className="w-[45%] shrink-0 px-3 md:w-72">Step</span>
-        <span className="flex min-w-0 flex-1 justify-between px-2 font-mono tabular-nums">
-          {axis.ticks.map(({ at, label }) => (
-            <span key={at}>{label}</span>
-          ))}
-        </span>
-        <span className="w-20 shrink-0 px-3 text-right">Time</span>
-      </div>
+      <WaterfallAxis axis={axis} onSpan={onSpan} />
       <div
         ref={scroller}
         onScroll={follow.onScroll}
@@ -121,8 +119,8 @@ function Row({
   isSelected: boolean
   onSelect: (index: number) => void
 }) {
-  const begin = axis.place(Date.parse(step.started_at))
-  const end = axis.place(step.finished_at === null ? now : Date.parse(step.finished_at))
+  const [from, to] = [Date.parse(step.started_at), step.finished_at === null ? now : Date.parse(step.finished_at)]
+  const [begin, end] = [axis.place(from), axis.place(to)]
   const isBad = step.status === 'failed' || step.status === 'unknown'
   return (
     <button
@@ -140,10 +138,13 @@ function Row({
         </span>
       </span>
       <span className="relative h-full min-w-0 flex-1">
-        <span
-          className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''}`}
-          style={{ left: `${begin}%`, width: `${Math.max(0, end - begin)}%` }}
-        />
+        {axis.shows(from, to) && (
+          <span
+            data-bar
+            className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''}`}
+            style={{ left: `${begin}%`, width: `${Math.max(0, end - begin)}%` }}
+          />
+        )}
       </span>
       <span className="w-20 shrink-0 px-3 text-right font-mono text-xs tabular-nums text-soft">
         {formatDuration(stepDuration_ms(step, now))}
