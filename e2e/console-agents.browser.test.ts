@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { after, before, test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -188,6 +189,45 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
   assert.equal((await cadre.send('GET', `${agents}/${agent.id}`)).body.config.temperature, 0.3)
+})
+
+test('an agent is exported to a file, and made from it in another project', inBrowser, async () => {
+  const agents = `/api/v1/projects/${project}/agents`
+  const config = { model: 'builtin/echo', system_prompt: 'Be kind.', tools: ['current_time'] }
+  const { body: agent } = await cadre.send('POST', agents, {
+    body: {
+      name: 'traveller',
+      description: 'Goes abroad',
+      metadata: { tags: ['eu'] },
+      config: { ...config, environment_variables: { TOKEN: 'not to be seen' } },
+    },
+  })
+  const page = await cadre.open(`/p/${project}/agents/${agent.id}`)
+  await page.getByRole('button', { name: 'More' }).click()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('menuitem', { name: 'Export as JSON' }).click(),
+  ])
+  const file = await readFile(await download.path())
+  assert.ok(!file.includes('not to be seen'))
+
+  const { body: abroad } = await cadre.send('POST', '/api/v1/projects', { body: { name: 'abroad' } })
+  await page.goto(`/p/${abroad.id}/agents/new`)
+  const input = page.getByLabel('File of an agent')
+  await input.setInputFiles({ name: 'list.json', mimeType: 'application/json', buffer: Buffer.from('[1]') })
+  await page.getByText('list.json is no agent').first().waitFor()
+  await input.setInputFiles({ name: 'traveller.json', mimeType: 'application/json', buffer: file })
+  await page.getByText('Environment variables are not copied').waitFor()
+  await page.getByRole('button', { name: 'Create the agent' }).click()
+  await page.waitForURL((url) => !url.pathname.endsWith('/new'))
+  const { body: list } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents`)
+  const { body: made } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents/${list.agents[0].id}`)
+  assert.deepEqual(
+    [made.name, made.description, made.metadata.tags, made.config.system_prompt, made.config.tools],
+    ['traveller', 'Goes abroad', ['eu'], 'Be kind.', ['current_time']],
+  )
+  assert.equal(made.config.environment_variables, undefined)
+  checkPage(page)
 })
 
 test(

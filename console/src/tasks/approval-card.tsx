@@ -170,7 +170,8 @@ export function ApprovalCard({
         <Checkbox
           label={
             <span>
-              If approved, always let {agent ?? 'this agent'} call <code>{approval.tool}</code> in its next tasks
+              If approved, always let {agent ?? 'this agent'} call <code>{approval.tool}</code> from its next task on,
+              with any arguments. This changes its configuration, where it can be undone.
             </span>
           }
           className="mt-3 text-sm"

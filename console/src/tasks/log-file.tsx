@@ -1,6 +1,7 @@
 import { ClipboardCopy, Download } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from '../ui/button.tsx'
+import { putOnClipboard } from '../ui/copy.tsx'
 import { tell } from '../ui/toast.tsx'
 import { saveFile } from './download.ts'
 import type { LogStore } from './log-store.ts'
@@ -36,7 +37,8 @@ export function LogFile({ store, onError }: { store: LogStore; onError: (error: 
   }
   const copy = () =>
     take(async (lines) => {
-      await navigator.clipboard.writeText(lines.join(''))
+      if (!(await putOnClipboard(lines.join(''))))
+        return tell('The browser does not let this page copy: download the lines')
       const number = lines.length.toLocaleString()
       tell(count > linesMax ? `Copied the newest ${number} lines; there are more` : `Copied ${number} lines`)
     })

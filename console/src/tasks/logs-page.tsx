@@ -21,7 +21,9 @@ export function LogsPage() {
   const agents = useNewestAgents(project)
   const agent = typeof words.agent === 'string' ? words.agent : undefined
   const filter = useLogFilter(project, agent, words)
-  const isTailing = words.tail !== 'off'
+  // To a period that is over nothing comes.
+  const isOver = filter.end_time !== undefined && Date.parse(filter.end_time) < Date.now()
+  const isTailing = words.tail !== 'off' && !isOver
   const store = useLogStore(filter, isTailing)
   const [fileError, setFileError] = useState<unknown>()
   const error = fileError ?? store.error ?? agents.error

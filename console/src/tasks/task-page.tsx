@@ -120,7 +120,7 @@ export function TaskPage() {
         {view === 'waterfall' && (
           <Choices
             label="Scale"
-            value={scales.find((name) => name === words.scale) ?? 'task'}
+            value={span ? undefined : (scales.find((name) => name === words.scale) ?? 'task')}
             options={[
               ['task', 'Whole task'],
               ['sight', 'In sight'],
@@ -129,7 +129,14 @@ export function TaskPage() {
             onChange={(scale) => setWords({ scale, span: undefined }, true)}
           />
         )}
-        {view === 'waterfall' && <WaterfallZoom task={live.task} span={span} onSpan={setSpan} />}
+        {view === 'waterfall' && (
+          <WaterfallZoom
+            task={live.task}
+            selected={step === undefined ? undefined : live.steps.get(step)}
+            span={span}
+            onSpan={setSpan}
+          />
+        )}
         {(view === 'waterfall' || view === 'transcript') && (
           <label className="inline-flex min-h-7 cursor-pointer items-center gap-1.5 text-xs">
             <input

@@ -27,13 +27,32 @@ export function writeSpan({ from, to }: Span): string {
   return `${begin}-${Math.max(begin + spanLeast_ms, Math.ceil(to))}`
 }
 
-/** Half of a span, or twice as much, about its middle; undefined where that is all of `whole_ms`. */
-export function zoomed(span: Span | undefined, factor: 0.5 | 2, whole_ms: number): Span | undefined {
+/** Half of a span, or twice as much, about a moment or its middle; undefined where that is all of `whole_ms`. */
+export function zoomed(
+  span: Span | undefined,
+  factor: 0.5 | 2,
+  { whole_ms, about_ms }: { whole_ms: number; about_ms?: number | undefined },
+): Span | undefined {
   const { from, to } = span ?? { from: 0, to: whole_ms }
   const width = Math.max(spanLeast_ms, (to - from) * factor)
   if (width >= whole_ms) return undefined
-  const begin = Math.min(Math.max(0, (from + to - width) / 2), whole_ms - width)
+  return within((about_ms ?? (from + to) / 2) - width / 2, width, whole_ms)
+}
+
+/** The same width, half of it earlier or later. */
+export function moved({ from, to }: Span, direction: -1 | 1, whole_ms: number): Span {
+  return within(from + (direction * (to - from)) / 2, to - from, whole_ms)
+}
+
+function within(from: number, width: number, whole_ms: number): Span {
+  const begin = Math.max(0, Math.min(from, whole_ms - width))
   return { from: begin, to: begin + width }
+}
+
+/** The middle of a step, in milliseconds after its task's beginning. */
+export function middleOf(step: Step, task: Task, now: number): number {
+  const end = step.finished_at === null ? now : Date.parse(step.finished_at)
+  return (Date.parse(step.started_at) + end) / 2 - beginningOf(task)
 }
 
 /** From the beginning of a task to its end, or to now. */
@@ -54,6 +73,9 @@ export interface TimeAxis {
   shows(from: number, to: number): boolean
   ticks: { at: number; label: string }[]
 }
+
+/** Of less time only the ends are told: durations are told in whole milliseconds. */
+const finest_ms = 30
 
 /** Of the width that a gap keeps. */
 const gapShare = 0.02
@@ -94,12 +116,13 @@ export function makeAxis(
     return range[1] - origin
   }
   const label = (ms: number): string => `+${formatDuration(ms - origin)}`
-  const ticks = isCut
-    ? [range[0], range[1]].map((at) => ({ at, label: label(at) }))
-    : [0, 1 / 3, 2 / 3, 1].map((share) => {
-        const at = range[0] + share * (range[1] - range[0])
-        return { at, label: label(at) }
-      })
+  const ticks =
+    isCut || range[1] - range[0] < finest_ms
+      ? [range[0], range[1]].map((at) => ({ at, label: label(at) }))
+      : [0, 1 / 3, 2 / 3, 1].map((share) => {
+          const at = range[0] + share * (range[1] - range[0])
+          return { at, label: label(at) }
+        })
   return {
     place,
     moment,

@@ -1,18 +1,32 @@
-import { useState, type PointerEvent } from 'react'
+import { useRef, useState, type PointerEvent } from 'react'
 import type { Span, TimeAxis } from './time-axis.ts'
 
 /** A move that is shorter than this is no brush, in percent of the width. */
 const brushLeast = 0.5
 
+/** What is drawn, in percent of the width. */
+interface Brush {
+  least: number
+  most: number
+}
+
 /** The times over a waterfall. To draw over them chooses the part of the time that is shown; the buttons beside do it by keys. */
 export function WaterfallAxis({ axis, onSpan }: { axis: TimeAxis; onSpan: (span: Span) => void }) {
-  const [brush, setBrush] = useState<{ from: number; to: number }>()
+  const [brush, setBrush] = useState<Brush>()
+  /** Where it began: the end of a quick move comes before what the move changed is drawn. */
+  const from = useRef<number>(undefined)
   const placeOf = ({ currentTarget, clientX }: PointerEvent<HTMLElement>): number => {
     const { left, width } = currentTarget.getBoundingClientRect()
     return Math.min(100, Math.max(0, (100 * (clientX - left)) / Math.max(1, width)))
   }
-  const least = brush ? Math.min(brush.from, brush.to) : 0
-  const most = brush ? Math.max(brush.from, brush.to) : 0
+  const brushTo = (place: number): Brush | undefined =>
+    from.current === undefined
+      ? undefined
+      : { least: Math.min(from.current, place), most: Math.max(from.current, place) }
+  const end = (): void => {
+    from.current = undefined
+    setBrush(undefined)
+  }
   return (
     <div className="flex h-7 shrink-0 items-center border-b border-line text-xs text-soft" aria-hidden="true">
       <span className="w-[45%] shrink-0 px-3 md:w-72">Step</span>
@@ -23,21 +37,22 @@ export function WaterfallAxis({ axis, onSpan }: { axis: TimeAxis; onSpan: (span:
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
-          setBrush({ from: placeOf(event), to: placeOf(event) })
+          from.current = placeOf(event)
+          setBrush(brushTo(from.current))
         }}
-        onPointerMove={(event) => {
-          if (brush) setBrush({ ...brush, to: placeOf(event) })
+        onPointerMove={(event) => setBrush(brushTo(placeOf(event)))}
+        onPointerUp={(event) => {
+          const drawn = brushTo(placeOf(event))
+          end()
+          if (drawn && drawn.most - drawn.least >= brushLeast)
+            onSpan({ from: axis.moment(drawn.least), to: axis.moment(drawn.most) })
         }}
-        onPointerUp={() => {
-          setBrush(undefined)
-          if (most - least >= brushLeast) onSpan({ from: axis.moment(least), to: axis.moment(most) })
-        }}
-        onPointerCancel={() => setBrush(undefined)}
+        onPointerCancel={end}
       >
         {brush && (
           <span
             className="absolute inset-y-0 border-x border-accent bg-accent-soft"
-            style={{ left: `${least}%`, width: `${most - least}%` }}
+            style={{ left: `${brush.least}%`, width: `${brush.most - brush.least}%` }}
           />
         )}
         {axis.ticks.map(({ at, label }) => (

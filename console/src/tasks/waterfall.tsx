@@ -138,7 +138,11 @@ function Row({
         </span>
       </span>
       <span className="relative h-full min-w-0 flex-1">
-        {axis.shows(from, to) && (
+        {!axis.shows(from, to) ? (
+          <span className={`absolute top-2 text-xs text-soft ${end <= 0 ? 'left-0' : 'right-0'}`}>
+            {end <= 0 ? '‹ before' : 'after ›'}
+          </span>
+        ) : (
           <span
             data-bar
             className={`absolute top-2.5 h-3.5 min-w-[3px] rounded-sm ${isBad ? 'bg-bad' : (bars[step.type] ?? 'bg-good')} ${step.status === 'started' ? 'bar-open' : ''}`}

@@ -6,7 +6,8 @@ export function Choices<T extends string>({
   onChange,
 }: {
   label: string
-  value: T
+  /** Undefined where none holds. */
+  value: T | undefined
   options: readonly (readonly [T, string])[]
   onChange: (value: T) => void
 }) {

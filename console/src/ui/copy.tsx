@@ -3,6 +3,9 @@ import { useState } from 'react'
 import { Button } from './button.tsx'
 import { tell } from './toast.tsx'
 
+/** What is said where nothing was copied. */
+const notCopied = 'The browser does not let this page copy: mark the text and copy it yourself'
+
 /** Copies text; says so for a moment. */
 export function CopyButton({
   text,
@@ -16,7 +19,7 @@ export function CopyButton({
   const [isDone, setDone] = useState(false)
   const copy = async (): Promise<void> => {
     if (!(await putOnClipboard(typeof text === 'string' ? text : text()))) {
-      tell('The browser does not let this page copy: mark the text and copy it yourself')
+      tell(notCopied)
       return
     }
     setDone(true)
@@ -41,7 +44,7 @@ export function CopyButton({
 }
 
 /** Whether it is copied. A page that came by plain HTTP from another machine has no clipboard, and copies what is marked. */
-async function putOnClipboard(text: string): Promise<boolean> {
+export async function putOnClipboard(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
     return true

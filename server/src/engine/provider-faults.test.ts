@@ -16,7 +16,7 @@ describe('a provider that fails', () => {
     server = await startFakeModelServer()
     const { base_url } = server
     const settings = { openai: { base_url }, anthropic: { base_url, api_key: 'sk-fake' }, default_model: 'openai/x' }
-    const limits = { ...callLimits, start_ms: 1500, idle_ms: 1500 }
+    const limits = { ...callLimits, start_ms: 4000, idle_ms: 4000 }
     engine = await startEngineUnderTest(makeModels(settings, { limits }))
   })
   after(async () => {

@@ -7,7 +7,7 @@ export interface Draft {
   description: string
   /** Words by which it is found: `metadata.tags`. */
   tags: readonly string[]
-  /** Without environment variables, whose values are never read back. */
+  /** Without environment variables, whose values are not shown. */
   config: Record<string, unknown>
   /** Values to set, by name; null removes. What is not here stays. */
   environment: Record<string, string | null>

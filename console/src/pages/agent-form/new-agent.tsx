@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { NewAgent } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
@@ -12,11 +13,13 @@ import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { AgentForm } from './agent-form.tsx'
-import { bodyOfNew, draftOf, emptyDraft, withoutSecrets } from './draft.ts'
+import { bodyOfNew, draftOf, emptyDraft, withoutSecrets, type Draft } from './draft.ts'
+import { ImportAgent } from './import-agent.tsx'
 
-/** A new agent: from nothing, or from one that is there. */
+/** A new agent: from nothing, from one that is there, or from a file that one was exported to. */
 export default function NewAgentPage() {
   const project_id = useProjectId()
+  const [imported, setImported] = useState<Draft>()
   const [search] = useSearchState<{ copy?: string }>()
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -24,15 +27,19 @@ export default function NewAgentPage() {
   if (copied.error) return <ErrorBox error={copied.error} retry={() => void copied.refetch()} />
   if (search.copy !== undefined && !copied.data) return <Skeleton />
   const agent = copied.data?.agent
-  const before = agent ? { ...draftOf(agent), name: `${agent.name} copy` } : emptyDraft
+  const before = imported ?? (agent ? { ...draftOf(agent), name: `${agent.name} copy` } : emptyDraft)
   const path = `/api/v1/projects/${project_id}/agents`
   return (
     <>
-      <PageHeader title={agent ? `Duplicate ${agent.name}` : 'New agent'}>
-        {agent ? 'Environment variables are not copied: their values cannot be read.' : undefined}
+      <PageHeader
+        title={agent ? `Duplicate ${agent.name}` : 'New agent'}
+        actions={agent ? undefined : <ImportAgent onRead={setImported} />}
+      >
+        {agent || imported ? 'Environment variables are not copied: their values are mostly secrets.' : undefined}
       </PageHeader>
       <AgentForm
-        key={search.copy ?? ''}
+        // A form that was read from a file begins anew.
+        key={imported ? JSON.stringify(imported) : (search.copy ?? '')}
         project_id={project_id}
         before={before}
         action="Create the agent"

@@ -55,7 +55,9 @@ export default function AgentPage() {
   const { agent } = data
 
   const keep = (): void => {
-    const { name, description, config, metadata } = agent
+    const { name, description, metadata } = agent
+    // Files are sent to others, and values of environment variables are mostly secrets.
+    const { environment_variables: _, ...config } = agent.config
     const text = JSON.stringify({ name, description, config, metadata }, undefined, 2)
     const link = document.createElement('a')
     link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
