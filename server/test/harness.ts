@@ -6,7 +6,7 @@ import { pino, type Logger } from 'pino'
 import { readConfig, type Environment } from '../src/config.ts'
 import type { FirstOwner } from '../src/first-start.ts'
 import { migrate } from '../src/platform/migrate.ts'
-import { openDatabase, type Sql } from '../src/platform/database.ts'
+import { openDatabase, sqlState, type Sql } from '../src/platform/database.ts'
 import { startService, type Service } from '../src/service.ts'
 import { testServer } from './postgres.ts'
 
@@ -209,5 +209,19 @@ async function makeTemplate(admin: pg.Client, connection: pg.ClientConfig): Prom
     await admin.query('alter database cadre_template is_template true')
   } finally {
     await admin.query(`select pg_advisory_unlock(hashtext('cadre template'))`)
+  }
+}
+
+/**
+ * Runs text that locks whole tables, and again where it met somebody who locked others first: a service's own work goes on meanwhile,
+ * and PostgreSQL ends one of two that wait for each other.
+ */
+export async function scriptUntilFree(sql: Sql, text: string): Promise<void> {
+  for (;;) {
+    try {
+      return await sql.script(text)
+    } catch (error) {
+      if (sqlState(error) !== '40P01') throw error
+    }
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeChance, testSeed } from '../../../test/chance.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { scriptUntilFree, startTestService, type TestService } from '../../../test/harness.ts'
 import { listAgents } from './agent-list.queries.ts'
 
 describe('a search among names and descriptions of agents', () => {
@@ -50,7 +50,7 @@ describe('a search among names and descriptions of agents', () => {
     })
     assert.match(JSON.stringify(plan), /agent_text_parts.+agent_text_parts/)
     const withIndex = await find()
-    await sql.script('drop extension pg_trgm cascade')
+    await scriptUntilFree(sql, 'drop extension pg_trgm cascade')
     const without = await find()
     assert.deepEqual(withIndex, without)
     assert.ok(without.every(({ total, names }) => names.length === total))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeChance, testSeed } from '../../../test/chance.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { scriptUntilFree, startTestService, type TestService } from '../../../test/harness.ts'
 import { listProjects } from './project-list.queries.ts'
 import { likePattern } from './projects.queries.ts'
 
@@ -43,7 +43,7 @@ describe('a search among names of projects', () => {
     })
     assert.match(JSON.stringify(plan), /project_name_parts/)
     const withIndex = await find()
-    await service.sql.script('drop extension pg_trgm cascade')
+    await scriptUntilFree(service.sql, 'drop extension pg_trgm cascade')
     const without = await find()
     assert.deepEqual(withIndex, without)
     assert.ok(
