@@ -204,3 +204,28 @@ test(
     await context.close()
   },
 )
+
+test('a task leads to its trace, once the address of traces is known', inBrowser, async () => {
+  const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/agents`)
+  const { body: task } = await cadre.send(
+    'POST',
+    `/api/v1/projects${project.slice(2)}/agents/${body.agents[0].id}/tasks`,
+    {
+      body: { input: 'Hello' },
+      headers: { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` },
+    },
+  )
+  const page = await cadre.open('/settings/preferences')
+  const field = page.getByLabel('Address of a trace')
+  const save = page.getByRole('button', { name: 'Save the address' })
+  for (const wrong of ['javascript:alert(1)//{trace_id}', 'https://traces.example.com/']) {
+    await field.fill(wrong)
+    assert.ok(await save.isDisabled(), wrong)
+  }
+  await field.fill('https://traces.example.com/trace/{trace_id}')
+  await save.click()
+  await goTo(page, `${project}/tasks/${task.id}`)
+  const link = page.getByRole('link', { name: 'Open the trace' })
+  assert.equal(await link.getAttribute('href'), `https://traces.example.com/trace/${'ab'.repeat(16)}`)
+  checkPage(page)
+})

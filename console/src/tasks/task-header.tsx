@@ -6,6 +6,7 @@ import { saveFile } from './download.ts'
 import { formatCost, formatCount, formatDateTime, formatDuration } from './format.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyButton, CopyId } from '../ui/copy.tsx'
+import { traceUrl, useTraceAddress } from '../trace-address.ts'
 import { ErrorBox } from '../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { EditTask } from './edit-task.tsx'
@@ -40,8 +41,10 @@ export function TaskHeader({
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState<string>()
   const [isEditing, setEditing] = useState(false)
+  const [traceAddress] = useTraceAddress()
   if (!task) return null
   const { project } = live
+  const trace = task.trace_id === null ? undefined : traceUrl(traceAddress, task.trace_id)
 
   async function act(name: string, work: () => Promise<void>): Promise<void> {
     setBusy(name)
@@ -110,7 +113,14 @@ export function TaskHeader({
         </span>
         {task.trace_id !== null && (
           <span className="inline-flex items-center gap-1">
-            Trace <CopyId id={task.trace_id} />
+            {trace === undefined ? (
+              'Trace'
+            ) : (
+              <a href={trace} target="_blank" rel="noreferrer">
+                Open the trace
+              </a>
+            )}{' '}
+            <CopyId id={task.trace_id} />
           </span>
         )}
         <time dateTime={task.created_at}>{formatDateTime(task.created_at)}</time>

@@ -13,6 +13,7 @@ import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useTimeZone } from '../../ui/time.tsx'
+import { traceAddressFault, useTraceAddress } from '../../trace-address.ts'
 import { scopeWords, type Scope } from './scope-presets.ts'
 
 /** Who is signed in, what they may do, and how the console looks to them. */
@@ -58,6 +59,7 @@ export default function PreferencesPage() {
                 <option value="UTC">UTC</option>
               </SelectInput>
             </Field>
+            <TraceForm />
           </div>
         </Panel>
         <Panel title="What you may do">
@@ -101,6 +103,38 @@ function NameForm({ name: before }: { name: string }) {
       <ErrorBox error={error} />
       <Button type="submit" disabled={name === before || name.trim() === ''}>
         Save
+      </Button>
+    </form>
+  )
+}
+
+function TraceForm() {
+  const [kept, keep] = useTraceAddress()
+  const [address, setAddress] = useState(kept)
+  const fault = traceAddressFault(address)
+  return (
+    <form
+      className="space-y-3 sm:col-span-2"
+      onSubmit={(event) => {
+        event.preventDefault()
+        keep(address)
+        tell(address === '' ? 'Traces are not opened' : 'Tasks lead to their traces')
+      }}
+    >
+      <Field
+        label="Address of a trace"
+        fault={fault}
+        hint="Where your collector shows traces, with {trace_id} in it: tasks with a trace then have a link to it."
+      >
+        <TextInput
+          value={address}
+          onChange={(event) => setAddress(event.target.value.trim())}
+          placeholder="https://jaeger.example.com/trace/{trace_id}"
+          autoComplete="off"
+        />
+      </Field>
+      <Button type="submit" disabled={address === kept || fault !== undefined}>
+        Save the address
       </Button>
     </form>
   )

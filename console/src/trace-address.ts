@@ -1,0 +1,38 @@
+import { useSyncExternalStore } from 'react'
+
+const key = 'cadre.trace_address'
+const listeners = new Set<() => void>()
+/** What stands for a trace's identifier in the address. */
+const place = '{trace_id}'
+
+/** Where this browser opens traces: an address with `{trace_id}` in it; empty where traces are not opened. */
+export function useTraceAddress(): [address: string, keep: (address: string) => void] {
+  const address = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => localStorage.getItem(key) ?? '',
+  )
+  return [
+    address,
+    (next) => {
+      if (next === '') localStorage.removeItem(key)
+      else localStorage.setItem(key, next)
+      for (const listener of listeners) listener()
+    },
+  ]
+}
+
+/** What is wrong with such an address; undefined where it can be used. */
+export function traceAddressFault(address: string): string | undefined {
+  if (address === '') return undefined
+  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) return 'It must begin with https:// or http://.'
+  return address.includes(place) ? undefined : `It must hold ${place}, where the identifier of a trace is put.`
+}
+
+/** Where a trace is; undefined where no address is known. */
+export function traceUrl(address: string, trace_id: string): string | undefined {
+  if (address === '' || traceAddressFault(address) !== undefined) return undefined
+  return address.replaceAll(place, encodeURIComponent(trace_id))
+}
