@@ -100,6 +100,8 @@ export const none = client.agents.fly
 export const missing = client.agents.start(1)
 `
   assert.equal(await typeCheck({ 'page.ts': program, 'assertions.ts': assertions }, { skipLibCheck: false }), '')
+  const bundled = { skipLibCheck: false, module: 'esnext', moduleResolution: 'bundler' }
+  assert.equal(await typeCheck({ 'page.ts': program, 'assertions.ts': assertions }, bundled), '', 'by a bundler')
 
   const { stdout: said } = await run(process.execPath, ['page.ts'], {
     cwd: folder,
