@@ -1,27 +1,13 @@
-import { useSyncExternalStore } from 'react'
+import { keptWord } from './kept-word.ts'
 
-const key = 'cadre.trace_address'
-const listeners = new Set<() => void>()
+const useKept = keptWord('cadre.trace_address')
 /** What stands for a trace's identifier in the address. */
 const place = '{trace_id}'
 
 /** Where this browser opens traces: an address with `{trace_id}` in it; empty where traces are not opened. */
 export function useTraceAddress(): [address: string, keep: (address: string) => void] {
-  const address = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => localStorage.getItem(key) ?? '',
-  )
-  return [
-    address,
-    (next) => {
-      if (next === '') localStorage.removeItem(key)
-      else localStorage.setItem(key, next)
-      for (const listener of listeners) listener()
-    },
-  ]
+  const [address, keep] = useKept()
+  return [address ?? '', (next) => keep(next === '' ? null : next)]
 }
 
 /** What is wrong with such an address; undefined where it can be used. */

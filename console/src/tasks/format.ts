@@ -48,9 +48,15 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return relative.format(Math.round(seconds / 86_400), 'day')
 }
 
+/** When a step began and ended, in ms since 1970; it ends now where it has not ended. */
+export function timesOf({ started_at, finished_at }: Step, now: number): [from: number, to: number] {
+  return [Date.parse(started_at), finished_at === null ? now : Date.parse(finished_at)]
+}
+
 /** How long a step has taken, up to now where it has not ended. */
-export function stepDuration_ms({ started_at, finished_at }: Step, now = Date.now()): number {
-  return (finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at)
+export function stepDuration_ms(step: Step, now = Date.now()): number {
+  const [from, to] = timesOf(step, now)
+  return to - from
 }
 
 /** A name in words: `tool_call` is a tool call. */

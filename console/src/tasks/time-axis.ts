@@ -1,4 +1,4 @@
-import { formatDuration } from './format.ts'
+import { formatDuration, timesOf } from './format.ts'
 import type { Step, Task } from './types.ts'
 
 /** `task`: all of it; `sight`: the steps in sight; `gaps`: those too, with the time between them cut short. */
@@ -51,8 +51,8 @@ function within(from: number, width: number, whole_ms: number): Span {
 
 /** The middle of a step, in milliseconds after its task's beginning. */
 export function middleOf(step: Step, task: Task, now: number): number {
-  const end = step.finished_at === null ? now : Date.parse(step.finished_at)
-  return (Date.parse(step.started_at) + end) / 2 - beginningOf(task)
+  const [from, to] = timesOf(step, now)
+  return (from + to) / 2 - beginningOf(task)
 }
 
 /** From the beginning of a task to its end, or to now. */
@@ -87,10 +87,7 @@ export function makeAxis(
   inSight: readonly Step[],
   { now, span }: { now: number; span: Span | undefined },
 ): TimeAxis {
-  const spans = inSight.map((step): [number, number] => [
-    Date.parse(step.started_at),
-    step.finished_at === null ? now : Date.parse(step.finished_at),
-  ])
+  const spans = inSight.map((step) => timesOf(step, now))
   const origin = task ? beginningOf(task) : Math.min(...spans.flat(), now)
   const end = task?.finished_at ? Date.parse(task.finished_at) : now
   let range: [number, number] = [origin, Math.max(end, origin + 1)]

@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
-import { formatDuration, stepDuration_ms, words } from './format.ts'
+import { formatDuration, stepDuration_ms, timesOf, words } from './format.ts'
 import { FollowBar, StepIcon } from './task-parts.tsx'
 import type { TaskLive } from './task-live.ts'
 import { makeAxis, type Scale, type Span } from './time-axis.ts'
@@ -119,7 +119,7 @@ function Row({
   isSelected: boolean
   onSelect: (index: number) => void
 }) {
-  const [from, to] = [Date.parse(step.started_at), step.finished_at === null ? now : Date.parse(step.finished_at)]
+  const [from, to] = timesOf(step, now)
   const [begin, end] = [axis.place(from), axis.place(to)]
   const isBad = step.status === 'failed' || step.status === 'unknown'
   return (

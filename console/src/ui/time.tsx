@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react'
+import { keptWord } from '../kept-word.ts'
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['day', 86_400_000],
@@ -7,25 +8,12 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', 1_000],
 ]
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
-const key = 'cadre.time_zone'
-const listeners = new Set<() => void>()
+const useKeptZone = keptWord('cadre.time_zone')
 
 /** `local` or `UTC`, as this browser has chosen. */
 export function useTimeZone(): ['local' | 'UTC', (zone: 'local' | 'UTC') => void] {
-  const zone = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => (localStorage.getItem(key) === 'UTC' ? 'UTC' : 'local'),
-  )
-  return [
-    zone,
-    (next) => {
-      localStorage.setItem(key, next)
-      for (const listener of listeners) listener()
-    },
-  ]
+  const [zone, keep] = useKeptZone()
+  return [zone === 'UTC' ? 'UTC' : 'local', keep]
 }
 
 /** The zone's name, as it stands beside a chart. */

@@ -1,11 +1,10 @@
 import { Upload } from 'lucide-react'
 import { useRef } from 'react'
+import { bounds } from '../../../../contract/src/limits.ts'
+import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { Button } from '../../ui/button.tsx'
 import { tellFailure } from '../../ui/toast.tsx'
 import { draftOf, type Draft } from './draft.ts'
-
-/** A file is at most this large: the API takes no larger body. */
-const fileMax_bytes = 1024 * 1024
 
 /** Reads an agent from a file, as it is exported: what is wrong with its parts the form and the API say. */
 export function ImportAgent({ onRead }: { onRead: (draft: Draft) => void }) {
@@ -13,7 +12,8 @@ export function ImportAgent({ onRead }: { onRead: (draft: Draft) => void }) {
   const take = async (file: File | undefined): Promise<void> => {
     if (!file) return
     try {
-      if (file.size > fileMax_bytes) throw new Error('It is larger than 1 MiB.')
+      // The API takes no larger body.
+      if (file.size > bounds.body_bytes) throw new Error('It is larger than 1 MiB.')
       onRead(draftOf(readAgent(await file.text())))
     } catch (error) {
       tellFailure(`${file.name} is no agent`, error)
@@ -48,8 +48,4 @@ function readAgent(text: string): Parameters<typeof draftOf>[0] {
     throw new Error('Its name and description must be texts.')
   if (!isObject(config)) throw new Error('It has no config.')
   return { name, description, config, metadata: isObject(metadata) ? metadata : {} }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

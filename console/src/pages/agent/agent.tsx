@@ -29,6 +29,7 @@ import { Overview } from './overview.tsx'
 import { TasksTab } from './tasks-tab.tsx'
 import { UseTab } from './use-tab.tsx'
 import { WebhooksTab } from './webhooks-tab.tsx'
+import { download } from '../parts/download.ts'
 
 const tabs = [
   { id: 'overview', label: 'Overview', Content: Overview },
@@ -59,11 +60,7 @@ export default function AgentPage() {
     // Files are sent to others, and values of environment variables are mostly secrets.
     const { environment_variables: _, ...config } = agent.config
     const text = JSON.stringify({ name, description, config, metadata }, undefined, 2)
-    const link = document.createElement('a')
-    link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
-    link.download = `${name}.json`
-    link.click()
-    URL.revokeObjectURL(link.href)
+    download(`${name}.json`, text, 'application/json')
   }
 
   return (
