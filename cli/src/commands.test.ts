@@ -57,6 +57,17 @@ test('from login to the end of a task', async () => {
   const task = await cadre(['tasks', 'create', agent_id, '--input', 'Hello', '--wait', '60', '--json=id,status'])
   assert.equal(JSON.parse(task.stdout).status, 'completed', task.stderr)
 
+  const chosen = await cadre(['tasks', 'list', '--jq', '.[] | select(.status == "completed") | .id, .status'])
+  assert.deepEqual([chosen.code, chosen.stdout], [0, `${JSON.parse(task.stdout).id}\ncompleted\n`], chosen.stderr)
+  const events = await cadre([
+    'tasks',
+    'watch',
+    JSON.parse(task.stdout).id,
+    '--jq',
+    'select(.type | test("task")) | .type',
+  ])
+  assert.match(events.stdout, /^task\.snapshot\n[^]*task\.completed\n$/, 'what it gives nothing for has no line')
+
   const raw = await cadre(['api', 'GET', '/status', '--debug'])
   assert.equal(raw.code, 0)
   assert.match(raw.stderr, /x-api-key: \[redacted\]/)
@@ -95,6 +106,21 @@ test('an address that is none is told of with where it comes from, and each comp
   })
   assert.equal(wrong.code, 1)
   assert.equal(wrong.stderr.match(/must be one of/g)?.length, 1, wrong.stderr)
+})
+
+test('an expression of jq is read before anything is sent, and one that fails says why', async () => {
+  const env = { CADRE_API_KEY: service.owner.api_key }
+  const create = ['projects', 'create', '--name', 'never-made', '--jq']
+  const broken = await cadre([...create, '.['], '', env)
+  assert.deepEqual([broken.code, broken.stdout], [2, ''])
+  assert.match(broken.stderr, /no expression of jq: .*syntax error/)
+  const made = await cadre(['projects', 'list', '--search', 'never-made', '--jq', 'length'], '', env)
+  assert.deepEqual([made.code, made.stdout], [0, '0\n'])
+  const failed = await cadre(['api', 'GET', '/status', '--jq', '.version.number'], '', env)
+  assert.equal(failed.code, 1)
+  assert.match(failed.stderr, /--jq failed: .*Cannot index string/)
+  const file = await cadre(['audit', 'export', '--jq', '.'], '', env)
+  assert.deepEqual([file.code, file.stdout], [2, ''])
 })
 
 test('a command line that means nothing ends with 2', async () => {

@@ -3,6 +3,7 @@ import type { Asking } from './ask.ts'
 import { type Environment, readSettings, type Setting, type SettingName } from './config.ts'
 import { type Login, readLogin } from './credentials.ts'
 import { NotLoggedIn, UsageError } from './failure.ts'
+import type { Filter } from './jq.ts'
 import { Output } from './output.ts'
 import { plain } from './plain.ts'
 import { refreshed } from './refresh.ts'
@@ -11,6 +12,7 @@ import { refreshed } from './refresh.ts'
 export interface CommonOptions {
   json?: boolean
   fields?: string
+  jq?: string
   input?: boolean
   yes?: boolean
   dryRun?: boolean
@@ -39,7 +41,7 @@ export interface Context extends Asking {
 }
 
 /** Makes the context of a command out of its options, the environment and the files. */
-export function contextOf(options: CommonOptions, env: Environment): Context {
+export function contextOf(options: CommonOptions, env: Environment, filter?: Filter): Context {
   const flags = { profile: options.profile, base_url: options.baseUrl, project: options.project }
   const settings = readSettings(env, flags, process.cwd())
   const profile = settings.profile.value!
@@ -51,11 +53,12 @@ export function contextOf(options: CommonOptions, env: Environment): Context {
   const login = readLogin(env, profile, base_url)
   const isTerminal = process.stdout.isTTY
   const out = new Output({
-    json: options.json ?? false,
+    json: options.json ?? filter !== undefined,
     fields: options.fields
       ?.split(',')
       .map((field) => field.trim())
       .filter((field) => field !== ''),
+    filter,
     isTerminal,
     hasColor: isTerminal && options.color !== false && !env.NO_COLOR && env.TERM !== 'dumb',
     quiet: options.quiet ?? false,

@@ -1,6 +1,7 @@
 import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
 import type { Environment } from './config.ts'
+import { makeFilter } from './jq.ts'
 
 /** A command: what its help says, and what it does. */
 export interface Definition {
@@ -59,7 +60,8 @@ export function define(program: Command, words: string, definition: Definition):
   command.action(async (...given: unknown[]) => {
     const options: CommonOptions & Record<string, unknown> = command.opts()
     const args = given.slice(0, command.registeredArguments.length).flat() as (string | undefined)[]
-    await definition.run(contextOf(options, environments.get(program) ?? {}), args, options)
+    const filter = options.jq === undefined ? undefined : await makeFilter(options.jq)
+    await definition.run(contextOf(options, environments.get(program) ?? {}, filter), args, options)
   })
   return command
 }
@@ -84,6 +86,7 @@ function addCommon(command: Command): void {
     .option('-p, --project <id>', 'The project, in the place of the chosen one.')
     .option('--json', 'Writes JSON; --json=id,name only those members.')
     .option('--fields <names>', 'Members to write, with commas between.')
+    .option('--jq <expression>', 'Writes what jq makes of the JSON.')
     .option('--profile <name>', 'The profile, in the place of the chosen one.')
     .option('--base-url <url>', 'Where the service is.')
     .option('-y, --yes', 'Asks nothing before it deletes.')

@@ -13,7 +13,16 @@ import { kindOf, optionOf, type Schema } from './fields.ts'
 import { operationWords } from './operation-words.ts'
 
 /** Commands with tests of their own: they log in and out, follow what goes on, or are no operation's alone. */
-const apart = ['login', 'logout', 'api', 'tasks watch', 'projects watch', 'agents logs', 'approvals approve']
+const apart = [
+  'login',
+  'logout',
+  'api',
+  'tasks watch',
+  'projects watch',
+  'agents logs',
+  'approvals approve',
+  'webhooks trigger',
+]
 
 let service: TestService
 let samples: Samples

@@ -71,6 +71,15 @@ export async function removeLeftBehind(env: Environment, base_url: string, clien
   return removed
 }
 
+/** The webhooks of commands of this user that listen on this machine for events of a service. */
+export function listeningHere(env: Environment, base_url: string): string[] {
+  return recordPaths(env).flatMap((path) => {
+    const record = recordOf(path)
+    const isOurs = record?.base_url === base_url && record.host === hostname() && isAlive(record.pid)
+    return isOurs && record.webhook_id !== null ? [record.webhook_id] : []
+  })
+}
+
 /** The webhook of an address that leads to one process alone. One at a public address cannot be told from others. */
 async function idOf(client: Cadre, url: string): Promise<string | undefined> {
   if (!url.startsWith('http://127.0.0.1:')) return undefined

@@ -66,6 +66,10 @@ test('events are passed on to a program as they were signed, and its answers to 
 
   const { body: list } = await service.send('GET', '/api/v1/webhooks')
   const [webhook] = list.webhooks
+  const key = { CADRE_API_KEY: service.owner.api_key }
+  const sample = await start(['webhooks', 'trigger', 'agent.failed', '--jq', '.webhook_id'], key).ended
+  assert.equal(sample.code, 0)
+  await eventually(async () => lines().some((line) => JSON.parse(line).event === 'agent.failed'))
   const delivery = await eventually(async () => {
     const { body } = await service.send('GET', `/api/v1/webhooks/${webhook.id}/deliveries`)
     return body.deliveries.find(({ last_response_status }: any) => last_response_status === 503)
@@ -74,6 +78,9 @@ test('events are passed on to a program as they were signed, and its answers to 
   const forged = await fetch(webhook.url, { method: 'POST', body, headers: { 'webhook-id': 'evt_1' } })
   assert.equal(forged.status, 404)
   await interrupt(command)
+  const alone = start(['webhooks', 'trigger', 'agent.failed'])
+  assert.equal((await alone.ended).code, 1)
+  assert.match(alone.said.err, /No `cadre webhooks listen` runs[^]*next: cadre webhooks listen/)
   assert.equal((await service.send('GET', `/api/v1/webhooks/${webhook.id}`)).status, 404, 'it is gone with the command')
 })
 

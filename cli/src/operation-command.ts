@@ -74,6 +74,7 @@ async function run(
       idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
     })
   if (isDownload(operation)) {
+    if (out.options.filter) throw new UsageError(`--jq works on JSON, and ${words} writes a file as it comes.`)
     const to = typeof options.output === 'string' ? options.output : undefined
     return untilInterrupted(async (signal) =>
       download(await client.open(operation.method, path, { query, body, signal }), to, signal),

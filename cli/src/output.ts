@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import type { Filter } from './jq.ts'
 import { plain, plainJson, plainLine } from './plain.ts'
 
 /** How results are written. */
@@ -6,6 +7,8 @@ export interface OutputOptions {
   json: boolean
   /** Members to choose; all where undefined. */
   fields: string[] | undefined
+  /** What is written of each JSON value, in its place. */
+  filter: Filter | undefined
   isTerminal: boolean
   hasColor: boolean
   quiet: boolean
@@ -77,7 +80,7 @@ export class Output {
 
   /** One event of a stream: a JSON object on its line. */
   event(event: unknown): void {
-    this.line(plainJson(chosen(event, this.options.fields)))
+    this.#json(chosen(event, this.options.fields))
   }
 
   /** One line of a stream: its parts beside one another, tabs between them when piped. */
@@ -87,7 +90,14 @@ export class Output {
 
   /** A value as JSON, whatever was asked for. */
   json(value: unknown): void {
-    this.line(plainJson(value, 2))
+    this.#json(value, 2)
+  }
+
+  #json(value: unknown, indent?: number): void {
+    const { filter } = this.options
+    if (filter === undefined) return this.line(plainJson(value, indent))
+    const lines = filter(value)
+    if (lines !== undefined) this.line(lines)
   }
 
   /** Lines as they are, but for what a terminal would obey. */

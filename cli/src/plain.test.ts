@@ -19,7 +19,7 @@ const latin = 'a\u009B31mb\u0080'
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const obeyed = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
 /** Commands that read what is on this machine, or follow streams, which have tests of their own. */
-const apart = ['api', 'login', 'logout', 'tasks watch', 'projects watch', 'agents logs']
+const apart = ['api', 'login', 'logout', 'tasks watch', 'projects watch', 'agents logs', 'webhooks trigger']
 
 /** What the service answers to everything; streams with their path. */
 let answer: { status: number; type: string; body: string } = { status: 200, type: 'application/json', body: '{}' }
@@ -135,8 +135,13 @@ test('nor in errors, in what is said of an exchange, or in any other answer', { 
   const { json } = await inEveryForm(['agents', 'get', '1'])
   assert.equal(JSON.parse(json.stderr).error.message.includes(hostile), true, 'the same value')
   answer = { status: 200, type: 'application/json', body: JSON.stringify(hostileOf({ id: 'x', name: 'y' })) }
-  for (const words of ['whoami', 'projects use 1', 'api GET /status', 'api GET /status --fields id'])
-    await inEveryForm(words.split(' '), { ...env, XDG_CONFIG_HOME: home })
+  const more = [
+    'projects use 1',
+    'api GET /status',
+    'api GET /status --fields id',
+    'webhooks trigger agent.failed wh_1',
+  ]
+  for (const words of ['whoami', ...more]) await inEveryForm(words.split(' '), { ...env, XDG_CONFIG_HOME: home })
   const log = {
     timestamp: '2026-01-01T00:00:00.000Z',
     level: hostile,

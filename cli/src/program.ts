@@ -8,6 +8,7 @@ import { addLogout } from './commands/logout.ts'
 import { addProjectsUse } from './commands/projects/use.ts'
 import { addProjectsWatch } from './commands/projects/watch.ts'
 import { addWebhooksListen } from './commands/webhooks/listen.ts'
+import { addWebhooksTrigger } from './commands/webhooks/trigger.ts'
 import { addWhoami } from './commands/whoami.ts'
 import { addAgentsLogs } from './commands/agents/logs.ts'
 import { addAgentsResume } from './commands/agents/resume.ts'
@@ -48,6 +49,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'tasks run': addTasksRun,
   'tasks watch': addTasksWatch,
   'webhooks listen': addWebhooksListen,
+  'webhooks trigger': addWebhooksTrigger,
 }
 
 /** All commands that speak to a service. */

@@ -22,7 +22,7 @@ export const deliveryStates = ['pending', 'delivered', 'failed'] as const
 export const deliveryFailures = ['attempts_exhausted', 'webhook_disabled', 'gone'] as const
 
 /** Everything that a webhook can be sent. */
-const deliveredEvents = [...eventNames, ...taskEventNames, testEventName] as const
+export const deliveredEvents = [...eventNames, ...taskEventNames, testEventName] as const
 
 const shared = {
   id: Type.String(),

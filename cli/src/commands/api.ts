@@ -12,7 +12,11 @@ export const addApi: AddCommand = (program) =>
     summary: 'Send any request.',
     description: 'Sends a request with the credential that other commands have, and writes the answer as it comes.',
     args: ['<method>', '<path>'],
-    examples: ['cadre api GET /status', `cadre api POST /projects --data '{"name":"first-project"}'`],
+    examples: [
+      'cadre api GET /status',
+      'cadre api GET /status --jq .version',
+      `cadre api POST /projects --data '{"name":"first-project"}'`,
+    ],
     async run(context, [method = '', path = ''], { data, dryRun, idempotencyKey }) {
       const verb = method.toUpperCase()
       if (!methods.includes(verb)) throw new UsageError(`${method} is none of ${methods.join(', ')}.`)
@@ -27,8 +31,10 @@ export const addApi: AddCommand = (program) =>
       await untilInterrupted(async (signal) => {
         const request = { body, idempotencyKey: key, signal }
         const response = await context.client(true).open(verb, whole, request)
-        if (!response.headers.get('content-type')?.startsWith('application/json'))
+        if (!response.headers.get('content-type')?.startsWith('application/json')) {
+          if (context.out.options.filter) throw new UsageError('--jq works on JSON, and the answer is none.')
           return download(response, undefined, signal)
+        }
         const answer: unknown = await response.json()
         if (context.options.fields !== undefined) return context.out.entry(answer)
         context.out.json(answer)
