@@ -163,7 +163,7 @@ test('an agent is written with models and tools that are known, and tried beside
   })
   assert.equal(made.status, 201)
   const { body: agent } = await cadre.send('POST', agents, { body: { name: 'formed' } })
-  const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`)
+  const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`, { allowed: /412/ })
   const model = page.getByRole('combobox', { name: 'Model' })
   await page.getByText('builtin is reachable.').waitFor()
   await model.fill('openai/gpt-4o-mini')
@@ -186,9 +186,20 @@ test('an agent is written with models and tools that are known, and tried beside
   assert.deepEqual(body.config.tool_policies, { weather: 'ask' })
   // What was saved is what the next change is compared with.
   await page.getByLabel('Temperature').fill('0.3')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Budget of a task, other models, approvals').click()
+  await page.getByLabel('Dollars of a task').fill('0.5')
+  // Nothing that was written is lost: neither by a link, nor by somebody who changes the agent meanwhile.
+  await page.getByRole('navigation').getByRole('link', { name: 'Agents', exact: true }).click()
+  await page.getByRole('button', { name: 'Stay here' }).click()
+  await cadre.send('PUT', `${agents}/${agent.id}`, { body: { config: { max_steps: 7 } } })
+  const save = page.getByRole('button', { name: 'Save', exact: true })
+  await save.click()
+  await page.getByRole('button', { name: 'Read it again, and keep what I wrote' }).click()
+  await page.getByText('Somebody changed the agent').waitFor({ state: 'detached' })
+  await save.click()
   await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
-  assert.equal((await cadre.send('GET', `${agents}/${agent.id}`)).body.config.temperature, 0.3)
+  const { config } = (await cadre.send('GET', `${agents}/${agent.id}`)).body
+  assert.deepEqual([config.temperature, config.budget, config.max_steps], [0.3, { max_cost_usd: 0.5 }, 7])
 })
 
 test('an agent is exported to a file, and made from it in another project', inBrowser, async () => {
@@ -198,11 +209,12 @@ test('an agent is exported to a file, and made from it in another project', inBr
     body: {
       name: 'traveller',
       description: 'Goes abroad',
-      metadata: { tags: ['eu'] },
+      metadata: { tags: ['eu'], team: 'blue' },
       config: { ...config, environment_variables: { TOKEN: 'not to be seen' } },
     },
   })
-  const page = await cadre.open(`/p/${project}/agents/${agent.id}`)
+  const page = await cadre.open(`/p/${project}/agents/${agent.id}?tab=config`)
+  await page.getByText('"TOKEN": "…"').waitFor()
   await page.getByRole('button', { name: 'More' }).click()
   const [download] = await Promise.all([
     page.waitForEvent('download'),
@@ -223,8 +235,8 @@ test('an agent is exported to a file, and made from it in another project', inBr
   const { body: list } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents`)
   const { body: made } = await cadre.send('GET', `/api/v1/projects/${abroad.id}/agents/${list.agents[0].id}`)
   assert.deepEqual(
-    [made.name, made.description, made.metadata.tags, made.config.system_prompt, made.config.tools],
-    ['traveller', 'Goes abroad', ['eu'], 'Be kind.', ['current_time']],
+    [made.name, made.description, made.metadata.tags, made.metadata.team, made.config.system_prompt, made.config.tools],
+    ['traveller', 'Goes abroad', ['eu'], 'blue', 'Be kind.', ['current_time']],
   )
   assert.equal(made.config.environment_variables, undefined)
   checkPage(page)

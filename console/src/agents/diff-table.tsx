@@ -1,11 +1,13 @@
+import { isObject } from '../../../contract/src/merge-patch.ts'
 import { differences } from './config-diff.ts'
+import { isVariable } from './variables.ts'
 
-/** What differs, member by member: what it was, and what it is. */
+/** What differs, member by member: what it was, and what it is. Values of environment variables stay hidden. */
 export function DiffTable({ label, before, after }: { label: string; before: unknown; after: unknown }) {
   const found = differences(before, after)
   if (found.length === 0) return <p className="text-soft">Nothing differs.</p>
   return (
-    <div className="overflow-x-auto">
+    <div className="overflow-x-auto" tabIndex={0}>
       <table className="w-full border-collapse text-sm" aria-label={label}>
         <thead>
           <tr className="border-b border-line text-left text-soft">
@@ -24,13 +26,13 @@ export function DiffTable({ label, before, after }: { label: string; before: unk
           {found.map(({ path, before, after }) => (
             <tr key={path} className="border-b border-line align-top last:border-0">
               <th scope="row" className="py-1 pr-3 text-left font-normal">
-                <code>{path}</code>
+                <code className="wrap-anywhere">{path}</code>
               </th>
               <td className="py-1 pr-3">
-                <Value value={before} tone="text-bad" />
+                <Value path={path} value={before} tone="text-bad" />
               </td>
               <td className="py-1">
-                <Value value={after} tone="text-good" />
+                <Value path={path} value={after} tone="text-good" />
               </td>
             </tr>
           ))}
@@ -40,8 +42,10 @@ export function DiffTable({ label, before, after }: { label: string; before: unk
   )
 }
 
-function Value({ value, tone }: { value: unknown; tone: string }) {
+function Value({ path, value, tone }: { path: string; value: unknown; tone: string }) {
   if (value === undefined || value === null) return <span className="text-soft">not set</span>
+  if (isVariable(path))
+    return <span className={tone}>{isObject(value) ? Object.keys(value).join(', ') : 'hidden'}</span>
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return <code className={`break-words whitespace-pre-wrap ${tone}`}>{text}</code>
+  return <code className={`wrap-anywhere whitespace-pre-wrap ${tone}`}>{text}</code>
 }

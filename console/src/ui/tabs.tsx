@@ -1,4 +1,5 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 /** Parts of a page, each with an address of its own: they are links, so they open in new windows and go back and forth. */
 export function TabLinks({
@@ -10,9 +11,14 @@ export function TabLinks({
   tabs: readonly { id: string; label: string; link: LinkProps }[]
   current: string
 }) {
+  const list = useRef<HTMLUListElement>(null)
+  // On a telephone they do not all fit: the one that is open is in sight.
+  useEffect(() => {
+    list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [current])
   return (
     <nav aria-label={label} className="mb-4 overflow-x-auto border-b border-line">
-      <ul className="flex gap-1">
+      <ul ref={list} className="flex gap-1">
         {tabs.map(({ id, label, link }) => (
           <li key={id}>
             <Link

@@ -1,5 +1,5 @@
-import { useState, type FormEvent, type ReactNode } from 'react'
-import { isObject } from '../../../../contract/src/merge-patch.ts'
+import { useNavigate, type LinkProps } from '@tanstack/react-router'
+import { useRef, useState, type FormEvent, type ReactNode } from 'react'
 import { APIError } from '../../../../sdk/src/errors.ts'
 import { differences } from '../../agents/config-diff.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
@@ -7,23 +7,16 @@ import { Snippets, type SnippetTexts } from '../../agents/snippets.tsx'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { UnsavedGuard } from '../parts/unsaved.tsx'
 import { complaintAt, type Refused } from './complaints.ts'
-import { comparable, type Draft } from './draft.ts'
+import { ConfigFields } from './config-fields.tsx'
+import { broughtTo, comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
-import { ModelField } from './model-field.tsx'
-import { ToolsField } from './tools-field.tsx'
+import { ListInput } from './list-input.tsx'
 import { TryPanel } from './try-panel.tsx'
-
-const numbers = [
-  ['temperature', 'Temperature', 'From 0; higher is freer.'],
-  ['max_tokens', 'Tokens of an answer', 'At most.'],
-  ['max_steps', 'Steps of a task', 'At most.'],
-  ['timeout_seconds', 'Seconds of a task', 'At most.'],
-  ['max_concurrent_tasks', 'Tasks at the same time', 'Those beyond it wait.'],
-] as const
 
 /** What an agent is made of, as a form or as JSON; complaints of the API stand at the fields that they are about. */
 export function AgentForm({
@@ -42,20 +35,30 @@ export function AgentForm({
   action: string
   /** The request that the draft stands for. */
   textsOf: (draft: Draft) => SnippetTexts
-  save: (draft: Draft) => Promise<void>
-  /** The agent that is changed, which can be tried; `keep` saves and stays here. */
-  saved?: { agent_id: string; keep: (draft: Draft) => Promise<void> }
+  /** Saves it, and gives where to go then. */
+  save: (draft: Draft) => Promise<LinkProps>
+  /** The agent that is changed, which can be tried. */
+  saved?: {
+    agent_id: string
+    /** Saves and stays here. */
+    keep: (draft: Draft) => Promise<void>
+    /** Reads how it is by now, which is what is compared with from then on. */
+    readAgain: () => Promise<Draft>
+  }
 }) {
   const [search, change] = useSearchState<{ as?: string }>()
   const [draft, setDraft] = useState(before)
-  const [tagText, setTagText] = useState(before.tags.join(', '))
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const [jsonFault, setJsonFault] = useState<string>()
+  /** Rises where the draft is replaced by another. */
+  const [edition, setEdition] = useState(0)
+  const isSaved = useRef(false)
+  const navigate = useNavigate()
   const { config } = draft
-  const isJson = search.as === 'json'
-  const set = (members: Record<string, unknown>): void =>
-    setDraft((draft) => ({ ...draft, config: without({ ...draft.config, ...members }) }))
+  // What is no JSON yet has no form.
+  const isJson = search.as === 'json' || jsonFault !== undefined
+  const setConfig = (config: Draft['config']): void => setDraft((draft) => ({ ...draft, config }))
   const [refused, setRefused] = useState<Refused>()
   /** What is wrong with a field or a part of it: as one types, or of what was sent. */
   const fault = (field: string): ReactNode => {
@@ -67,10 +70,6 @@ export function AgentForm({
         {message} <code className="font-normal text-soft">{code}</code>
       </>
     )
-  }
-  const text = (name: string): string => {
-    const value = config[name]
-    return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   }
   /** Whether the service took it; what it refused stands at the fields. */
   async function run(act: (draft: Draft) => Promise<void>): Promise<boolean> {
@@ -88,18 +87,39 @@ export function AgentForm({
       setBusy(false)
     }
   }
-  const isChanged =
-    differences(comparable(before), comparable(draft)).length > 0 || Object.keys(draft.environment).length > 0
+  const compared = { before: comparable(before, environmentNames), after: comparable(draft, environmentNames) }
+  const isChanged = differences(compared.before, compared.after).length > 0
+  const reason =
+    draft.name.trim() === ''
+      ? 'It needs a name'
+      : jsonFault !== undefined
+        ? 'The configuration is no JSON'
+        : saved && !isChanged
+          ? 'Nothing is changed'
+          : undefined
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
-    await run(save)
+    if (reason !== undefined || isBusy) return
+    await run(async (draft) => {
+      const to = await save(draft)
+      isSaved.current = true
+      await navigate(to as never)
+    })
   }
+  const readAgain = saved && isConflict(error) ? saved.readAgain : undefined
+  const bring = (): Promise<boolean> =>
+    run(async (draft) => {
+      const fresh = await readAgain!()
+      setDraft(broughtTo(fresh, before, draft))
+      setEdition((edition) => edition + 1)
+    })
 
   return (
     <form
       className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
       onSubmit={(event) => void submit(event)}
     >
+      <UnsavedGuard isUnsaved={() => (isChanged || jsonFault !== undefined) && !isSaved.current} />
       <div className="space-y-4">
         <Panel title="What it is">
           <div className="space-y-4 p-4">
@@ -123,14 +143,7 @@ export function AgentForm({
               fault={fault('metadata.tags') ?? fault('metadata')}
               hint="Words with commas between: agents are found by them."
             >
-              <TextInput
-                autoComplete="off"
-                value={tagText}
-                onChange={({ target: { value } }) => {
-                  setTagText(value)
-                  setDraft((draft) => ({ ...draft, tags: tagsIn(value) }))
-                }}
-              />
+              <ListInput value={draft.tags} onChange={(tags) => setDraft((draft) => ({ ...draft, tags }))} />
             </Field>
           </div>
         </Panel>
@@ -141,6 +154,7 @@ export function AgentForm({
               <Button
                 kind={isJson ? 'ghost' : 'plain'}
                 aria-pressed={!isJson}
+                reason={jsonFault === undefined ? undefined : 'What is written is no JSON: mend it first'}
                 onClick={() => change({ as: undefined })}
               >
                 Form
@@ -154,57 +168,14 @@ export function AgentForm({
           <div className="space-y-4 p-4">
             {isJson ? (
               <JsonField
+                key={edition}
                 value={config}
                 fault={jsonFault ?? fault('config')}
-                onChange={(config) => setDraft((draft) => ({ ...draft, config }))}
+                onChange={setConfig}
                 onFault={setJsonFault}
               />
             ) : (
-              <>
-                <ModelField
-                  project_id={project_id}
-                  value={text('model')}
-                  fault={fault('config.model')}
-                  onChange={(model) => set({ model })}
-                />
-                <Field
-                  label="Instructions"
-                  fault={fault('config.system_prompt')}
-                  hint="What it is told before every task."
-                >
-                  <TextArea
-                    rows={10}
-                    value={text('system_prompt')}
-                    onChange={(event) => set({ system_prompt: event.target.value || undefined })}
-                  />
-                </Field>
-                <ToolsField
-                  project_id={project_id}
-                  chosen={Array.isArray(config.tools) ? (config.tools as string[]) : []}
-                  policies={isObject(config.tool_policies) ? (config.tool_policies as Record<string, string>) : {}}
-                  fault={fault('config.tools') ?? fault('config.tool_policies')}
-                  change={({ tools, tool_policies }) =>
-                    set({
-                      ...(tools ? { tools } : {}),
-                      ...(tool_policies
-                        ? { tool_policies: Object.keys(tool_policies).length === 0 ? undefined : tool_policies }
-                        : {}),
-                    })
-                  }
-                />
-                <div className="grid gap-4 sm:grid-cols-2">
-                  {numbers.map(([name, label, hint]) => (
-                    <Field key={name} label={label} hint={hint} fault={fault(`config.${name}`)}>
-                      <TextInput
-                        type="number"
-                        step="any"
-                        value={text(name)}
-                        onChange={({ target: { value } }) => set({ [name]: value === '' ? undefined : Number(value) })}
-                      />
-                    </Field>
-                  ))}
-                </div>
-              </>
+              <ConfigFields project_id={project_id} config={config} fault={fault} change={setConfig} />
             )}
           </div>
         </Panel>
@@ -215,7 +186,18 @@ export function AgentForm({
           onChange={(environment) => setDraft((draft) => ({ ...draft, environment }))}
         />
         <ErrorBox error={error} />
-        <Button kind="primary" type="submit" disabled={isBusy || jsonFault !== undefined || draft.name.trim() === ''}>
+        {readAgain && (
+          <div className="rounded-md border border-line bg-panel p-3">
+            <p className="mb-2 text-soft">
+              Somebody changed the agent since you opened this form. Nothing of yours is lost: read the agent again,
+              look at what changes, and save.
+            </p>
+            <Button disabled={isBusy} onClick={() => void bring()}>
+              Read it again, and keep what I wrote
+            </Button>
+          </div>
+        )}
+        <Button kind="primary" type="submit" disabled={isBusy} reason={reason}>
           {action}
         </Button>
       </div>
@@ -235,7 +217,7 @@ export function AgentForm({
         )}
         <Panel title="What changes">
           <div className="p-4">
-            <DiffTable label="What changes" before={comparable(before)} after={comparable(draft)} />
+            <DiffTable label="What changes" {...compared} />
           </div>
         </Panel>
         <Panel title="The same as a request">
@@ -248,11 +230,7 @@ export function AgentForm({
   )
 }
 
-/** Words between commas, each once. */
-function tagsIn(text: string): string[] {
-  return [...new Set(text.split(',').map((tag) => tag.trim()))].filter((tag) => tag !== '')
-}
-
-function without(config: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined))
+/** Whether what was sent is refused because somebody else changed the agent meanwhile. */
+function isConflict(error: unknown): boolean {
+  return error instanceof APIError && error.status === 412
 }

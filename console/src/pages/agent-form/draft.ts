@@ -1,5 +1,7 @@
+import { isObject, mergePatch } from '../../../../contract/src/merge-patch.ts'
 import { patchBetween } from '../../agents/config-diff.ts'
 import { tagsOf } from '../../agents/tags.ts'
+import { withoutValues } from '../../agents/variables.ts'
 
 /** An agent as it is written down in the form. */
 export interface Draft {
@@ -7,6 +9,8 @@ export interface Draft {
   description: string
   /** Words by which it is found: `metadata.tags`. */
   tags: readonly string[]
+  /** The other members of `metadata` that people gave it; the form keeps them as they are. */
+  metadata: Record<string, unknown>
   /** Without environment variables, whose values are not shown. */
   config: Record<string, unknown>
   /** Values to set, by name; null removes. What is not here stays. */
@@ -17,6 +21,7 @@ export const emptyDraft: Draft = {
   name: '',
   description: '',
   tags: [],
+  metadata: {},
   config: { model: 'builtin/echo' },
   environment: {},
 }
@@ -29,43 +34,68 @@ export function draftOf(agent: {
   metadata: Record<string, unknown>
 }): Draft {
   const { environment_variables: _, ...config } = agent.config as Record<string, unknown>
-  return { name: agent.name, description: agent.description, tags: tagsOf(agent), config, environment: {} }
+  // Those two are set by the service.
+  const { tags: _tags, created_by: _creator, version: _version, ...metadata } = agent.metadata
+  return { name: agent.name, description: agent.description, tags: tagsOf(agent), metadata, config, environment: {} }
 }
 
 /** The body that creates it. */
-export function bodyOfNew({ name, description, tags, config, environment }: Draft) {
-  const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== null))
+export function bodyOfNew({ name, description, tags, metadata, config, environment }: Draft) {
+  const set = Object.entries(environment).filter(([, value]) => value !== null)
+  const own = { ...metadata, ...(tags.length === 0 ? {} : { tags }) }
   return {
     name,
     ...(description === '' ? {} : { description }),
-    ...(tags.length === 0 ? {} : { metadata: { tags } }),
-    config: { ...config, ...(Object.keys(set).length === 0 ? {} : { environment_variables: set }) },
+    ...(Object.keys(own).length === 0 ? {} : { metadata: own }),
+    config: withVariables(config, Object.fromEntries(set)),
   }
 }
 
 /** The body that makes the agent that was read what is written now: only what differs. */
 export function bodyOfChange(before: Draft, now: Draft) {
-  const config = patchBetween(before.config, now.config)
-  if (Object.keys(now.environment).length > 0) config.environment_variables = now.environment
+  const config = withVariables(patchBetween(before.config, now.config), now.environment)
   return {
     ...(before.name === now.name ? {} : { name: now.name }),
     ...(before.description === now.description ? {} : { description: now.description }),
-    ...(before.tags.join('\n') === now.tags.join('\n')
-      ? {}
-      : { metadata: { tags: now.tags.length === 0 ? null : now.tags } }),
+    ...(hasSameTags(before, now) ? {} : { metadata: { tags: now.tags.length === 0 ? null : now.tags } }),
     ...(Object.keys(config).length === 0 ? {} : { config }),
   }
 }
 
-/** A body as it is shown: without the values of secrets. */
-export function withoutSecrets<T extends { config?: Record<string, unknown> }>(body: T): T {
-  const variables = body.config?.environment_variables
-  if (variables === undefined) return body
-  const hidden = Object.keys(variables as object).map((name) => [name, '…'])
-  return { ...body, config: { ...body.config, environment_variables: Object.fromEntries(hidden) } }
+/** Variables may also be among what was written as JSON. */
+function withVariables(
+  config: Record<string, unknown>,
+  variables: Record<string, string | null>,
+): Record<string, unknown> {
+  if (Object.keys(variables).length === 0) return config
+  const written = config.environment_variables
+  return { ...config, environment_variables: { ...(isObject(written) ? written : {}), ...variables } }
 }
 
-/** What a draft shows of itself where two are compared. */
-export function comparable({ name, description, tags, config }: Draft) {
-  return { name, description, tags, config }
+/** What was written about `before`, brought to what the agent is by now: what was left alone there follows it. */
+export function broughtTo(fresh: Draft, before: Draft, written: Draft): Draft {
+  return {
+    ...fresh,
+    name: written.name === before.name ? fresh.name : written.name,
+    description: written.description === before.description ? fresh.description : written.description,
+    tags: hasSameTags(before, written) ? fresh.tags : written.tags,
+    config: mergePatch(fresh.config, patchBetween(before.config, written.config)) as Draft['config'],
+    environment: written.environment,
+  }
+}
+
+function hasSameTags(one: Draft, other: Draft): boolean {
+  return one.tags.join('\n') === other.tags.join('\n')
+}
+
+/** A body as it is shown: without the values of secrets. */
+export function withoutSecrets<T extends { config?: Record<string, unknown> }>(body: T): T {
+  return body.config ? { ...body, config: withoutValues(body.config) } : body
+}
+
+/** What a draft shows of itself where two are compared, of an agent that has variables of these names. */
+export function comparable({ environment, ...shown }: Draft, variables: readonly string[]) {
+  // No text, so that it differs from every value that is written.
+  const kept = Object.fromEntries(variables.map((name) => [name, []]))
+  return { ...shown, environment_variables: { ...kept, ...environment } }
 }

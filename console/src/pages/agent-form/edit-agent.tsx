@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AgentChange } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
@@ -33,7 +33,6 @@ function EditAgent({
   // As it was when the form was opened: what comes over the stream later does not change what is compared with.
   const [{ agent, etag }, setRead] = useState(read)
   const queries = useQueryClient()
-  const navigate = useNavigate()
   const before = draftOf(agent)
   const { environment_variables } = agent.config as { environment_variables?: object }
   const update = async (draft: Draft) => {
@@ -66,11 +65,16 @@ function EditAgent({
             setRead({ agent: data, etag: etag ?? undefined })
             tell('Agent changed')
           },
+          readAgain: async () => {
+            const fresh = await queries.fetchQuery({ ...agentQuery(project_id, agent.id), staleTime: 0 })
+            setRead(fresh)
+            return draftOf(fresh.agent)
+          },
         }}
         save={async (draft) => {
           await update(draft)
           tell('Agent changed')
-          await navigate(paths.agent(project_id, agent.id))
+          return paths.agent(project_id, agent.id)
         }}
       />
     </>

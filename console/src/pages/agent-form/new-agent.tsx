@@ -1,7 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { NewAgent } from '../../../../sdk/src/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'
@@ -22,7 +20,6 @@ export default function NewAgentPage() {
   const [imported, setImported] = useState<Draft>()
   const [search] = useSearchState<{ copy?: string }>()
   const queries = useQueryClient()
-  const navigate = useNavigate()
   const copied = useQuery({ ...agentQuery(project_id, search.copy ?? ''), enabled: search.copy !== undefined })
   if (copied.error) return <ErrorBox error={copied.error} retry={() => void copied.refetch()} />
   if (search.copy !== undefined && !copied.data) return <Skeleton />
@@ -54,10 +51,10 @@ export default function NewAgentPage() {
         }}
         save={async (draft) => {
           // What the form holds is what the API takes; what is wrong with it the API says, at its field.
-          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft) as NewAgent)
+          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft))
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
           tell('Agent created')
-          await navigate(paths.agent(project_id, id))
+          return paths.agent(project_id, id)
         }}
       />
     </>

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { AgentVersion } from '../../../../sdk/src/types.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
+import { withoutValues } from '../../agents/variables.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -38,8 +39,11 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   return (
     <div className="grid items-start gap-4 xl:grid-cols-2">
       <Panel title="Now" actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}>
-        <div className="p-4">
-          <CodeBlock text={JSON.stringify(agent.config, undefined, 2)} label="Copy the configuration" />
+        <div className="space-y-2 p-4">
+          <CodeBlock text={JSON.stringify(withoutValues(agent.config), undefined, 2)} label="Copy the configuration" />
+          {agent.config.environment_variables && (
+            <p className="text-sm text-soft">Values of environment variables are not shown.</p>
+          )}
         </div>
       </Panel>
       <Panel title="Versions">

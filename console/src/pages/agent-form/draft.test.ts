@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { differences } from '../../agents/config-diff.ts'
+import { bodyOfChange, bodyOfNew, broughtTo, comparable, draftOf, withoutSecrets } from './draft.ts'
+
+const agent = {
+  name: 'support',
+  description: '',
+  config: { model: 'a', retry: { max_attempts: 2 }, environment_variables: { TOKEN: 'secret' } },
+  metadata: { tags: ['eu'], team: 'blue', created_by: 'user_1', version: '1.0.3' },
+}
+
+test('a copy has what people wrote about the agent, and neither its secrets nor what the service wrote', () => {
+  assert.deepEqual(bodyOfNew(draftOf(agent)), {
+    name: 'support',
+    metadata: { team: 'blue', tags: ['eu'] },
+    config: { model: 'a', retry: { max_attempts: 2 } },
+  })
+})
+
+test('what was written stays when the agent is read again, and what was left alone follows the agent', () => {
+  const before = draftOf(agent)
+  const written = { ...before, name: 'help', config: { ...before.config, model: 'b' }, environment: { TOKEN: null } }
+  const fresh = draftOf({ ...agent, description: 'New', config: { model: 'c', retry: { max_attempts: 3 } } })
+  const brought = broughtTo(fresh, before, written)
+  assert.deepEqual(bodyOfChange(fresh, brought), {
+    name: 'help',
+    config: { model: 'b', environment_variables: { TOKEN: null } },
+  })
+  assert.equal(brought.description, 'New')
+})
+
+test('variables written as JSON are sent beside those of the form, and no value of either is shown', () => {
+  const before = draftOf(agent)
+  const written = {
+    ...before,
+    config: { ...before.config, environment_variables: { CITY: 'canary' } },
+    environment: { TOKEN: 'canary', OLD: null },
+  }
+  const body = bodyOfChange(before, written)
+  assert.deepEqual(body.config, { environment_variables: { CITY: 'canary', TOKEN: 'canary', OLD: null } })
+  assert.doesNotMatch(JSON.stringify(withoutSecrets(body)), /canary/)
+})
+
+test('a variable that is set, changed or removed is a difference, and one that stays is none', () => {
+  const before = draftOf(agent)
+  const paths = (environment: Record<string, string | null>) =>
+    differences(comparable(before, ['TOKEN']), comparable({ ...before, environment }, ['TOKEN'])).map(
+      ({ path }) => path,
+    )
+  assert.deepEqual(paths({}), [])
+  assert.deepEqual(paths({ TOKEN: '' }), ['environment_variables.TOKEN'])
+  assert.deepEqual(paths({ TOKEN: null, NEW: 'x' }), ['environment_variables.NEW', 'environment_variables.TOKEN'])
+})
