@@ -68,6 +68,11 @@ test('from login to the end of a task', async () => {
   ])
   assert.match(events.stdout, /^task\.snapshot\n[^]*task\.completed\n$/, 'what it gives nothing for has no line')
 
+  const logged = await cadre(['agents', 'logs', agent_id, '--since', '1h', '--search', 'COMPLETED', '--jq', '.message'])
+  assert.deepEqual([logged.code, logged.stdout], [0, 'Task completed\n'], logged.stderr)
+  assert.equal((await cadre(['agents', 'logs', agent_id, '--until', '2026-01-01'])).stdout, '', 'nothing was before')
+  assert.equal((await cadre(['agents', 'logs', agent_id, '--since', 'lately'])).code, 2)
+
   const raw = await cadre(['api', 'GET', '/status', '--debug'])
   assert.equal(raw.code, 0)
   assert.match(raw.stderr, /x-api-key: \[redacted\]/)

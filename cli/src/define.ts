@@ -1,6 +1,7 @@
 import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
 import type { Environment } from './config.ts'
+import { exitMeanings } from './failure.ts'
 import { makeFilter } from './jq.ts'
 
 /** A command: what its help says, and what it does. */
@@ -10,6 +11,8 @@ export interface Definition {
   /** As commander writes them: `<agent_id>`, `[project_id]`. */
   args?: readonly string[]
   examples: readonly string[]
+  /** What its exit codes mean, where they say more than those of all commands. */
+  exits?: Readonly<Record<number, string>>
   run(context: Context, args: (string | undefined)[], options: CommonOptions & Record<string, unknown>): Promise<void>
 }
 
@@ -24,6 +27,13 @@ const examples = new WeakMap<Command, readonly string[]>()
 /** The examples of a command's help. */
 export function examplesOf(command: Command): readonly string[] {
   return examples.get(command) ?? []
+}
+
+const exits = new WeakMap<Command, Readonly<Record<number, string>>>()
+
+/** What the exit codes of a command mean. */
+export function exitsOf(command: Command): Readonly<Record<number, string>> {
+  return { ...exitMeanings, ...exits.get(command) }
 }
 
 /** Makes the program that commands are added to. */
@@ -50,12 +60,15 @@ export function define(program: Command, words: string, definition: Definition):
     verb === undefined ? program : (program.commands.find((one) => one.name() === noun) ?? group(program, noun))
   const command = new Command(verb ?? noun)
   examples.set(command, definition.examples)
+  exits.set(command, definition.exits ?? {})
   parent.addCommand(command)
   settle(program, command)
   for (const argument of definition.args ?? []) command.argument(argument)
   command.summary(definition.summary).description(definition.description)
   addCommon(command)
   command.showHelpAfterError(`\`cadre ${words} --help\` says more, as in: ${definition.examples[0]}`)
+  const codes = Object.entries(exitsOf(command)).map(([code, meaning]) => `  ${code}  ${meaning}`)
+  command.addHelpText('after', `\nExit codes:\n${codes.join('\n')}`)
   command.addHelpText('after', `\nExamples:\n${definition.examples.map((example) => `  $ ${example}`).join('\n')}`)
   command.action(async (...given: unknown[]) => {
     const options: CommonOptions & Record<string, unknown> = command.opts()

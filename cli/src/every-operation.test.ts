@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { operations } from '#contract/operations.ts'
+import { exitCodes } from './failure.ts'
 import { leaves } from './help-tree.ts'
 import { clientNouns, isForClient } from './nouns.ts'
 import { operationWords, withoutCommand } from './operation-words.ts'
@@ -34,6 +35,30 @@ test('every command is found by its first word, and every first word has a comma
     clientNouns.filter((noun) => !first.has(noun)),
     [],
   )
+})
+
+test('every example has the words, the arguments and the options of its command, and every help its exit codes', () => {
+  for (const { command, arguments: words, options, examples, exit_codes } of all) {
+    assert.deepEqual(
+      exit_codes.map(({ code }) => code),
+      Object.values(exitCodes),
+      command,
+    )
+    const flags = options.flatMap(({ flags }) => flags.replaceAll(/<[^>]*>/g, '').split(/[ ,]+/))
+    assert.notEqual(examples.length, 0, command)
+    for (const example of examples) {
+      if (!example.includes(command)) assert.fail(`${example} is none of ${command}`)
+      const given = example.slice(example.indexOf(command) + command.length).replaceAll(/'[^']*'/g, 'x')
+      for (const [flag] of given.matchAll(/(?<=^| )-[\w-]+/g)) assert.ok(flags.includes(flag), `${example}: ${flag}`)
+      const required = words.filter(({ is_required }) => is_required).length
+      const bare = given
+        .split(/ [-<|>]/)[0]!
+        .trim()
+        .split(' ')
+        .filter((word) => word !== '')
+      assert.ok(bare.length >= required, `${example}: ${bare.length} of ${required} arguments`)
+    }
+  }
 })
 
 test('no secret of the contract is an option', () => {

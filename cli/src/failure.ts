@@ -9,6 +9,14 @@ export const exitCodes = {
   authentication: 4,
 } as const
 
+/** What the exit codes of a command mean, where it says nothing else. */
+export const exitMeanings: Readonly<Record<number, string>> = {
+  0: 'It was done.',
+  1: 'It could not be done; standard error says why.',
+  2: 'The command line means nothing, a question was answered with no, or Ctrl-C ended it.',
+  4: 'Nobody is logged in, or the credential is refused.',
+}
+
 /** A command line that means nothing, or a question that was not answered with yes: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { examplesOf } from './define.ts'
+import { examplesOf, exitsOf } from './define.ts'
 
 interface CommandHelp {
   command: string
@@ -7,6 +7,7 @@ interface CommandHelp {
   description: string
   arguments: { name: string; is_required: boolean }[]
   options: { flags: string; description: string }[]
+  exit_codes: { code: number; meaning: string }[]
   examples: readonly string[]
 }
 
@@ -30,6 +31,7 @@ export function leaves(program: Command, before: string): CommandHelp[] {
       description: program.description(),
       arguments: program.registeredArguments.map((one) => ({ name: one.name(), is_required: one.required })),
       options: program.options.map(({ flags, description }) => ({ flags, description })),
+      exit_codes: Object.entries(exitsOf(program)).map(([code, meaning]) => ({ code: Number(code), meaning })),
       examples: examplesOf(program),
     },
   ]

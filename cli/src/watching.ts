@@ -63,6 +63,13 @@ export async function leaveTask(client: Cadre, project: string, task_id: string,
   throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)
 }
 
+/** Exit codes of commands that show a task to its end. */
+export const taskExits = {
+  0: 'The task completed.',
+  1: 'It failed, was canceled or expired, or could not be shown to its end; standard error says which.',
+  2: 'The command line means nothing, or Ctrl-C ended the command: standard error says what becomes of the task.',
+}
+
 /** Fails unless a task ended well. */
 export function mustHaveCompleted({ id, status }: Task): void {
   if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)

@@ -1,3 +1,4 @@
+import { exitMeanings } from '../../cli/src/failure.ts'
 import { leaves } from '../../cli/src/help-tree.ts'
 import { clientProgram } from '../../cli/src/program.ts'
 import { code, section, table, text, type Page } from './markdown.ts'
@@ -16,12 +17,7 @@ export const cliPage: Page = {
         'Exit codes',
         table(
           ['Exit code', 'What it means'],
-          [
-            [code(0), 'done'],
-            [code(1), 'it could not be done; standard error says why'],
-            [code(2), 'the command line was not understood, or a question was answered with no'],
-            [code(4), 'nobody is logged in, or the credential is refused'],
-          ],
+          Object.entries(exitMeanings).map(([exit, meaning]) => [code(exit), text(meaning)]),
         ),
       ),
       section(
@@ -37,7 +33,14 @@ export const cliPage: Page = {
     ].join('\n\n'),
 }
 
-function describe({ command, description, arguments: words, options, examples }: (typeof all)[number]): string {
+function describe({
+  command,
+  description,
+  arguments: words,
+  options,
+  exit_codes,
+  examples,
+}: (typeof all)[number]): string {
   const own = options.filter(({ flags }) => !common.has(flags))
   const usage = words.map(({ name, is_required }) => (is_required ? `<${name}>` : `[${name}]`))
   return section(
@@ -52,6 +55,9 @@ function describe({ command, description, arguments: words, options, examples }:
           ),
         ]
       : []),
+    ...exit_codes
+      .filter(({ code, meaning }) => exitMeanings[code] !== meaning)
+      .map(({ code: exit, meaning }) => `Exit code ${code(exit)}: ${text(meaning)}`),
     examples.map((example) => `    ${example}`).join('\n'),
   )
 }

@@ -3,10 +3,10 @@ import type { LogEntry } from '#sdk/types.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'
+import { momentHint, momentOf } from '../../moment.ts'
 import { plain } from '../../plain.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
-type Level = (typeof levels)[number]
 const poll_ms = 1000
 /** Entries that were made later may be read earlier: so far back each look begins. */
 const overlap_ms = 5000
@@ -19,24 +19,44 @@ export const addAgentsLogs: AddCommand = (program) =>
   define(program, 'agents logs', {
     summary: "Read an agent's log.",
     description:
-      'The newest entries, the oldest of them first. -f goes on with what is written; --json writes each entry on its line.',
+      'The newest entries, the oldest of them first; --since and --until read what is kept of the past. -f goes on with what is written; --json writes each entry on its line.',
     args: ['<agent_id>'],
-    examples: ['cadre agents logs agent_01jcm3x5v8f9a2b4c6d8e0g2h4 -f --level error'],
-    async run(context, [agent_id = ''], { follow, level: given, limit = String(limitDefault) }) {
+    examples: [
+      'cadre agents logs agent_01jcm3x5v8f9a2b4c6d8e0g2h4 -f --level error',
+      'cadre agents logs agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --since 2h --search refused --limit 1000',
+    ],
+    async run(
+      context,
+      [agent_id = ''],
+      { follow, level: given, limit = String(limitDefault), since, until, search, task },
+    ) {
       const level = levels.find((one) => one === given)
       if (given !== undefined && level === undefined) throw new UsageError(`--level is one of ${levels.join(', ')}.`)
       const max = Number(limit)
       if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+      const [start_time, end_time] = [momentOf('--since', since), momentOf('--until', until)]
+      if (follow && end_time !== undefined) throw new UsageError('--until and --follow say opposite things.')
+      const filter = {
+        level,
+        ...(typeof search === 'string' ? { search } : {}),
+        ...(typeof task === 'string' ? { task_id: task } : {}),
+      }
       const { out } = context
-      const list = (query: { level?: Level | undefined; start_time?: string }, most: number, options = {}) =>
-        context.client().agents.logs(context.project(), agent_id, query, options).toArray({ max: most })
+      const list = (between: { start_time?: string; end_time?: string }, most: number, options = {}) =>
+        context
+          .client()
+          .agents.logs(context.project(), agent_id, { ...filter, ...between }, options)
+          .toArray({ max: most })
       const show = (entry: LogEntry) => {
         if (out.options.json) return out.event(entry)
         const { timestamp, level, message } = entry
         out.line(`${out.dim(timestamp)} ${level.padEnd(5)} ${plain(message).replaceAll('\n', ' ')}`)
       }
-      const first = (await list({ level }, max)).reverse()
+      const between = { ...(start_time ? { start_time } : {}), ...(end_time ? { end_time } : {}) }
+      const newest = await list(between, max + 1)
+      const first = newest.slice(0, max).reverse()
       for (const entry of first) show(entry)
+      if (newest.length > max) out.note(`There are older ones: --limit shows more than ${max}.`)
       if (!follow) return
       let seen = countsOf(first)
       let last = first.at(-1)?.timestamp ?? new Date().toISOString()
@@ -45,7 +65,7 @@ export const addAgentsLogs: AddCommand = (program) =>
           await pause(poll_ms, undefined, { signal })
           const start_time = new Date(Date.parse(last) - overlap_ms).toISOString()
           const entries = (
-            await list({ level, start_time }, Number.POSITIVE_INFINITY, { signal, maxRetries: retriesMax })
+            await list({ start_time }, Number.POSITIVE_INFINITY, { signal, maxRetries: retriesMax })
           ).reverse()
           const now = new Map<string, number>()
           for (const entry of entries) {
@@ -61,6 +81,10 @@ export const addAgentsLogs: AddCommand = (program) =>
     },
   })
     .option('-f, --follow', 'Goes on with what is written, until Ctrl-C.')
+    .option('--since <time>', `Only entries from then on. ${momentHint}`)
+    .option('--until <time>', `Only entries before then. ${momentHint}`)
+    .option('--search <text>', 'Only entries whose message contains this, in any case.')
+    .option('--task <task_id>', 'Only entries of this task.')
     .option('--level <level>', `Only entries of this level: ${levels.join(', ')}.`)
     .option('--limit <number>', `Entries to begin with; ${limitDefault} where nothing is said.`)
 

@@ -6,7 +6,7 @@ import { exitCodes, Interrupted, UnknownOutcome } from '../../failure.ts'
 import { text } from '../../fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../live-view.ts'
-import { asError, leaveTask, mustHaveCompleted, watch } from '../../watching.ts'
+import { asError, leaveTask, mustHaveCompleted, taskExits, watch } from '../../watching.ts'
 
 /** Whether nobody knows what became of a request. */
 function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
@@ -28,12 +28,13 @@ export const addTasksRun: AddCommand = (program) =>
   define(program, 'tasks run', {
     summary: 'Give an agent a task, and show it while it is worked on.',
     description:
-      'The exit code is 0 where it completed. Ctrl-C asks whether it is to be canceled, also while it is still being sent; without an answer it goes on. `tasks create` has all that a task can be given.',
+      'Ctrl-C asks whether it is to be canceled, also while it is still being sent; without an answer it goes on. `tasks create` has all that a task can be given.',
     args: ['<agent_id>', '<input>'],
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @question.txt --json',
     ],
+    exits: taskExits,
     async run(context, [agent_id = '', input = ''], { thread, idempotencyKey }) {
       const body = { input: await text(input), ...(typeof thread === 'string' ? { thread_id: thread } : {}) }
       const project = context.project()

@@ -1,5 +1,5 @@
 import { define, type AddCommand } from '../../define.ts'
-import { mustHaveCompleted, watch } from '../../watching.ts'
+import { mustHaveCompleted, taskExits, watch } from '../../watching.ts'
 
 /** Shows a task while it is worked on. */
 export const addTasksWatch: AddCommand = (program) =>
@@ -9,6 +9,7 @@ export const addTasksWatch: AddCommand = (program) =>
       'Text as it is written, steps, tokens and cost; --json writes each event on its line. Ctrl-C leaves the task alone.',
     args: ['<task_id>'],
     examples: ['cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4'],
+    exits: taskExits,
     async run(context, [task_id = '']) {
       mustHaveCompleted(await watch(context, context.client(), task_id, false))
     },
