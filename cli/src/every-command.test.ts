@@ -3,12 +3,15 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { Ajv } from 'ajv'
 import type { Operation } from '#contract/operation.ts'
 import { operations } from '#contract/operations.ts'
 import { assertDeclared } from '../../server/test/declared.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { Samples } from '../../server/test/samples.ts'
 import { Runner } from '../test/runner.ts'
+import { leaves } from './help-tree.ts'
+import { clientProgram } from './program.ts'
 import { kindOf, optionOf, type Schema } from './fields.ts'
 import { operationWords } from './operation-words.ts'
 
@@ -68,6 +71,26 @@ for (const operation of operations) {
     }
   })
 }
+
+test(
+  'the example of every command that sends something is a body as the contract has it',
+  { timeout: 60_000 },
+  async () => {
+    const ajv = new Ajv({ strict: false, validateFormats: false })
+    for (const file of ['value.txt', 'secret.txt']) await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
+    const sends = operations.filter(({ id, body }) => body && !apart.includes(operationWords[id] ?? 'login'))
+    const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
+    for (const { id, body } of sends) {
+      const example = commands.get(`cadre ${operationWords[id]}`) ?? assert.fail(id)
+      const words = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
+      const line = words.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
+      const { code, stdout, stderr } = await runner.run([...line, '--dry-run'], env)
+      assert.equal(code, 0, `${example}\n${stderr}`)
+      assert.ok(ajv.validate(body!, JSON.parse(stdout).body), `${example}\n${JSON.stringify(ajv.errors)}`)
+    }
+    assert.ok(sends.length > 25)
+  },
+)
 
 /** The words of a command that sends the sample of an operation: each member of the body as an option of its own. */
 async function lineOf(operation: Operation, words: string): Promise<string[]> {

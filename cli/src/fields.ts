@@ -50,7 +50,12 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
     }
     const kind = kindOf(schema)
     const value = { text: 'text', number: 'number', boolean: 'true|false', list: 'text', json: 'json' }[kind]
-    const about = [schema.description, choices(kind === 'list' ? itemsOf(schema) : schema), hints[kind]]
+    const about = [
+      schema.description,
+      choices(kind === 'list' ? itemsOf(schema) : schema),
+      memberNames(schema),
+      hints[kind],
+    ]
     const collect = (given: string, before: string[] | undefined) => [...(before ?? []), ...listed(given)]
     const text = about.filter((part) => part !== undefined && part !== '').join(' ')
     if (kind === 'list') command.option(`${optionOf(name)} <${value}>`, text, collect)
@@ -69,6 +74,12 @@ const hints: Record<Kind, string> = {
 function choices({ anyOf, enum: values }: Schema): string | undefined {
   const all = values ?? anyOf?.flatMap((one) => one.enum ?? (one.const === undefined ? [] : [one.const]))
   return all && all.length > 0 && all.length <= 12 ? `One of ${all.join(', ')}.` : undefined
+}
+
+/** What a JSON value may have, so that nobody has to look for it. */
+function memberNames({ anyOf, properties }: Schema): string | undefined {
+  const names = Object.keys(properties ?? anyOf?.find((one) => one.properties)?.properties ?? {})
+  return names.length > 0 ? `Members: ${names.join(', ')}.` : undefined
 }
 
 function listed(given: string): string[] {

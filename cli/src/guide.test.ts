@@ -4,29 +4,41 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { it } from 'node:test'
+import { it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { startTestService } from '../../server/test/harness.ts'
 
 const root = new URL('../..', import.meta.url)
-const guide = readFileSync(new URL('docs/guides/command-line.md', root), 'utf8')
-const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
+/** The commands that a page shows. */
+function examplesOf(path: string): string[] {
+  const page = readFileSync(new URL(path, root), 'utf8')
+  return [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
+}
 
-it('the guide of the command line does what it says', async (t) => {
+/** Runs them one after another, as somebody who has copied them. */
+async function follow(t: TestContext, path: string): Promise<string> {
   const service = await startTestService()
   const home = await mkdtemp(join(tmpdir(), 'cadre-cli-guide-'))
   t.after(async () => {
     await service.stop()
     await rm(home, { recursive: true })
   })
-  const line = [
-    'set -eo pipefail',
-    `cadre() { "${process.execPath}" "${root.pathname}cadre.mjs" "$@"; }`,
-    ...examples,
-  ].join('\n')
+  const cadre = `cadre() { "${process.execPath}" "${root.pathname}cadre.mjs" "$@"; }`
+  const line = ['set -eo pipefail', cadre, ...examplesOf(path)].join('\n')
   const env = { PATH: process.env.PATH, HOME: home, URL: service.url, KEY: service.owner.api_key }
   const { stdout } = await promisify(execFile)('bash', ['-c', line], { cwd: home, env })
+  return stdout
+}
+
+it('the guide of the command line does what it says', async (t) => {
+  const stdout = await follow(t, 'docs/guides/command-line.md')
   assert.match(stdout, /^Hello, agent$/m)
   assert.match(stdout, /^echo$/m)
   assert.match(stdout, /Agent deleted/)
+})
+
+it('so does the page for agents that use it', async (t) => {
+  const stdout = await follow(t, 'cli/AGENTS.md')
+  assert.match(stdout, /^completed\nWhich orders are late\?$/m)
+  assert.equal(JSON.parse(stdout.trim().split('\n').at(-1)!).type, 'task.completed')
 })

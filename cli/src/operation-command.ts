@@ -6,13 +6,17 @@ import { List } from '#sdk/pages.ts'
 import { confirmByName } from './ask.ts'
 import type { CommonOptions, Context } from './context.ts'
 import { UsageError } from './failure.ts'
-import { addFields, json, kindOf, readFields, readSecrets, type Schema, text } from './fields.ts'
+import { addFields, json, kindOf, optionOf, readFields, readSecrets, type Schema, text } from './fields.ts'
 import { define } from './define.ts'
 import { download } from './download.ts'
 import { untilInterrupted } from './interrupt.ts'
 
 /** Entries that a list shows where nothing is said. */
 const limitDefault = 30
+/** Characters of an example, where what a body must have is shorter. */
+const exampleMax = 460
+/** What a shell takes as it is. */
+const isBare = /^[\w./:@,-]+$/
 
 /** Makes the command of an operation out of the contract: ids are arguments, query and body are options. */
 export function operationCommand(program: Command, operation: Operation, words: string): void {
@@ -21,7 +25,7 @@ export function operationCommand(program: Command, operation: Operation, words: 
     summary: `${operation.summary}.`,
     description: `${operation.description}\n\n${operation.method} ${operation.path}`,
     args: ids.map((id) => (id === 'project_id' && operation.method === 'GET' ? `[${id}]` : `<${id}>`)),
-    examples: [exampleOf(operation, words, ids)],
+    examples: examplesOf(operation, words, ids),
     run: (context, args, options) => run(operation, words, context, args, options),
   })
   if (operation.query) addFields(command, members(queryOf(operation)))
@@ -152,15 +156,25 @@ function scalars(item: Schema): string[] {
   return Object.keys(members(item)).filter((name) => !['json', 'list'].includes(kindOf(members(item)[name]!)))
 }
 
-function exampleOf({ params = {}, body, body_example }: Operation, words: string, ids: readonly string[]): string {
-  const required = ((body as Schema | undefined)?.required ?? []).filter((name) => !members(body)[name]?.['x-secret'])
+/** What it is called with: what a body must have, then what else the example of the contract has, while it fits. */
+function examplesOf(operation: Operation, words: string, ids: readonly string[]): string[] {
+  const { params = {}, body, body_example } = operation
+  const { required = [], properties = {} }: Schema = body ?? {}
   const example = (body_example ?? {}) as Record<string, unknown>
-  const options = required.map((name) => {
-    const value = example[name]
-    const isPlain = typeof value === 'string' && /^[\w./:-]+$/.test(value)
-    const listed = Array.isArray(value) && value.every((one) => typeof one === 'string') ? value.join(',') : undefined
-    const shown = isPlain ? value : typeof value === 'string' ? `'${value}'` : (listed ?? `'${JSON.stringify(value)}'`)
-    return `--${name.replaceAll('_', '-')} ${shown}`
-  })
-  return ['cadre', words, ...ids.map((id) => params[id]?.example ?? `<${id}>`), ...options].join(' ')
+  let line = ['cadre', words, ...ids.map((id) => params[id]?.example ?? `<${id}>`)].join(' ')
+  for (const name of new Set([...required, ...Object.keys(example)])) {
+    const isSecret = properties[name]?.['x-secret']
+    const option = isSecret ? ` ${optionOf(name)}-file ${name}.txt` : ` ${optionOf(name)} ${shown(example[name])}`
+    if (required.includes(name) || line.length + option.length <= exampleMax) line += option
+  }
+  const member = listMember(operation)
+  const hasIds = member !== undefined && members(itemOf(operation, member)).id !== undefined
+  return hasIds ? [line, `${line} --all --jq '.[].id'`] : [line]
+}
+
+/** A value as a shell takes it. */
+function shown(value: unknown): string {
+  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string')
+  const text = isList ? value.join(',') : typeof value === 'string' ? value : JSON.stringify(value)
+  return isBare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
