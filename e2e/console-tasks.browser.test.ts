@@ -301,6 +301,8 @@ test('tasks are filtered in the address, and canceled and retried together with 
   await page.getByText('2 of 2 done').waitFor()
   for (const id of ids.slice(0, 2)) await taskIs(id, 'canceled')
   await taskIs(ids[2]!, 'running')
+  await page.getByRole('link', { name: 'Wait long, 1.' }).click()
+  await page.getByText('No call of a tool had taken effect.').waitFor()
   checkPage(page)
   await page.context().close()
 })

@@ -1,5 +1,5 @@
 import { useEffect } from 'react'
-import { formatDateTime } from './format.ts'
+import { formatDateTime, formatDuration } from './format.ts'
 import { A } from './links.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import type { TaskLive } from './task-live.ts'
@@ -55,7 +55,7 @@ export function AttemptsView({ live }: { live: TaskLive }) {
 }
 
 function tellData(data: Record<string, unknown>): string {
-  const { attempt, reason, wait, error, name, index, will_retry } = data as {
+  const { attempt, reason, wait, error, name, index, will_retry, retry_in_seconds } = data as {
     attempt?: number
     reason?: string | null
     wait?: { reason: string }
@@ -63,6 +63,7 @@ function tellData(data: Record<string, unknown>): string {
     name?: string
     index?: number
     will_retry?: boolean
+    retry_in_seconds?: number
   }
   return [
     attempt !== undefined && `attempt ${attempt}`,
@@ -71,6 +72,7 @@ function tellData(data: Record<string, unknown>): string {
     index !== undefined && `step ${index}, ${name ?? ''}`,
     error?.message,
     will_retry === true && 'it is tried again',
+    retry_in_seconds !== undefined && `again in ${formatDuration(retry_in_seconds * 1000)}`,
   ]
     .filter(Boolean)
     .join(' · ')

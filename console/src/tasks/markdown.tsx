@@ -1,4 +1,5 @@
 import Markdown from 'react-markdown'
+import gfm from 'remark-gfm'
 
 /**
  * What a model wrote. Agents' output may be hostile: HTML in it is shown as text, images are not fetched, and links say where
@@ -8,6 +9,7 @@ export default function MarkdownView({ text }: { text: string }) {
   return (
     <div className="prose-cadre">
       <Markdown
+        remarkPlugins={[gfm]}
         components={{
           a: ({ href, children }) => (
             <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
@@ -19,6 +21,11 @@ export default function MarkdownView({ text }: { text: string }) {
             <pre tabIndex={0} role="region" aria-label="Code">
               {children}
             </pre>
+          ),
+          table: ({ children }) => (
+            <div className="overflow-x-auto" tabIndex={0} role="region" aria-label="Table">
+              <table>{children}</table>
+            </div>
           ),
           // The headings of an answer are none of the page's.
           h1: ({ children }) => <p className="font-semibold text-base">{children}</p>,

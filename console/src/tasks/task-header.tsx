@@ -108,7 +108,7 @@ export function TaskHeader({
           {task.agent_version}
         </span>
         <span>
-          <TaskTrigger project={project} task={task} />
+          Trigger <TaskTrigger project={project} task={task} />
           {task.retried_from !== null && ` ${task.retried_from}`}
         </span>
         {task.trace_id !== null && (

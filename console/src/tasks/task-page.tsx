@@ -150,7 +150,7 @@ export function TaskPage() {
         {(view === 'waterfall' || view === 'transcript') && (
           <TypedSearch
             label="Text in steps"
-            className="!w-44"
+            className="max-md:!w-auto max-md:min-w-32 max-md:flex-1 md:!w-44"
             value={text ?? ''}
             commit={(find) => setWords({ find: find || undefined }, true)}
           />

@@ -92,7 +92,7 @@ function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
       <td data-label="Status">
         <TaskBadge task={task} />
       </td>
-      <td data-label="Agent">
+      <td data-label="Agent" className="md:max-w-40 md:truncate" title={agent ?? task.agent_id}>
         <Link {...paths.agent(project, task.agent_id)}>{agent ?? task.agent_id}</Link>
       </td>
       <td data-label="Trigger" className="whitespace-nowrap">

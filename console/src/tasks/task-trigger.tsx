@@ -10,7 +10,7 @@ export function TaskTrigger({ project, task }: { project: string; task: Task }) 
   if (task.schedule_id !== null) return <span title={task.schedule_id}>Schedule</span>
   const edited = task.metadata[editedFrom]
   const earlier = task.retried_from ?? (typeof edited === 'string' && edited.startsWith('task_') ? edited : null)
-  if (earlier === null) return <span title={`By ${task.created_by}`}>Request</span>
+  if (earlier === null) return <span title={`By ${task.created_by}`}>API request</span>
   return (
     <Link {...paths.task(project, earlier)} title={earlier}>
       {task.retried_from === null ? 'Edit of a task' : 'Retry of a task'}

@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronRight, User } from 'lucide-react'
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, formatTime, stepDuration_ms } from './format.ts'
 import type { TaskLive } from './task-live.ts'
 import { FollowBar, StepIcon } from './task-parts.tsx'
@@ -83,7 +84,7 @@ export function Transcript({
                 style={{ transform: `translateY(${start}px)` }}
               >
                 {entry.kind === 'input' && task && <Input task={task} />}
-                {entry.kind === 'end' && task && <End task={task} />}
+                {entry.kind === 'end' && task && <End task={task} live={live} />}
                 {entry.kind === 'writing' && writing && (
                   <Said heading="Writing…" text={writing.text} thought={writing.reasoning} />
                 )}
@@ -165,7 +166,7 @@ function StepEntry({
         <span className="whitespace-nowrap max-sm:hidden">{formatTime(step.started_at)}</span>
         <span className="ml-auto whitespace-nowrap font-mono tabular-nums">
           {step.usage &&
-            `${(step.usage.output_tokens as number | undefined) ?? 0} tokens · ${formatCost(step.usage.cost_usd as number | null)} · `}
+            `${tokensOf(step.usage.output_tokens)} · ${formatCost(step.usage.cost_usd as number | null)} · `}
           {formatDuration(stepDuration_ms(step))}
         </span>
         <ChevronRight size={14} aria-hidden="true" className="shrink-0" />
@@ -206,13 +207,18 @@ function ToolLines({ step }: { step: Step }) {
   )
 }
 
-function End({ task }: { task: Task }) {
+function tokensOf(count: unknown): string {
+  return count === 1 ? '1 token' : `${typeof count === 'number' ? count : 0} tokens`
+}
+
+function End({ task, live }: { task: Task; live: TaskLive }) {
   const text = { completed: 'The task is completed.', failed: 'The task failed.', canceled: 'The task was canceled.' }[
     task.status as string
   ]
   return (
     <div className="mt-1 mb-3 border-t border-line pt-2 text-xs text-soft">
       {text ?? 'The task expired.'}
+      {task.status === 'canceled' && <CancelReceipt live={live} />}
       {task.error && <p className="mt-1 text-sm text-bad">{`${task.error.message} (${task.error.code})`}</p>}
     </div>
   )

@@ -55,8 +55,12 @@ export function WaterfallAxis({ axis, onSpan }: { axis: TimeAxis; onSpan: (span:
             style={{ left: `${brush.least}%`, width: `${brush.most - brush.least}%` }}
           />
         )}
-        {axis.ticks.map(({ at, label }) => (
-          <span key={at} className="pointer-events-none relative px-2">
+        {axis.ticks.map(({ at, label }, i, all) => (
+          <span
+            key={at}
+            // A telephone has room for the first and the last.
+            className={`pointer-events-none relative px-2 whitespace-nowrap ${i > 0 && i < all.length - 1 ? 'max-md:hidden' : ''}`}
+          >
             {label}
           </span>
         ))}
