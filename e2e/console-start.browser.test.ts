@@ -85,7 +85,13 @@ test(
 )
 
 test('every other page of a project and of the organization is one that everybody can use', inBrowser, async () => {
-  const page = await cadre.open(project)
+  // Something long in the lists, which no telephone has room for.
+  const own = `/api/v1/projects${project.slice(2)}`
+  const { body } = await cadre.send('GET', `${own}/agents`)
+  await cadre.send('POST', `${own}/agents/${body.agents[0].id}/tasks`, {
+    body: { input: 'A long question. '.repeat(40) },
+  })
+  const page = await cadre.open(project, { allowed: /404/ })
   const pages: [string, string, RegExp][] = [
     // Its own name, not the one that stands there until the project is known.
     ['home', project, /^support-eu$/],
@@ -95,6 +101,8 @@ test('every other page of a project and of the organization is one that everybod
     ['preferences', '/settings/preferences', /^Preferences/],
     ['audit', '/settings/audit', /^Audit log/],
     ['nothing', '/nowhere', /nothing here/],
+    ['no-project', '/p/999999999', /no such project/],
+    ['no-task', `${project}/tasks/task_${'0'.repeat(26)}`, /no such task/],
   ]
   for (const [name, path, heading] of pages) {
     await goTo(page, path)

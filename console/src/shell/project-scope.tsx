@@ -1,14 +1,29 @@
-import { Outlet } from '@tanstack/react-router'
+import { useQuery } from '@tanstack/react-query'
+import { Link, Outlet } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { LiveProvider } from '../api/live.tsx'
-import { useProjectId } from '../api/queries.ts'
+import { NotFoundError } from '../../../sdk/src/errors.ts'
+import { projectQuery, useProjectId } from '../api/queries.ts'
+import { EmptyState } from '../ui/empty-state.tsx'
+import { ErrorBox } from '../ui/error-box.tsx'
 
 export const lastProjectKey = 'cadre.project'
 
-/** Everything below one project: its stream, and that it is the one to come back to. */
+/** Everything below one project that there is: its stream, and that it is the one to come back to. */
 export function ProjectScope() {
   const project_id = useProjectId()
-  useEffect(() => localStorage.setItem(lastProjectKey, project_id), [project_id])
+  const { data, error } = useQuery(projectQuery(project_id))
+  const isThere = data !== undefined
+  useEffect(() => {
+    if (isThere) localStorage.setItem(lastProjectKey, project_id)
+  }, [project_id, isThere])
+  if (error instanceof NotFoundError)
+    return (
+      <EmptyState title="There is no such project" actions={<Link to="/projects">All projects</Link>}>
+        <p>It may have been deleted, or belong to another organization.</p>
+        <ErrorBox error={error} />
+      </EmptyState>
+    )
   return (
     <LiveProvider key={project_id} project_id={project_id}>
       <Outlet />

@@ -13,7 +13,7 @@ import { EmptyState } from '../ui/empty-state.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
 import { fullHeight } from '../ui/page.tsx'
 import type { Search } from '../router.tsx'
-import { usePathIds, useWords } from './links.tsx'
+import { A, usePathIds, useWords } from './links.tsx'
 import { MessageBox } from './message-box.tsx'
 import { StepInspector } from './step-inspector.tsx'
 import { retryReason, TaskHeader, titleOf } from './task-header.tsx'
@@ -84,8 +84,12 @@ export function TaskPage() {
     return (
       <div className="p-5">
         {isGone ? (
-          <EmptyState title="There is no such task">
+          <EmptyState
+            title="There is no such task"
+            actions={<A to={`/p/${project}/tasks`}>All tasks of the project</A>}
+          >
             <p>It may have been removed with its agent, or belong to another project.</p>
+            <ErrorBox error={live.error} />
           </EmptyState>
         ) : live.error !== undefined ? (
           <ErrorBox error={live.error} retry={() => window.location.reload()} />

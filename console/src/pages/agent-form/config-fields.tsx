@@ -87,7 +87,7 @@ export function ConfigFields({
           change(tool_policies ? withMember(changed, ['tool_policies'], tool_policies) : changed)
         }}
       />
-      <div className="grid gap-4 sm:grid-cols-2">{numbers(usual)}</div>
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">{numbers(usual)}</div>
       <details open={isFurther}>
         <summary className="min-h-6 font-medium">Budget of a task, other models, approvals</summary>
         <div className="mt-3 grid gap-4 sm:grid-cols-2">

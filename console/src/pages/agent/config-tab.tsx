@@ -37,7 +37,7 @@ export function ConfigTab({ project_id, agent }: TabProps) {
     enabled: open !== undefined,
   })
   return (
-    <div className="grid items-start gap-4 xl:grid-cols-2">
+    <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-2">
       <Panel title="Now" actions={<ButtonLink {...paths.editAgent(project_id, agent.id)}>Edit</ButtonLink>}>
         <div className="space-y-2 p-4">
           <CodeBlock text={JSON.stringify(withoutValues(agent.config), undefined, 2)} label="Copy the configuration" />

@@ -9,7 +9,7 @@ export function Overview({ agent }: TabProps) {
   const { stats, config, metadata } = agent
   const counted = stats.completed_tasks + stats.failed_tasks
   return (
-    <div className="grid gap-4 lg:grid-cols-2">
+    <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
       <Panel title="Work">
         <div className="p-4">
           <Facts>

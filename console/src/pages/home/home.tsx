@@ -57,7 +57,7 @@ export default function HomePage() {
           </ButtonLink>
         </div>
       )}
-      <div className="grid items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel
           title="Agents"
           actions={<Link {...paths.agents(project_id)}>All {isCounted ? number.format(total) : ''}</Link>}

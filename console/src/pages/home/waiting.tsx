@@ -23,23 +23,28 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
     queryKey: ['project', project_id, 'tasks', 'running'],
     queryFn: async () => (await cadre.tasks.list(project_id, { status: 'running', limit: 1 }).page()).total,
   })
-  const lines: { link: LinkProps; text: string; count: number; tone: string }[] = [
-    { link: paths.approvals(project_id), text: 'questions wait for an answer', count: approvals, tone: 'text-warn' },
+  const lines: { link: LinkProps; texts: [string, string]; count: number; tone: string }[] = [
+    {
+      link: paths.approvals(project_id),
+      texts: ['question waits for an answer', 'questions wait for an answer'],
+      count: approvals,
+      tone: 'text-warn',
+    },
     {
       link: paths.agents(project_id, { status: 'error' }),
-      text: 'agents are in error',
+      texts: ['agent is in error', 'agents are in error'],
       count: errors,
       tone: 'text-bad',
     },
     {
-      link: paths.tasks(project_id, { status: 'failed' }),
-      text: 'tasks of the last 24 hours failed',
+      link: paths.tasks(project_id, { status: 'failed', since: '24h' }),
+      texts: ['task of the last 24 hours failed', 'tasks of the last 24 hours failed'],
       count: failures.data ?? 0,
       tone: 'text-bad',
     },
     {
       link: paths.tasks(project_id, { status: 'running' }),
-      text: 'tasks run now',
+      texts: ['task runs now', 'tasks run now'],
       count: open.data ?? 0,
       tone: 'text-info',
     },
@@ -48,8 +53,8 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
     <Panel title="Waiting for you">
       <ErrorBox error={failures.error ?? open.error} />
       <ul>
-        {lines.map(({ link, text, count, tone }) => (
-          <li key={text} className="border-b border-line last:border-0">
+        {lines.map(({ link, texts: [one, many], count, tone }) => (
+          <li key={many} className="border-b border-line last:border-0">
             <Link
               {...link}
               className="flex items-baseline gap-3 px-4 py-2.5 text-text no-underline hover:bg-quiet hover:text-text"
@@ -57,7 +62,7 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
               <span className={`w-12 text-right text-lg font-semibold tabular-nums ${count > 0 ? tone : 'text-soft'}`}>
                 {count.toLocaleString('en')}
               </span>
-              {text}
+              {count === 1 ? one : many}
             </Link>
           </li>
         ))}

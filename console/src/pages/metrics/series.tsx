@@ -50,7 +50,7 @@ export function Series({ now, before, isTable, ...cursor }: SeriesProps) {
   }, [now, before])
   if (isTable) return <SeriesTable now={now} before={before} />
   return (
-    <div className="grid gap-4 xl:grid-cols-2">
+    <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
       {charts.map((chart) => (
         <Panel key={chart.title} title={chart.title} className="min-w-0">
           <Chart {...chart} {...cursor} times={times} />

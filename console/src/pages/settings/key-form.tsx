@@ -52,7 +52,7 @@ export function KeyForm({
       </Field>
       <fieldset>
         <legend className="mb-1 text-sm font-medium">What it may do</legend>
-        <div className="grid gap-2 sm:grid-cols-2">
+        <div className="grid grid-cols-1 gap-2 sm:grid-cols-2">
           {scopePresets.map(({ id, label, hint, scopes: wanted }) => (
             <label
               key={id}

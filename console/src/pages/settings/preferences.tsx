@@ -26,7 +26,7 @@ export default function PreferencesPage() {
     <>
       <PageHeader title="Preferences" actions={<CopyAsCurl path="/api/v1/auth/user" />} />
       <ErrorBox error={user.error ?? permissions.error} />
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <Panel title="You">
           {user.data ? (
             <div className="space-y-4 p-4">
@@ -45,7 +45,7 @@ export default function PreferencesPage() {
           )}
         </Panel>
         <Panel title="This browser">
-          <div className="grid gap-4 p-4 sm:grid-cols-2">
+          <div className="grid grid-cols-1 gap-4 p-4 sm:grid-cols-2">
             <Field label="Theme">
               <SelectInput value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
                 <option value="system">As the system</option>
@@ -180,8 +180,8 @@ function Permissions({ permissions }: { permissions: object }) {
         <tbody>
           {Object.entries(permissions as Record<string, Record<string, boolean>>).map(([of, rights]) => (
             <tr key={of} className="border-b border-line last:border-0">
-              <th scope="row" className="px-4 py-2 text-left font-normal capitalize">
-                {of.replaceAll('_', ' ')}
+              <th scope="row" className="px-4 py-2 text-left font-normal">
+                {of === 'api_keys' ? 'API keys' : `${of.charAt(0).toUpperCase()}${of.slice(1)}`}
               </th>
               {kinds.map((kind) => (
                 <td key={kind} className={`px-4 py-2 ${rights[kind] ? '' : 'text-soft'}`}>

@@ -81,7 +81,7 @@ export function BudgetForm({
             <TextInput value={subject} onChange={(event) => setSubject(event.target.value)} />
           </Field>
         )}
-        <div className="grid gap-3 sm:grid-cols-3">
+        <div className="grid grid-cols-1 gap-3 sm:grid-cols-3">
           <Field label="US dollars">
             <TextInput
               inputMode="decimal"

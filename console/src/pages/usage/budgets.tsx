@@ -48,7 +48,7 @@ export function Budgets({ project }: { project: string }) {
       {budgets.data && budgets.data.total > 0 && (
         <>
           <div className="mb-3">{add}</div>
-          <ul className="grid gap-2 lg:grid-cols-2">
+          <ul className="grid grid-cols-1 gap-2 lg:grid-cols-2">
             {budgets.data.items.map((budget) => (
               <Item
                 key={budget.id}

@@ -57,7 +57,7 @@ export function WebhookForm({
       </Field>
       <fieldset>
         <legend className="mb-1 text-sm font-medium">Events</legend>
-        <div className="grid max-h-72 gap-3 overflow-y-auto rounded-md border border-line p-3 sm:grid-cols-2">
+        <div className="grid grid-cols-1 max-h-72 gap-3 overflow-y-auto rounded-md border border-line p-3 sm:grid-cols-2">
           {groups.map(([group, names = []]) => (
             <div key={group}>
               <div className="mb-1 text-xs font-semibold text-soft">{group}</div>
