@@ -45,7 +45,8 @@ async function runHere() {
     if (words[0] === 'help') process.argv.splice(2, words.length, ...about, '--help')
     // No .env: whoever wrote that of this folder would choose the service that a key is sent to.
     await import('./cli/src/main.ts')
-  } else if (about.length === 0 || ['--help', '-h'].includes(about[0] ?? '')) await sayAllCommands()
+  } else if (about.every((word) => ['--help', '-h', '--json'].includes(word)))
+    await sayAllCommands(about.includes('--json'))
   else if (!(await sayClientWord(about[0] ?? ''))) {
     if (existsSync('.env')) process.loadEnvFile('.env')
     await import('./server/src/main.ts')
@@ -74,14 +75,18 @@ async function sayClientWord(word) {
   return true
 }
 
-/** Commands of an operator and of a client, in one list. */
-async function sayAllCommands() {
-  const [{ listHelp }, { commands }, { clientHelp }] = await Promise.all([
+/**
+ * Commands of an operator and of a client, in one list.
+ * @param {boolean} isJson
+ */
+async function sayAllCommands(isJson) {
+  const [{ helpTree, listHelp }, { commands }, { clientHelp, clientTree }] = await Promise.all([
     import('./server/src/commands/help.ts'),
     import('./server/src/commands/commands.ts'),
     import('./cli/src/overview.ts'),
   ])
-  console.log(`${await listHelp(commands)}\n\n${clientHelp()}`)
+  if (isJson) console.log(JSON.stringify([...(await helpTree(commands)), ...clientTree()], null, 2))
+  else console.log(`${await listHelp(commands)}\n\n${clientHelp()}`)
 }
 
 /** A launcher that was killed could not tell us, but the channel to it ends. */

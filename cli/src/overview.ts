@@ -1,5 +1,10 @@
-import { leaves } from './help-tree.ts'
+import { helpTree, leaves } from './help-tree.ts'
 import { clientProgram } from './program.ts'
+
+/** What the help says of every command of the client, for programs. */
+export function clientTree(): object[] {
+  return helpTree(clientProgram({}), [])
+}
 
 /** The nouns of the client with their verbs, for the help of all of `cadre`. */
 export function clientHelp(): string {

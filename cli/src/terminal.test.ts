@@ -158,6 +158,9 @@ test('a name must be typed before something is deleted', { skip: noScript }, asy
   type('something else\r')
   assert.equal(await ended, 2)
   assert.match(screen(), /Nothing was deleted/)
+  const unasked = terminal(t, `agents delete ${agent_id} --no-input`)
+  assert.equal(await unasked.ended, 2)
+  assert.match(unasked.screen(), /Say --yes/)
 })
 
 test('somebody logs in with a browser, and is out after a logout', async () => {
@@ -175,18 +178,4 @@ test('somebody logs in with a browser, and is out after a logout', async () => {
   assert.equal((await runCommand(own, ['whoami'])).code, 0)
   assert.equal((await runCommand(own, ['logout'])).code, 0)
   assert.equal((await runCommand(own, ['whoami'])).code, 4)
-})
-
-test('the script for bash completes nouns, verbs and options', async () => {
-  const { stdout } = await runCommand(env, ['completion', 'bash'])
-  const ask = (words: string) =>
-    spawnSync('bash', [
-      '-c',
-      `${stdout}\nCOMP_WORDS=(${words})\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\n_cadre\necho "\${COMPREPLY[*]}"`,
-    ])
-      .stdout.toString()
-      .trim()
-  assert.equal(ask('cadre approv'), 'approvals')
-  assert.equal(ask('cadre agents rest'), 'restart')
-  assert.equal(ask('cadre tasks run --thr'), '--thread')
 })

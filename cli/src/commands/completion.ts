@@ -36,22 +36,23 @@ function bash(commands: readonly Words[]): string {
   const verbs = verbsOf(commands)
   return [
     '_cadre() {',
-    '  local current="${COMP_WORDS[COMP_CWORD]}" words=""',
+    // Not `words`: zsh has a variable of its own by that name while it completes.
+    '  local current="${COMP_WORDS[COMP_CWORD]}" choices=""',
     '  if [ "$COMP_CWORD" -eq 1 ]; then',
-    `    words="${verbs.map(([noun]) => noun).join(' ')} serve migrate backup restore admin"`,
+    `    choices="${verbs.map(([noun]) => noun).join(' ')} serve migrate backup restore admin"`,
     '  elif [[ "$current" == -* ]]; then',
     '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in',
     ...commands.map(
       ({ noun, verb, flags }) =>
-        `      "${verb ? `${noun} ${verb}` : noun}"${verb ? '' : '*'}) words="${flags.join(' ')}" ;;`,
+        `      "${verb ? `${noun} ${verb}` : noun}"${verb ? '' : '*'}) choices="${flags.join(' ')}" ;;`,
     ),
     '    esac',
     '  elif [ "$COMP_CWORD" -eq 2 ]; then',
     '    case "${COMP_WORDS[1]}" in',
-    ...verbs.filter(([, all]) => all.length > 0).map(([noun, all]) => `      ${noun}) words="${all.join(' ')}" ;;`),
+    ...verbs.filter(([, all]) => all.length > 0).map(([noun, all]) => `      ${noun}) choices="${all.join(' ')}" ;;`),
     '    esac',
     '  fi',
-    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '  COMPREPLY=($(compgen -W "$choices" -- "$current"))',
     '}',
     'complete -o default -F _cadre cadre',
   ].join('\n')
@@ -78,6 +79,11 @@ function fish(commands: readonly Words[]): string {
 
 const scripts: Readonly<Record<string, (commands: readonly Words[]) => string>> = {
   bash,
-  zsh: (commands) => `autoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`,
+  zsh: (commands) =>
+    [
+      '(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }',
+      'autoload -Uz +X bashcompinit && bashcompinit',
+      bash(commands),
+    ].join('\n'),
   fish,
 }

@@ -26,6 +26,30 @@ export async function listHelp(table: CommandTable, words: readonly string[] = [
   ].join('\n')
 }
 
+/** What the help says of every command, for programs. */
+export function helpTree(table: CommandTable): Promise<object[]> {
+  return Promise.all(
+    Object.entries(table).map(async ([name, load]) => {
+      const command: Command = await load()
+      return {
+        command: `cadre ${name}`,
+        summary: command.summary,
+        description: command.description,
+        arguments: command.arguments.map(({ name, isOptional }) => ({ name, is_required: !isOptional })),
+        options: Object.entries(command.options).map(([long, { short, value, description }]) => ({
+          flags: `${short === undefined ? '' : `-${short}, `}--${long}${value === undefined ? '' : ` <${value}>`}`,
+          description,
+        })),
+        exit_codes: Object.entries({ ...commonExits, ...command.exits }).map(([code, meaning]) => ({
+          code: Number(code),
+          meaning,
+        })),
+        examples: [],
+      }
+    }),
+  )
+}
+
 /** The help of one command. */
 export function commandHelp(name: string, command: Command): string {
   const options = Object.entries(command.options).map(([long, { short, value, description }]) => {

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { runCommand, startCommand } from '../../e2e/process.ts'
+import { eventually } from '../../server/test/harness.ts'
+import { Runner } from '../test/runner.ts'
+
+const hostile = 'a\u001B[2J\u001B]52;c;aGk=\u0007\u009B31m\u202Eb'
+const cleaned = /a\uFFFD\[2J\uFFFD\]52;c;aGk=\uFFFD\uFFFD31m\uFFFDb/
+
+/** What the service answers: a test says it. */
+let answer: (path: string, response: ServerResponse, body: string) => void = () => {}
+const server = createServer((request, response) => {
+  let body = ''
+  request.setEncoding('utf8').on('data', (text: string) => (body += text))
+  request.on('end', () => answer(request.url!, response, body))
+})
+const runner = new Runner()
+let env: Record<string, string>
+let home: string
+before(async () => {
+  home = await mkdtemp(join(tmpdir(), 'cadre-manners-'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  env = { HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: url, CADRE_API_KEY: 'key', CADRE_PROJECT: '1' }
+})
+after(async () => {
+  runner.stop()
+  server.closeAllConnections()
+  server.close()
+  await rm(home, { recursive: true })
+})
+
+function json(response: ServerResponse, status: number, value: object, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
+}
+
+function assertHarmless(said: string): void {
+  for (const obeyed of ['\u0007', '\u001B', '\u009B', '\u202E']) assert.ok(!said.includes(obeyed), JSON.stringify(said))
+}
+
+test('programs are told every command, with its exit codes', async () => {
+  const { stdout } = await runCommand({}, ['--help', '--json'])
+  const all: { command: string; exit_codes: { code: number }[]; examples: string[] }[] = JSON.parse(stdout)
+  const of = (command: string) => all.find((one) => one.command === command) ?? assert.fail(command)
+  assert.deepEqual(
+    of('cadre tasks run').exit_codes.map(({ code }) => code),
+    [0, 1, 2, 4],
+  )
+  assert.ok(of('cadre tasks run').examples.length > 0 && of('cadre serve').exit_codes.length > 3)
+  const one = await runner.run(['tasks', 'run', '--help', '--json'], env)
+  assert.deepEqual(JSON.parse(one.stdout), [of('cadre tasks run')])
+})
+
+test('nothing is bold where somebody wants no colors, and nothing is said beside the result to whoever is quiet', async () => {
+  const agents = Array.from({ length: 2 }, (_, at) => ({ id: `agent_${at}`, name: 'echo' }))
+  answer = (_, response) =>
+    json(response, 200, { agents, pagination: { total: 9, limit: 2, offset: 0, has_more: true } })
+  const list = ['agents', 'list', '--limit', '1']
+  const shown = await runner.run(list, env, true)
+  assert.ok(shown.stdout.startsWith('\u001B[1mID'))
+  assert.match(shown.stderr, /There are more than 1/)
+  const plain = [
+    await runner.run([...list, '--no-color'], env, true),
+    await runner.run(list, { ...env, NO_COLOR: '1' }, true),
+    await runner.run(list, { ...env, TERM: 'dumb' }, true),
+    await runner.run(list, env),
+  ]
+  for (const { stdout } of plain) assert.ok(stdout.includes('agent_0') && !stdout.includes('\u001B'))
+  assert.equal((await runner.run([...list, '--quiet'], env, true)).stderr, '')
+})
+
+test('an error says its code, whether to repeat it, and what helps; the exit code says of which kind it is', async () => {
+  const error = (status: number, code: string, headers = {}) => {
+    answer = (_, response) => json(response, status, { error: { code, message: 'No.', request_id: 'req_1' } }, headers)
+    return runner.run(['agents', 'get', 'agent_1', '--json'], env)
+  }
+  const told = []
+  for (const [status, code, headers] of [
+    [401, 'unauthorized', {}],
+    [404, 'agent_not_found', {}],
+    [409, 'agent_conflict', {}],
+    [429, 'rate_limit_exceeded', { 'retry-after': '0' }],
+    [503, 'service_unavailable', { 'retry-after': '0' }],
+  ] as const) {
+    const { code: exit, stderr, stdout } = await error(status, code, headers)
+    assert.equal(stdout, '')
+    const { error: one } = JSON.parse(stderr)
+    assert.equal(one.request_id, 'req_1')
+    told.push([exit, one.code, one.retryable])
+  }
+  assert.deepEqual(told, [
+    [4, 'unauthorized', false],
+    [1, 'agent_not_found', false],
+    [1, 'agent_conflict', false],
+    [1, 'rate_limit_exceeded', true],
+    [1, 'service_unavailable', true],
+  ])
+  const nobody = await runner.run(['agents', 'list', '--json'], { ...env, CADRE_BASE_URL: 'http://127.0.0.1:1' })
+  assert.deepEqual([nobody.code, JSON.parse(nobody.stderr).error.retryable], [1, true])
+  const meaningless = await runner.run(['agents', 'list', '--limit', 'x', '--json'], env)
+  assert.deepEqual([meaningless.code, JSON.parse(meaningless.stderr).error.code], [2, 'usage'])
+})
+
+test('what others wrote is harmless where a project is watched', async () => {
+  const common = { created_at: hostile, project_id: hostile, agent_id: hostile, task_id: hostile, status: hostile }
+  const events = [
+    { ...common, type: 'project.snapshot', data: { tasks: { [hostile]: 1 }, agents: {}, resumed: false } },
+    { ...common, type: 'agent.status', sequence: 1 },
+    { ...common, type: `task.${hostile}`, sequence: 2 },
+  ]
+  for (const isJson of [false, true]) {
+    let reads = 0
+    answer = (_, response) => {
+      // It goes on until the service says that there is no such project.
+      if (reads++ > 0) return json(response, 404, { error: { code: 'project_not_found', message: hostile } })
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(events.map((event, at) => `id: ${at + 1}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+    }
+    const { code, stdout, stderr } = await runner.run(['projects', 'watch', ...(isJson ? ['--json'] : [])], env, true)
+    assert.equal(code, 1)
+    const lines = stdout.trimEnd().split('\n')
+    assert.equal(lines.length, events.length)
+    for (const said of [stdout, stderr]) assertHarmless(said)
+    if (isJson) assert.equal(JSON.parse(lines[2]!).status, hostile, 'the same value')
+    else for (const line of lines) assert.match(line, cleaned)
+  }
+})
+
+test('nor where webhooks are passed on', { timeout: 60_000 }, async (t) => {
+  let made: { url: string; secret: string } | undefined
+  answer = (path, response, body) => {
+    if (path === '/api/v1/webhooks' && body !== '') made = JSON.parse(body)
+    json(response, 200, { id: 'wh_1' })
+  }
+  const { process: command, ended } = startCommand(env, [
+    ...['webhooks', 'listen', '--forward-to', 'http://127.0.0.1:1/hooks'],
+  ])
+  t.after(() => command.kill('SIGKILL'))
+  const said = { stdout: '', stderr: '' }
+  command.stdout!.on('data', (text: string) => (said.stdout += text))
+  command.stderr!.on('data', (text: string) => (said.stderr += text))
+  await eventually(async () => said.stderr.includes('Deliveries are signed'))
+  const { url, secret } = made ?? assert.fail('a webhook was made')
+  const body = JSON.stringify({ event: hostile, type: hostile, timestamp: hostile, data: {} })
+  const now = new Date()
+  const delivery = await fetch(url, {
+    method: 'POST',
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+      'webhook-signature': new Webhook(secret).sign('evt_1', now, body),
+    },
+  })
+  assert.equal(delivery.status, 502, 'nobody takes them')
+  await eventually(async () => said.stdout.includes('evt_1'))
+  assert.match(said.stdout, cleaned)
+  assertHarmless(said.stdout + said.stderr)
+  command.kill('SIGINT')
+  assert.equal((await ended).code, 2)
+})
