@@ -1,20 +1,10 @@
-const second_ms = 1000
-const minute_ms = 60 * second_ms
-const hour_ms = 60 * minute_ms
+import { retryWaits_s } from '#contract/webhook-retries.ts'
 
-/** Before each attempt of a round: 10 in 3¼ days (decision D97). */
-const waits_ms: readonly number[] = [
-  0,
-  5 * second_ms,
-  5 * minute_ms,
-  30 * minute_ms,
-  2 * hour_ms,
-  5 * hour_ms,
-  10 * hour_ms,
-  14 * hour_ms,
-  20 * hour_ms,
-  24 * hour_ms,
-]
+const second_ms = 1000
+const hour_ms = 3600 * second_ms
+
+/** Before each attempt of a round. */
+const waits_ms = retryWaits_s.map((wait_s) => wait_s * second_ms)
 
 /** Attempts of one round; then the delivery is given up. */
 export const attemptsMax = waits_ms.length

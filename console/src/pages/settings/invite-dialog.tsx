@@ -3,10 +3,10 @@ import { useState, type FormEvent } from 'react'
 import { roleDescriptions, type Role } from '#contract/scopes.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
-import { CodeBlock } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Reveal } from './reveal.tsx'
 
 /** Makes a link that lets one person in, and shows it once: the service sends no mail. */
 export function InviteDialog({
@@ -41,49 +41,44 @@ export function InviteDialog({
       setError(failure)
     }
   }
+  if (url !== undefined)
+    return (
+      <Reveal
+        title="Send this link"
+        secret={url}
+        lead={
+          <>
+            It works once: whoever opens it{email !== '' && <> as {email}</>} becomes {role}.
+          </>
+        }
+        saved="I have sent it, or saved it"
+        done={end}
+      />
+    )
   return (
-    <Dialog isOpen={isOpen} close={end} title={url ? 'Send this link' : 'Invite somebody'}>
-      {url ? (
-        <div className="space-y-4">
-          <p>
-            It works once, and is not shown again. Whoever opens it{email !== '' && <> as {email}</>} becomes {role}.
-          </p>
-          <CodeBlock text={url} label="Copy the link" />
-          <div className="flex justify-end">
-            <Button kind="primary" onClick={end}>
-              I have sent it
-            </Button>
-          </div>
+    <Dialog isOpen={isOpen} close={end} title="Invite somebody">
+      <form onSubmit={(event) => void submit(event)} className="space-y-4">
+        <Field
+          label="E-mail address"
+          hint="Only an account with this address can use the link. Leave it empty for whoever has the link."
+        >
+          <TextInput type="email" value={email} onChange={(event) => setEmail(event.target.value)} autoComplete="off" />
+        </Field>
+        <Field label="Role" hint={`${roleDescriptions[role]}.`}>
+          <SelectInput value={role} onChange={(event) => setRole(event.target.value as Role)}>
+            {roles.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </SelectInput>
+        </Field>
+        <ErrorBox error={error} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={end}>Cancel</Button>
+          <Button kind="primary" type="submit">
+            Make the link
+          </Button>
         </div>
-      ) : (
-        <form onSubmit={(event) => void submit(event)} className="space-y-4">
-          <Field
-            label="E-mail address"
-            hint="Only an account with this address can use the link. Leave it empty for whoever has the link."
-          >
-            <TextInput
-              type="email"
-              value={email}
-              onChange={(event) => setEmail(event.target.value)}
-              autoComplete="off"
-            />
-          </Field>
-          <Field label="Role" hint={`${roleDescriptions[role]}.`}>
-            <SelectInput value={role} onChange={(event) => setRole(event.target.value as Role)}>
-              {roles.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </SelectInput>
-          </Field>
-          <ErrorBox error={error} />
-          <div className="flex justify-end gap-2">
-            <Button onClick={end}>Cancel</Button>
-            <Button kind="primary" type="submit">
-              Make the link
-            </Button>
-          </div>
-        </form>
-      )}
+      </form>
     </Dialog>
   )
 }

@@ -120,10 +120,10 @@ const columns: Column<ApiKey>[] = [
     header: 'Name',
     cell: ({ id, name, description }) => (
       <>
-        <Link {...paths.keys({ panel: id })} className="font-medium">
+        <Link {...paths.keys({ panel: id })} className="font-medium wrap-anywhere">
           {name}
         </Link>
-        {description !== '' && <div className="text-sm text-soft">{description}</div>}
+        {description !== '' && <div className="text-sm wrap-anywhere text-soft">{description}</div>}
       </>
     ),
   },

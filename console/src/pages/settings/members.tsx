@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { roleDescriptions, roles } from '#contract/scopes.ts'
 import type { Member } from '../../../../sdk/src/types.ts'
 import { basePath, cadre } from '../../api/client.ts'
@@ -15,10 +16,11 @@ import { PageHeader, Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
-import { tell, tellFailure } from '../../ui/toast.tsx'
+import { tell } from '../../ui/toast.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { Invitations } from './invitations.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
+import { RoleDialog } from './role-dialog.tsx'
 import { rolesToGive, whyNotChange, whyNotInvite, whyNotLeave, type Onlooker } from './member-rules.ts'
 
 const limit = 50
@@ -50,15 +52,7 @@ export default function MembersPage() {
     placeholderData: keepPreviousData,
   })
   const again = (): Promise<void> => queries.invalidateQueries({ queryKey: ['members'] })
-  const setRole = async (member: Member, role: Member['role']): Promise<void> => {
-    try {
-      await cadre.members.update(member.user_id, { role })
-      tell(`${member.name} is ${role} now`)
-    } catch (failure) {
-      tellFailure(`The role of ${member.name} was not changed`, failure)
-    }
-    await again()
-  }
+  const [asked, ask] = useState<{ member: Member; role: Member['role'] }>()
   const close = (): void => change({ panel: undefined })
   const removed = data?.items.find(({ user_id }) => user_id === words.panel)
   const isLeaving = removed !== undefined && removed.user_id === user?.id
@@ -78,7 +72,7 @@ export default function MembersPage() {
     {
       id: 'role',
       header: 'Role',
-      cell: (member) => <RoleChoice member={member} onlooker={onlooker} set={(role) => void setRole(member, role)} />,
+      cell: (member) => <RoleChoice member={member} onlooker={onlooker} set={(role) => ask({ member, role })} />,
     },
     { id: 'joined', header: 'Joined', cell: ({ joined_at }) => <Time at={joined_at} /> },
     {
@@ -168,6 +162,7 @@ export default function MembersPage() {
         close={close}
         roles={rolesToGive(onlooker, roles)}
       />
+      {asked && <RoleDialog {...asked} isOwn={asked.member.user_id === user?.id} close={() => ask(undefined)} />}
       {removed && (
         <ConfirmDialog
           isOpen

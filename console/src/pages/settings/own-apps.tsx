@@ -127,7 +127,7 @@ const columns: Column<OAuthClient>[] = [
     id: 'name',
     header: 'Name',
     cell: ({ client_id, name }) => (
-      <Link {...paths.apps({ panel: client_id })} className="font-medium whitespace-nowrap">
+      <Link {...paths.apps({ panel: client_id })} className="font-medium wrap-anywhere">
         {name}
       </Link>
     ),
@@ -142,7 +142,7 @@ const columns: Column<OAuthClient>[] = [
     id: 'redirects',
     header: 'Leads back to',
     cell: ({ redirect_uris: [first, ...more] }) => (
-      <span className="text-sm break-all" title={[first, ...more].join('\n')}>
+      <span className="inline-block min-w-56 text-sm wrap-anywhere" title={[first, ...more].join('\n')}>
         {first}
         {more.length > 0 && ` and ${more.length} more`}
       </span>

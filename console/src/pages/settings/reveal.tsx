@@ -4,58 +4,82 @@ import { CopyButton } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { download } from '../parts/download.ts'
+import { UnsavedGuard } from '../parts/unsaved.tsx'
+
 interface Revealed {
   title: string
   secret: string
-  /** What the file is called that it can be saved as. */
-  file: string
+  /** What the file is called that it can be saved as; without one it can be copied only. */
+  file?: string
+  /** What to do with it. */
+  lead?: ReactNode
+  /** What somebody says who has done so. */
+  saved?: string
   children?: ReactNode
   done: () => void
+  /** What may come after `done`, such as the first use of the secret. */
+  next?: { label: string; run: () => void }
 }
 
 /**
- * Shows a secret the only time that it can be shown. It closes only for somebody who says that it is saved; it is in no address,
- * no store and no cache, so leaving the page forgets it.
+ * Shows a secret the only time that it can be shown. It closes only for somebody who says that it is saved, and whoever leaves
+ * the page before is asked; it is in no address, no store and no cache, so leaving the page forgets it.
  */
-export function Reveal({ title, secret, file, children, done }: Revealed) {
+export function Reveal({
+  title,
+  secret,
+  file,
+  lead = 'Keep it in a password manager or among your platform’s secrets; never in code.',
+  saved = 'I have saved it',
+  children,
+  done,
+  next,
+}: Revealed) {
   const [isSaved, setSaved] = useState(false)
   const [isAsked, setAsked] = useState(false)
+  const reason = isSaved ? undefined : `Say first: “${saved}”`
   return (
     <Dialog title={title} isOpen close={() => (isSaved ? done() : setAsked(true))}>
-      <p className="mb-3">
-        This is the only time that it is shown. Keep it in a password manager or among your platform’s secrets; never in
-        code.
-      </p>
+      <p className="mb-3">This is the only time that it is shown. {lead}</p>
       <output
         data-testid="secret"
-        aria-label="The secret"
+        aria-label={file === undefined ? 'The link' : 'The secret'}
         className="block rounded-md border border-line bg-quiet p-3 font-mono break-all select-all"
       >
         {secret}
       </output>
       <div className="my-3 flex flex-wrap gap-2">
-        <CopyButton text={secret} label="Copy the secret">
+        <CopyButton text={secret} label={file === undefined ? 'Copy the link' : 'Copy the secret'}>
           Copy
         </CopyButton>
-        <Button onClick={() => download(file, `${secret}\n`)}>Download</Button>
+        {file !== undefined && <Button onClick={() => download(file, `${secret}\n`)}>Download</Button>}
       </div>
       {children}
-      <Checkbox
-        className="mt-4"
-        label="I have saved it"
-        checked={isSaved}
-        onChange={(event) => setSaved(event.target.checked)}
-      />
+      <Checkbox className="mt-4" label={saved} checked={isSaved} onChange={(event) => setSaved(event.target.checked)} />
       {isAsked && !isSaved && (
         <p role="alert" className="mt-2 text-bad">
           Save it first, and say so: nobody can show it again.
         </p>
       )}
-      <div className="mt-4 flex justify-end">
-        <Button kind="primary" onClick={done} reason={isSaved ? undefined : 'Say first that you have saved it'}>
+      <div className="mt-4 flex flex-wrap justify-end gap-2">
+        {next && (
+          <Button
+            reason={reason}
+            onClick={() => {
+              done()
+              next.run()
+            }}
+          >
+            {next.label}
+          </Button>
+        )}
+        <Button kind="primary" onClick={done} reason={reason}>
           Done
         </Button>
       </div>
+      <UnsavedGuard isUnsaved={() => !isSaved} isOfTab title="Leave without it?">
+        You have not said that it is saved. When you leave, nobody can show it again.
+      </UnsavedGuard>
     </Dialog>
   )
 }

@@ -29,7 +29,7 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
       </p>
       {refusals.length > 0 ? (
         <section aria-label="Refused requests" className="mb-4 rounded-md border border-warn bg-warn-soft p-3 text-sm">
-          <strong>Requests were refused with 429 lately.</strong>
+          <strong>Requests by this sign-in were refused with 429 lately.</strong>
           <ul className="mt-1">
             {refusals.map(({ name, this_hour, previous_hour, last_at }) => (
               <li key={name}>
@@ -41,7 +41,7 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
         </section>
       ) : (
         <p className="mb-4 text-sm">
-          <Badge tone="good">none refused</Badge> No request was refused in this hour or the one before.
+          <Badge tone="good">none refused</Badge> No request by this sign-in was refused in this hour or the one before.
         </p>
       )}
       <Checkbox

@@ -9,10 +9,11 @@ import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
+import { NextAttempt } from './next-attempt.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
-import { subscriptions } from '../../../../contract/src/events.ts'
+import { eventNames, taskEventNames, testEventName } from '../../../../contract/src/events.ts'
 import type { Delivery } from '../../../../sdk/src/types.ts'
 
 const pageSize = 20
@@ -55,7 +56,7 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
     { id: 'answer', header: 'Answer', cell: (one) => one.last_response_status ?? 'none' },
     { id: 'attempts', header: 'Attempts', cell: (one) => one.attempts },
     { id: 'made', header: 'Made', cell: (one) => <Time at={one.created_at} /> },
-    { id: 'next_attempt', header: 'Next attempt', cell: (one) => <Time at={one.next_attempt_at} /> },
+    { id: 'next_attempt', header: 'Next attempt', cell: (one) => <NextAttempt at={one.next_attempt_at} /> },
   ]
   return (
     <section aria-labelledby="deliveries">
@@ -112,5 +113,5 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
 
 const eventOptions: Record<string, string> = {
   '': 'Any event',
-  ...Object.fromEntries(subscriptions.filter((name) => !name.endsWith('.*')).map((name) => [name, name])),
+  ...Object.fromEntries([testEventName, ...eventNames, ...taskEventNames].map((name) => [name, name])),
 }

@@ -10,6 +10,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
+import { NextAttempt } from './next-attempt.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { DeliveryWithAttempts } from '../../../../sdk/src/types.ts'
 
@@ -68,7 +69,7 @@ export default function DeliveryPage() {
                 <>
                   <dt>Next attempt</dt>
                   <dd>
-                    <Time at={data.next_attempt_at} /> (<Time at={data.next_attempt_at} exact />)
+                    <NextAttempt at={data.next_attempt_at} exact />
                   </dd>
                 </>
               )}

@@ -1,7 +1,7 @@
 import type { NewWebhook } from '../../../../sdk/src/types.ts'
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
 import { subscriptions } from '../../../../contract/src/events.ts'
 
@@ -10,6 +10,7 @@ type Subscription = NewWebhook['events'][number]
 export interface WebhookValues {
   url: string
   events: Subscription[]
+  filters?: NewWebhook['filters']
   secret?: string
   status?: 'active' | 'disabled'
 }
@@ -26,25 +27,31 @@ export function WebhookForm({
   isBusy,
   submit,
 }: {
-  values?: WebhookValues
+  values?: Omit<WebhookValues, 'filters'> & { filters?: object }
   isBusy: boolean
   submit: (values: WebhookValues) => void
 }) {
   const [url, setUrl] = useState(values?.url ?? '')
   const [events, setEvents] = useState<Subscription[]>(values?.events ?? ['task.completed', 'task.failed'])
   const [status, setStatus] = useState(values?.status ?? 'active')
+  const [filterText, setFilterText] = useState(
+    values?.filters && Object.keys(values.filters).length > 0 ? JSON.stringify(values.filters, null, 2) : '',
+  )
+  const filters = filtersOf(filterText)
   const reason = !/^https?:\/\/\S+/.test(url)
     ? 'Enter an address that begins with https://'
     : events.length === 0
       ? 'Choose at least one event'
-      : undefined
+      : filters === undefined
+        ? 'Mend the filters'
+        : undefined
   const groups = Object.entries(Object.groupBy(subscriptions, (name) => name.split('.', 1)[0] ?? ''))
   return (
     <form
       className="space-y-4"
       onSubmit={(event) => {
         event.preventDefault()
-        if (!reason) submit({ url: url.trim(), events, ...(values ? { status } : {}) })
+        if (!reason) submit({ url: url.trim(), events, filters, ...(values ? { status } : {}) })
       }}
     >
       <Field label="Address" hint="Receives a POST for each event. It must be reachable by the service.">
@@ -83,6 +90,20 @@ export function WebhookForm({
           ))}
         </div>
       </fieldset>
+      <Field
+        label="Filters (optional)"
+        hint="JSON: for members of an event’s data, the values to be told of. Events without the member are told of too."
+        fault={filters === undefined ? 'This is no JSON object of lists, such as {"severity": ["high"]}' : undefined}
+      >
+        <TextArea
+          className="font-mono !text-sm"
+          spellCheck={false}
+          rows={2}
+          value={filterText}
+          onChange={(event) => setFilterText(event.target.value)}
+          placeholder='{"severity": ["high", "critical"]}'
+        />
+      </Field>
       {values && (
         <Field label="State" hint={status === 'disabled' ? 'What waits to be delivered is given up.' : undefined}>
           <SelectInput value={status} onChange={(event) => setStatus(event.target.value as 'active' | 'disabled')}>
@@ -97,4 +118,18 @@ export function WebhookForm({
       </div>
     </form>
   )
+}
+
+/** The filters that a text says; undefined where it says none that can be. An empty one has none. */
+function filtersOf(text: string): Record<string, unknown[]> | undefined {
+  if (text.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    const isFilters = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isFilters && Object.values(value).every((one) => Array.isArray(one))
+      ? (value as Record<string, unknown[]>)
+      : undefined
+  } catch {
+    return undefined
+  }
 }

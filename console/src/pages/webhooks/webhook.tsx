@@ -13,6 +13,7 @@ import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
+import { retryWords } from './retry-words.ts'
 import { Reveal } from '../settings/reveal.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { Recover } from './recover.tsx'
@@ -111,6 +112,8 @@ export default function WebhookPage() {
                   </>
                 )}
               </dd>
+              <dt>Retries</dt>
+              <dd>{retryWords}</dd>
               <dt>Created</dt>
               <dd>
                 <Time at={data.created_at} />
@@ -129,7 +132,7 @@ export default function WebhookPage() {
               key={data.updated_at}
               values={data}
               isBusy={save.isPending}
-              submit={({ url, events, status }) => save.mutate({ url, events, status })}
+              submit={({ url, events, filters, status }) => save.mutate({ url, events, filters, status })}
             />
           </Dialog>
         </>

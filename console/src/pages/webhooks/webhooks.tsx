@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
@@ -12,7 +12,7 @@ import { FilterSelect, SearchInput } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
-import { tell } from '../../ui/toast.tsx'
+import { tell, tellFailure } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
@@ -38,6 +38,7 @@ export default function Webhooks() {
     refetchInterval: 15_000,
   })
   const queries = useQueryClient()
+  const navigate = useNavigate()
   const [made, setMade] = useState<{ id: string; secret: string }>()
   const create = useMutation({
     mutationFn: async (values: WebhookValues) => {
@@ -52,6 +53,11 @@ export default function Webhooks() {
       close()
       return queries.invalidateQueries({ queryKey: ['webhooks'] })
     },
+  })
+  const test = useMutation({
+    mutationFn: (id: string) => cadre.webhooks.test(id, {}),
+    onSuccess: (delivery, id) => navigate(paths.delivery(id, delivery.id)),
+    onError: (failure) => tellFailure('The test event was not sent', failure),
   })
   const close = () => {
     setWords({ panel: undefined })
@@ -124,8 +130,9 @@ export default function Webhooks() {
           file={`${made.id}.secret`}
           done={() => {
             setMade(undefined)
-            tell('The webhook is ready. Send it a test event from its page.')
+            tell('The webhook is ready')
           }}
+          next={{ label: 'Send test event', run: () => test.mutate(made.id) }}
         >
           <p className="text-soft">
             Your receiver checks the header <code>webhook-signature</code> with it.
