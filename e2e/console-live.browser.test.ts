@@ -108,7 +108,7 @@ test(
     await checkScreen(page, 'logs-project')
 
     await page.getByLabel('Text in the message').fill('LINE 150000')
-    await page.getByText('Live · 1 lines').waitFor()
+    await page.getByText('Live · 1 line', { exact: true }).waitFor()
     await lines.getByRole('button', { name: /south line 150000$/ }).click()
     await lines.getByRole('link', { name: 'Lines around it' }).click()
     await page.waitForURL(/at=/)
@@ -126,6 +126,13 @@ test(
         .map((line) => JSON.parse(line).message),
       [50_000, 100_000, 150_000, 200_000].map((n) => `line ${n}`),
     )
+    for (const n of [150_000, 50_000])
+      await lines.getByRole('button', { name: new RegExp(`line ${n}$`) }).click({ modifiers: ['Shift'] })
+    await checkScreen(page, 'logs-chosen')
+    await page.getByRole('button', { name: 'Copy 3 chosen' }).click()
+    await page.getByText('Copied 3 lines').waitFor()
+    const chosen: string = await page.evaluate('navigator.clipboard.readText()')
+    assert.equal(chosen, copied.split('\n').slice(0, 3).join('\n') + '\n')
 
     await page.goto(`/p/${id}/logs`)
     await chooseAgent(page, 'south')

@@ -22,7 +22,7 @@ export interface LogWords extends Search {
   tail: 'off'
   wrap: boolean
   zone: 'utc'
-  /** The moment of a line. */
+  /** A line: its moment, and a sum of what it says. */
   at: string
 }
 

@@ -123,15 +123,28 @@ export class LogStore {
     return Math.max(0, this.count - total)
   }
 
-  /** The moment of the next error in a direction from a line; undefined where there is none. */
-  async nextError(from: LogLine, direction: 'older' | 'newer'): Promise<string | undefined> {
+  /** The next error in a direction from a line; undefined where there is none. */
+  async nextError(from: LogLine, direction: 'older' | 'newer'): Promise<LogLine | undefined> {
     if (direction === 'older')
-      return (await this.#read({ level: 'error', end_time: from.timestamp, limit: 1 })).items[0]?.timestamp
+      return (await this.#read({ level: 'error', end_time: from.timestamp, limit: 1 })).items[0]
     const start_time = new Date(Date.parse(from.timestamp) + 1).toISOString()
     if (this.#isAfter(start_time)) return undefined
     const { total } = await this.#read({ level: 'error', start_time, limit: 1 })
     if (total === 0) return undefined
-    return (await this.#read({ level: 'error', start_time, limit: 1, offset: total - 1 })).items[0]?.timestamp
+    return (await this.#read({ level: 'error', start_time, limit: 1, offset: total - 1 })).items[0]
+  }
+
+  /** The lines of rows, both ends included, the oldest first: read where they are not. */
+  async lines(from: number, to: number): Promise<LogLine[]> {
+    const { history } = this
+    const newestOfHistory = Math.min(to, history - 1)
+    const read: LogLine[] = []
+    for (let row = newestOfHistory; row >= from; row -= page_lines) {
+      const limit = Math.min(page_lines, row - from + 1)
+      const { items } = await this.#read({ end_time: this.#anchor, offset: history - 1 - row, limit })
+      read.push(...items)
+    }
+    return [...read.toReversed(), ...this.live.slice(Math.max(0, from - history), Math.max(0, to - history + 1))]
   }
 
   /** The newest lines that match, `most` of them, the oldest of those first, a page at a time. */
