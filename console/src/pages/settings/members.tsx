@@ -60,11 +60,11 @@ export default function MembersPage() {
     {
       id: 'name',
       header: 'Name',
-      isWide: true,
       cell: ({ name, email, user_id }) => (
         <>
-          <span className="font-medium">{name}</span>
-          {user_id === user?.id && <span className="text-soft"> (you)</span>} <span className="text-soft">{email}</span>
+          <span className="font-medium wrap-anywhere">{name}</span>
+          {user_id === user?.id && <span className="text-soft"> (you)</span>}
+          {email !== undefined && <div className="text-sm wrap-anywhere text-soft">{email}</div>}
         </>
       ),
     },

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { budgetWarning_percent } from '../../../../contract/src/budget-window.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -71,13 +72,27 @@ export function BudgetForm({
           </p>
         ) : (
           <Field label="What it limits">
-            <SelectInput value={scope} onChange={(event) => setScope(event.target.value as Budget['scope'])}>
+            <SelectInput
+              value={scope}
+              onChange={(event) => {
+                setScope(event.target.value as Budget['scope'])
+                setSubject('')
+              }}
+            >
               <Options of={budgetScopes} />
             </SelectInput>
           </Field>
         )}
-        {needsSubject && (
-          <Field label="Identifier" hint={scope === 'agent' ? 'agent_…' : 'key_…'}>
+        {needsSubject && scope === 'agent' && (
+          <AgentPicker
+            project_id={project}
+            label="Agent"
+            value={subject === '' ? undefined : subject}
+            onChange={(id) => setSubject(id ?? '')}
+          />
+        )}
+        {needsSubject && scope === 'api_key' && (
+          <Field label="Identifier" hint="key_…, as it stands beside each of your keys under “API keys”.">
             <TextInput value={subject} onChange={(event) => setSubject(event.target.value)} />
           </Field>
         )}

@@ -10,6 +10,7 @@ import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { Meter } from './meter.tsx'
 import type { Budget } from '../../../../sdk/src/types.ts'
@@ -30,8 +31,9 @@ export function Budgets({ project }: { project: string }) {
   const removed = url.panel === 'remove' ? named(url.id) : undefined
   const changed = url.panel === 'budget' ? named(url.id) : undefined
   const close = () => setUrl({ panel: undefined, id: undefined })
+  const mayNot = useWhyNotWrite('agents')
   const add = (
-    <Button kind="primary" onClick={() => setUrl({ panel: 'budget' })}>
+    <Button reason={mayNot} kind="primary" onClick={() => setUrl({ panel: 'budget' })}>
       Set a budget
     </Button>
   )
@@ -53,6 +55,7 @@ export function Budgets({ project }: { project: string }) {
               <Item
                 key={budget.id}
                 {...budget}
+                mayNot={mayNot}
                 onChange={() => setUrl({ panel: 'budget', id: budget.id })}
                 onRemove={() => setUrl({ panel: 'remove', id: budget.id })}
               />
@@ -80,7 +83,12 @@ export function Budgets({ project }: { project: string }) {
   )
 }
 
-function Item({ onChange, onRemove, ...budget }: Budget & { onChange: () => void; onRemove: () => void }) {
+function Item({
+  onChange,
+  onRemove,
+  mayNot,
+  ...budget
+}: Budget & { onChange: () => void; onRemove: () => void; mayNot: string | undefined }) {
   const { scope, subject, period, max_cost_usd, max_tokens, warn_percent, spent, reserved, resets_at } = budget
   const bars = [
     ...(max_cost_usd === null
@@ -88,7 +96,9 @@ function Item({ onChange, onRemove, ...budget }: Budget & { onChange: () => void
       : [{ unit: 'cost', spent: spent.cost_usd, limit: max_cost_usd, of: dollars.format }]),
     ...(max_tokens === null
       ? []
-      : [{ unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => value.toLocaleString() }]),
+      : [
+          { unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => value.toLocaleString('en') },
+        ]),
   ]
   return (
     <li className="rounded-md border border-line p-3">
@@ -100,10 +110,18 @@ function Item({ onChange, onRemove, ...budget }: Budget & { onChange: () => void
           <CopyId id={subject} />
         </div>
         <div className="flex gap-2">
-          <Button onClick={onChange} aria-label={`Change the budget of ${subject}, ${budgetPeriods[period]}`}>
+          <Button
+            reason={mayNot}
+            onClick={onChange}
+            aria-label={`Change the budget of ${subject}, ${budgetPeriods[period]}`}
+          >
             Change
           </Button>
-          <Button onClick={onRemove} aria-label={`Remove the budget of ${subject}, ${budgetPeriods[period]}`}>
+          <Button
+            reason={mayNot}
+            onClick={onRemove}
+            aria-label={`Remove the budget of ${subject}, ${budgetPeriods[period]}`}
+          >
             Remove
           </Button>
         </div>
@@ -114,7 +132,7 @@ function Item({ onChange, onRemove, ...budget }: Budget & { onChange: () => void
           <div key={unit} className="mt-2 text-sm">
             <div className="flex flex-wrap justify-between gap-2">
               <span className="tabular-nums">
-                {of(used)} of {of(limit)}
+                {of(used)} of {of(limit)} {unit === 'tokens' && 'tokens'}
               </span>
               {share >= 1 ? (
                 <Badge tone="bad">spent: tasks wait</Badge>

@@ -11,6 +11,7 @@ import { Badge, Status } from '../../ui/status.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { NextAttempt } from './next-attempt.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { DeliveryWithAttempts } from '../../../../sdk/src/types.ts'
 
@@ -38,7 +39,8 @@ export default function DeliveryPage() {
     },
   })
   const { data } = delivery
-  const off = webhook.data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined
+  const mayNot = useWhyNotWrite('projects')
+  const off = mayNot ?? (webhook.data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined)
   return (
     <PageFrame
       title={data?.event ?? 'Delivery'}

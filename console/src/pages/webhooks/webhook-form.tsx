@@ -89,6 +89,7 @@ export function WebhookForm({
             </div>
           ))}
         </div>
+        <p className="mt-1 text-sm text-soft">Chosen: {events.join(', ') || 'none'}</p>
       </fieldset>
       <Field
         label="Filters (optional)"

@@ -12,6 +12,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { retryWords } from './retry-words.ts'
 import { Reveal } from '../settings/reveal.tsx'
@@ -58,7 +59,8 @@ export default function WebhookPage() {
     await queries.invalidateQueries({ queryKey: ['webhooks'], predicate: ({ queryKey }) => queryKey[1] !== id })
   }
   const { data } = webhook
-  const off = data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined
+  const mayNot = useWhyNotWrite('projects')
+  const off = mayNot ?? (data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined)
   return (
     <PageFrame
       title={data ? hostOf(data.url) : 'Webhook'}
@@ -72,9 +74,13 @@ export default function WebhookPage() {
           <Button onClick={() => setWords({ panel: 'recover' })} reason={off}>
             Redeliver failed
           </Button>
-          <Button onClick={() => setWords({ panel: 'edit' })}>Edit</Button>
-          <Button onClick={() => setWords({ panel: 'secret' })}>Rotate secret</Button>
-          <Button kind="danger" onClick={() => setWords({ panel: 'delete' })}>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'edit' })}>
+            Edit
+          </Button>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'secret' })}>
+            Rotate secret
+          </Button>
+          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
             Delete
           </Button>
         </>

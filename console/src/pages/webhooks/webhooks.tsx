@@ -16,6 +16,7 @@ import { tell, tellFailure } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { Operations } from '../../../../sdk/src/types.ts'
 import { Reveal } from '../settings/reveal.tsx'
@@ -64,9 +65,10 @@ export default function Webhooks() {
     create.reset()
   }
   const isFiltered = status !== undefined || search !== ''
+  const mayNot = useWhyNotWrite('projects')
   const isEmpty = webhooks.data?.total === 0 && !isFiltered
   const add = (label: string) => (
-    <Button kind="primary" onClick={() => setWords({ panel: 'new' })}>
+    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
       {label}
     </Button>
   )
