@@ -59,7 +59,8 @@ export default function WebhookPage() {
     await queries.invalidateQueries({ queryKey: ['webhooks'], predicate: ({ queryKey }) => queryKey[1] !== id })
   }
   const { data } = webhook
-  const mayNot = useWhyNotWrite('projects')
+  const refused = useWhyNotWrite('projects')
+  const mayNot = refused ?? (data ? undefined : 'The webhook is not shown yet')
   const off = mayNot ?? (data?.status === 'disabled' ? 'The webhook is disabled: activate it first' : undefined)
   return (
     <PageFrame
