@@ -79,8 +79,9 @@ export function useShortcuts(open: { menu: () => void; help: () => void }): void
       else if (event.key === 'r') void queries.invalidateQueries()
       else if (event.key === 'j' || event.key === 'k') moveInList(event.key === 'j' ? 1 : -1)
       else if (event.key === 'x')
+        // Of a table: the checkbox of a question in the inbox is an answer, and chooses nothing.
         (
-          document.activeElement?.closest('[data-row]')?.querySelector('input[type=checkbox]') as HTMLElement | null
+          document.activeElement?.closest('tr[data-row]')?.querySelector('input[type=checkbox]') as HTMLElement | null
         )?.click()
     }
     addEventListener('keydown', onKey)
@@ -103,10 +104,11 @@ function focusSearch(event: KeyboardEvent): void {
   search.focus()
 }
 
-/** Moves the focus to the link of the next row, so that Enter opens it. */
+/** Moves the focus to the link of the next row, or its button where it has none, so that Enter opens it. */
 function moveInList(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
   const at = rows.findIndex((row) => row.contains(document.activeElement))
   const next = rows[at === -1 ? (by === 1 ? 0 : rows.length - 1) : at + by]
-  next?.querySelector<HTMLElement>('a')?.focus()
+  const opener = next?.querySelector<HTMLElement>('a') ?? next?.querySelector<HTMLElement>('button')
+  opener?.focus()
 }

@@ -78,7 +78,7 @@ export function ApprovalsPage() {
       )}
       <ul className="space-y-3">
         {approvals.map((approval) => (
-          <li key={approval.id}>
+          <li key={approval.id} data-row={approval.id}>
             <ApprovalCard
               project={project}
               approval={approval}

@@ -132,6 +132,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt
               <li
                 key={index}
                 data-index={index}
+                data-row={index}
                 ref={rows.measureElement}
                 aria-setsize={count}
                 aria-posinset={index + 1}

@@ -68,7 +68,7 @@ interface RowProps {
 function Row({ project, task, agent, outcome, isSelected, toggle }: RowProps) {
   const ended = task.finished_at === null ? Date.now() : Date.parse(task.finished_at)
   return (
-    <tr data-current={isSelected || undefined}>
+    <tr data-row={task.id} data-current={isSelected || undefined}>
       <td className="w-px">
         <label className="inline-flex size-6 cursor-pointer items-center justify-center">
           <input type="checkbox" checked={isSelected} onChange={toggle} aria-label={`Choose ${titleOf(task)}`} />
