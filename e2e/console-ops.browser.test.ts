@@ -240,7 +240,7 @@ test('metrics are lines and a table, and a point leads to the tasks of its momen
   const page = await cadre.open(`/p/${project}/metrics?range=1h`)
   await chooseAgent(page, 'clerk')
   await page.getByLabel('Compare with the period before').check()
-  const chart = page.getByRole('group', { name: /^Tasks completed/ })
+  const chart = page.getByRole('group', { name: /^Tasks that ended/ })
   await chart.locator('canvas').waitFor()
   await chart.focus()
   await page.keyboard.press('End')
@@ -265,9 +265,9 @@ test('metrics are lines and a table, and a point leads to the tasks of its momen
   await page.getByLabel('As a table').check()
   await page.getByRole('table', { name: 'Points over time' }).waitFor()
   assert.ok(page.url().includes('view=table') && page.url().includes('compare=yes'), page.url())
-  const completed = await page.locator('tbody tr td:nth-child(2)').allTextContents()
+  const completed = await page.locator('tbody td[data-column=completed]').allTextContents()
   assert.equal(
-    completed.map((text) => Number(/\d+$/.exec(text)?.[0])).reduce((sum, one) => sum + one, 0),
+    completed.map((text) => Number(/\d+/.exec(text)?.[0])).reduce((sum, one) => sum + one, 0),
     1,
   )
   await checkScreen(page, 'metrics-table')

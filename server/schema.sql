@@ -427,26 +427,6 @@ begin
   end if;
 end $function$;
 
-CREATE OR REPLACE FUNCTION public.task_series(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
- RETURNS TABLE(bucket timestamp with time zone, completed bigint, timed bigint, microseconds bigint)
- LANGUAGE plpgsql
- STABLE ROWS 2000
-AS $function$
-declare
-  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
-  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
-  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
-  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
-begin
-  return query
-    select r.bucket, r.completed, r.timed, r.microseconds from task_rollup r where r.agent_id = agent and (
-      r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
-      or r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
-      or r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
-      or r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
-      or r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi);
-end $function$;
-
 CREATE OR REPLACE FUNCTION public.project_log_page(project bigint, of_level text, since timestamp with time zone, until timestamp with time zone, skip bigint, take bigint, OUT total bigint, OUT lo timestamp with time zone, OUT hi timestamp with time zone, OUT newer bigint)
  RETURNS record
  LANGUAGE plpgsql
@@ -537,6 +517,26 @@ begin
   values (old.org_id, pg_backend_pid(), -1), (new.org_id, pg_backend_pid(), 1)
   on conflict (org_id, backend) do update set projects = c.projects + excluded.projects;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.task_series(agent text, lo timestamp with time zone, hi timestamp with time zone, largest integer)
+ RETURNS TABLE(bucket timestamp with time zone, completed bigint, failed bigint, timed bigint, microseconds bigint)
+ LANGUAGE plpgsql
+ STABLE ROWS 2000
+AS $function$
+declare
+  h_lo timestamptz := case when largest < 3600 then hi else least(bucket_ceil(3600, lo), hi) end;
+  h_hi timestamptz := case when largest < 3600 then hi else greatest(bucket_floor(3600, hi), h_lo) end;
+  d_lo timestamptz := case when largest < 86400 then h_hi else least(bucket_ceil(86400, h_lo), h_hi) end;
+  d_hi timestamptz := case when largest < 86400 then h_hi else greatest(bucket_floor(86400, h_hi), d_lo) end;
+begin
+  return query
+    select r.bucket, r.completed, r.failed, r.timed, r.microseconds from task_rollup r where r.agent_id = agent and (
+      r.seconds = 60 and r.bucket >= lo and r.bucket < h_lo
+      or r.seconds = 60 and r.bucket >= h_hi and r.bucket < hi
+      or r.seconds = 3600 and r.bucket >= h_lo and r.bucket < d_lo
+      or r.seconds = 3600 and r.bucket >= d_hi and r.bucket < h_hi
+      or r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi);
 end $function$;
 
 create table agent (

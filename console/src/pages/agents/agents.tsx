@@ -3,6 +3,7 @@ import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { agentStates } from '../../../../contract/src/agent-lifecycle.ts'
 import { tagsOf } from '../../agents/tags.ts'
+import type { Agent } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -33,7 +34,8 @@ export default function AgentsPage() {
   const project_id = useProjectId()
   const [search, change] = useSearchState<Search>()
   const queries = useQueryClient()
-  const [chosen, choose] = useState<Set<string>>(new Set())
+  /** As they were when they were chosen, or seen last. */
+  const [chosen, choose] = useState<ReadonlyMap<string, Agent>>(new Map())
   const [outcomes, setOutcomes] = useState<ReadonlyMap<string, Outcome>>(new Map())
   const status = agentStates.find((state) => state === search.status)
   const sort = sorts.find((known) => known === search.sort) ?? '-created_at'
@@ -53,6 +55,10 @@ export default function AgentsPage() {
     placeholderData: keepPreviousData,
   })
   const { data } = list
+  const here = new Map(data?.items.map((agent) => [agent.id, agent]))
+  /** A choice on this page; what was chosen on others stays. */
+  const chooseHere = (ids: ReadonlySet<string>): void =>
+    choose((before) => new Map([...before, ...here].filter(([id]) => (here.has(id) ? ids.has(id) : true))))
   const agent_ids = data?.items.map(({ id }) => id).join(',') ?? ''
   const statistics = useQuery({
     queryKey: ['project', project_id, 'agents', 'statistics', agent_ids],
@@ -100,11 +106,15 @@ export default function AgentsPage() {
       {chosen.size > 0 && (
         <BulkBar
           project_id={project_id}
-          agents={(data?.items ?? []).filter(({ id }) => chosen.has(id))}
+          agents={[...chosen.values()].map((agent) => here.get(agent.id) ?? agent)}
+          hidden={new Set([...chosen.keys()].filter((id) => !here.has(id)))}
           onOutcome={(id, outcome) => setOutcomes((before) => new Map(before).set(id, outcome))}
-          onEnd={() => void queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })}
+          onEnd={(deleted) => {
+            choose((before) => new Map([...before].filter(([id]) => !deleted.includes(id))))
+            void queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+          }}
           clear={() => {
-            choose(new Set())
+            choose(new Map())
             setOutcomes(new Map())
           }}
         />
@@ -118,7 +128,7 @@ export default function AgentsPage() {
           columns={columns}
           keyOf={({ id }) => id}
           isBusy={list.isFetching}
-          selection={{ chosen, change: choose, nameOf: ({ name }) => name }}
+          selection={{ chosen: new Set(chosen.keys()), change: chooseHere, nameOf: ({ name }) => name }}
           sort={{
             by: sort.replace('-', ''),
             order: sort.startsWith('-') ? 'desc' : 'asc',

@@ -1,10 +1,13 @@
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AgentAction } from '../../../../contract/src/agent-lifecycle.ts'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { act, actionLabels, actions, reasonAgainst } from '../../agents/actions.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { tell } from '../../ui/toast.tsx'
 import { messageOf } from '../../api/error-words.ts'
+import { paths } from '../../paths.ts'
 
 /** How it went with one agent. */
 export interface Outcome {
@@ -15,44 +18,69 @@ export interface Outcome {
 /** Requests at a time. */
 const atOnce = 4
 
-/** What can be done to the agents that are chosen; each row says how it went with it. */
+/** How it went with all of them. */
+interface Result {
+  text: string
+  failed: readonly { agent: Agent; text: string }[]
+}
+
+/** What can be done to the agents that are chosen, on whatever page; each row says how it went with it, and so does the bar. */
 export function BulkBar({
   project_id,
   agents,
+  hidden,
   onOutcome,
   onEnd,
   clear,
 }: {
   project_id: string
   agents: readonly Agent[]
+  /** Those of them that are not on the page that is shown, and of which nothing new is heard. */
+  hidden: ReadonlySet<string>
   onOutcome: (agent_id: string, outcome: Outcome) => void
-  onEnd: () => void
+  /** Is told which of them are gone. */
+  onEnd: (deleted: readonly string[]) => void
   clear: () => void
 }) {
   const [isBusy, setBusy] = useState(false)
   const [isDeleting, setDeleting] = useState(false)
+  const [result, setResult] = useState<Result>()
 
   async function run(action: AgentAction | 'delete'): Promise<void> {
     setBusy(true)
+    setResult(undefined)
     const waiting = agents.values()
+    const good: string[] = []
+    const failed: { agent: Agent; text: string }[] = []
+    const refused = (agent: Agent, text: string): void => {
+      failed.push({ agent, text })
+      onOutcome(agent.id, { isGood: false, text })
+    }
     const workOff = async (): Promise<void> => {
-      for (const { id, status } of waiting) {
-        const reason = action === 'delete' ? undefined : reasonAgainst(action, status)
+      for (const agent of waiting) {
+        const { id, status } = agent
+        const reason = action === 'delete' || hidden.has(id) ? undefined : reasonAgainst(action, status)
         if (reason !== undefined) {
-          onOutcome(id, { isGood: false, text: reason })
+          refused(agent, reason)
           continue
         }
         try {
           await act(project_id, id, action)
+          good.push(id)
           onOutcome(id, { isGood: true, text: action === 'delete' ? 'Deleted' : `${actionLabels[action]}: done` })
         } catch (error) {
-          onOutcome(id, { isGood: false, text: messageOf(error) })
+          refused(agent, messageOf(error))
         }
       }
     }
     await Promise.all(Array.from({ length: atOnce }, workOff))
     setBusy(false)
-    onEnd()
+    const word = action === 'delete' ? 'Delete' : actionLabels[action]
+    const text = `${word}: ${good.length} done${failed.length > 0 ? `, ${failed.length} not` : ''}`
+    // With the last of them the bar is gone, too.
+    if (action === 'delete' && failed.length === 0) tell(text)
+    else setResult({ text, failed })
+    onEnd(action === 'delete' ? good : [])
   }
 
   return (
@@ -62,10 +90,10 @@ export function BulkBar({
       className="mb-3 flex flex-wrap items-center gap-2 rounded-md border border-accent bg-accent-soft px-3 py-2"
     >
       <span role="status" className="mr-2 font-medium">
-        {agents.length} chosen
+        {agents.length} chosen{hidden.size > 0 && `, ${hidden.size} not on this page`}
       </span>
       {actions.map((action) => {
-        const canAny = agents.some(({ status }) => reasonAgainst(action, status) === undefined)
+        const canAny = agents.some(({ id, status }) => hidden.has(id) || reasonAgainst(action, status) === undefined)
         return (
           <Button
             key={action}
@@ -83,6 +111,19 @@ export function BulkBar({
       <Button kind="ghost" onClick={clear}>
         Choose none
       </Button>
+      {/* Rows that are filtered by their state leave the page when it changes: what became of them stays here. */}
+      <div role="status" className="w-full empty:hidden">
+        {result && <p>{result.text}</p>}
+        {result && result.failed.length > 0 && (
+          <ul aria-label="Not done" className="max-h-40 overflow-y-auto text-sm" tabIndex={0}>
+            {result.failed.map(({ agent, text }) => (
+              <li key={agent.id}>
+                <Link {...paths.agent(project_id, agent.id)}>{agent.name}</Link>: {text}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
       <ConfirmDialog
         isOpen={isDeleting}
         close={() => setDeleting(false)}

@@ -8,7 +8,7 @@ export interface Line {
   label: string
   values: readonly (number | null)[]
   /** A custom property of the theme. */
-  color: '--accent' | '--info' | '--warn' | '--soft'
+  color: '--accent' | '--info' | '--warn' | '--bad' | '--soft'
   isDashed?: boolean
 }
 
@@ -157,20 +157,26 @@ function options(
     ...(zone === 'UTC' ? { tzDate: (seconds: number) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') } : {}),
     scales: { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, values: (_, ticks, _axis, _space, step) => ticks.map((at) => tickName(at, step, zone)) },
+      { ...axis, size: 28, values: (_, ticks, _axis, _space, step) => ticks.map((at) => tickName(at, step, zone)) },
       { ...axis, size: 62, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {},
-      ...lines.map(({ label, color: name, isDashed }) => ({
+      ...lines.map(({ label, values, color: name, isDashed }) => ({
         label,
         stroke: color(name),
         width: 1.5,
         ...(isDashed ? { dash: [4, 4] } : {}),
-        points: { show: false },
+        // A line needs two points beside each other: one that stands alone is a dot.
+        points: { size: 5, fill: color(name), filter: () => alone(values) },
       })),
     ],
   }
+}
+
+/** Points with nothing on either side. */
+function alone(values: Line['values']): number[] {
+  return values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []))
 }
 
 function tickName(at: number, step: number, zone: 'local' | 'UTC'): string {

@@ -3,22 +3,31 @@ import { change } from './periods.ts'
 
 type Metrics = AgentMetrics['metrics']
 
-const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
-const bytes = new Intl.NumberFormat('en', { notation: 'compact', style: 'unit', unit: 'byte', unitDisplay: 'narrow' })
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+const units = ['B', 'kB', 'MB', 'GB', 'TB']
+
+/** A number, with the digits that say something also where it is small. */
+export const number = (value: number): string => (value > 0 && value < 1 ? small : whole).format(value)
 export const seconds = (value: number): string =>
-  value < 1 ? `${Math.round(value * 1000)} ms` : `${number.format(value)} s`
+  value < 1 ? `${Math.round(value * 1000)} ms` : `${whole.format(value)} s`
+/** Bytes, in thousands of them. */
+export function bytes(value: number): string {
+  const unit = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
+  return `${whole.format(value / 1000 ** unit)} ${units[unit]}`
+}
 
 const figures: { label: string; of: (metrics: Metrics) => number; format: (value: number) => string; hint?: string }[] =
   [
-    { label: 'Tasks', of: ({ tasks }) => tasks.total, format: number.format },
+    { label: 'Tasks', of: ({ tasks }) => tasks.total, format: number },
     {
       label: 'In progress',
       of: ({ tasks }) => tasks.in_progress,
-      format: number.format,
+      format: number,
       hint: 'Not ended at the end of the period',
     },
-    { label: 'Failed', of: ({ tasks }) => tasks.failed, format: number.format },
+    { label: 'Failed', of: ({ tasks }) => tasks.failed, format: number },
     {
       label: 'Success',
       of: ({ tasks }) => tasks.success_rate,
@@ -28,21 +37,39 @@ const figures: { label: string; of: (metrics: Metrics) => number; format: (value
     { label: 'Average time', of: ({ performance }) => performance.avg_response_time, format: seconds },
     { label: 'p95', of: ({ performance }) => performance.p95_response_time, format: seconds },
     { label: 'p99', of: ({ performance }) => performance.p99_response_time, format: seconds },
-    { label: 'Tokens a minute', of: ({ performance }) => performance.tokens_per_minute, format: number.format },
-    { label: 'Model calls a minute', of: ({ performance }) => performance.requests_per_minute, format: number.format },
-    { label: 'Processors', of: ({ resource_usage }) => resource_usage.cpu_usage, format: percent.format },
-    { label: 'From models', of: ({ resource_usage }) => resource_usage.network_in, format: bytes.format },
-    { label: 'To models', of: ({ resource_usage }) => resource_usage.network_out, format: bytes.format },
+    { label: 'Tokens a minute', of: ({ performance }) => performance.tokens_per_minute, format: number },
+    { label: 'Model calls a minute', of: ({ performance }) => performance.requests_per_minute, format: number },
+    {
+      label: 'Processors',
+      of: ({ resource_usage }) => resource_usage.cpu_usage,
+      format: percent.format,
+      hint: 'Of a worker, while the agent had tasks',
+    },
+    {
+      label: 'Memory',
+      of: ({ resource_usage }) => resource_usage.memory_usage,
+      format: percent.format,
+      hint: 'Of a worker, while the agent had tasks',
+    },
+    {
+      label: 'Storage',
+      of: ({ resource_usage }) => resource_usage.disk_usage,
+      format: percent.format,
+      hint: 'Of the 1 GiB that is an agent’s share',
+    },
+    { label: 'From models', of: ({ resource_usage }) => resource_usage.network_in, format: bytes, hint: 'Received' },
+    { label: 'To models', of: ({ resource_usage }) => resource_usage.network_out, format: bytes, hint: 'Sent' },
   ]
 
 /** Figures of a period, and how they stand to those of the one before. */
 export function Figures({ now, before }: { now: Metrics; before: Metrics | undefined }) {
   return (
-    <dl className="mb-4 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-6">
+    <dl className="mb-4 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-7">
       {figures.map(({ label, of, format, hint }) => (
-        <div key={label} className="bg-panel p-3" title={hint}>
+        <div key={label} className="bg-panel p-3">
           <dt className="text-sm text-soft">{label}</dt>
           <dd className="text-lg font-semibold tabular-nums">{tasksEnded(now) || of(now) ? format(of(now)) : '–'}</dd>
+          {hint && <dd className="text-xs text-soft">{hint}</dd>}
           {before && <dd className="text-sm text-soft">{against(of(now), of(before), format)}</dd>}
         </div>
       ))}

@@ -27,6 +27,9 @@ const intervalLabels: Record<IntervalName, string> = {
   '1h': 'an hour',
   '1d': 'a day',
 }
+const pointLabels = Object.fromEntries(
+  Object.entries(intervalLabels).map(([name, label]) => [name, `A point for ${label}`]),
+)
 /** Figures of a period that still runs are asked for again. */
 const refresh_ms = 30_000
 
@@ -59,7 +62,7 @@ export default function Metrics() {
         cadre.agents.metrics(project_id, agent_id!, { ...current, interval }),
         isCompared ? cadre.agents.metrics(project_id, agent_id!, { ...previous, interval }) : undefined,
       ])
-      return { now: now.metrics, before: before?.metrics }
+      return { now: now.metrics, before: before?.metrics, period: now.period }
     },
   })
   const refused = useMemo(
@@ -78,7 +81,7 @@ export default function Metrics() {
       title="Metrics"
       lead="Tasks, times and what an agent used, over time."
       path={`/api/v1/projects/${project_id}/agents/${agent_id ?? '{agent_id}'}/metrics`}
-      query={{ interval }}
+      query={metrics.data?.period ?? { interval }}
     >
       <div className="mb-4 flex flex-wrap items-center gap-2">
         <AgentPicker
@@ -98,9 +101,10 @@ export default function Metrics() {
         <FilterSelect
           label="A point for"
           value={interval}
+          className="sm:!w-52"
           onChange={(event) => setWords({ interval: event.target.value })}
         >
-          <Options of={intervalLabels} refused={refused} />
+          <Options of={pointLabels} refused={refused} />
         </FilterSelect>
         <FilterSelect
           label="Time zone"
@@ -142,6 +146,7 @@ export default function Metrics() {
         <Series
           now={metrics.data.now.time_series}
           before={metrics.data.before?.time_series}
+          minutes={intervals[interval] / 60}
           isTable={isTable}
           cursor={cursor}
           setCursor={setCursor}

@@ -4,13 +4,15 @@ import { Panel } from '../../ui/page.tsx'
 import { exactTime, useTimeZone } from '../../ui/time.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Chart, type Line } from './chart.tsx'
-import { seconds } from './figures.tsx'
+import { bytes, number, seconds } from './figures.tsx'
 
 type Point = AgentMetrics['metrics']['time_series'][number]
 
 interface SeriesProps {
   now: readonly Point[]
   before: readonly Point[] | undefined
+  /** Minutes that a point stands for. */
+  minutes: number
   isTable: boolean
   cursor: number | null
   setCursor: (index: number | null) => void
@@ -20,35 +22,57 @@ interface SeriesProps {
 const whole = (value: number): string => (Number.isInteger(value) ? String(value) : '')
 const percent = (value: number): string => `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`
 
+// Where nothing ended there is no time to draw or to tell.
+const time = ({ tasks_completed, tasks_failed, avg_response_time }: Point): number | null =>
+  tasks_completed + tasks_failed > 0 ? avg_response_time : null
+
 /** Points of a period as charts that share a cursor, or as a table. */
-export function Series({ now, before, isTable, ...cursor }: SeriesProps) {
+export function Series({ now, before, minutes, isTable, ...cursor }: SeriesProps) {
   const times = useMemo(() => now.map(({ timestamp }) => Date.parse(timestamp) / 1000), [now])
   const charts = useMemo(() => {
-    const line = (label: string, points: readonly Point[], of: (point: Point) => number | null): Line => ({
+    type Of = (point: Point) => number | null
+    const line = (label: string, of: Of, color: Line['color'] = '--accent'): Line => ({
       label,
-      values: points.map(of),
-      color: '--accent',
+      values: now.map(of),
+      color,
     })
-    const old = (of: (point: Point) => number | null): Line[] =>
-      before ? [{ ...line('the period before', before, of), color: '--soft', isDashed: true }] : []
-    const completed = ({ tasks_completed }: Point) => tasks_completed
-    // Where nothing ended there is no time to draw.
-    const time = ({ tasks_completed, avg_response_time }: Point) =>
-      tasks_completed > 0 || avg_response_time > 0 ? avg_response_time : null
+    const old = (of: Of): Line[] =>
+      before ? [{ label: 'the period before', values: before.map(of), color: '--soft', isDashed: true }] : []
+    const completed: Of = ({ tasks_completed }) => tasks_completed
+    const tokens: Of = ({ tokens }) => tokens / minutes
+    const requests: Of = ({ requests }) => requests / minutes
     return [
-      { title: 'Tasks completed', lines: [line('completed', now, completed), ...old(completed)], format: whole },
-      { title: 'Average time of a task', lines: [line('average', now, time), ...old(time)], format: seconds },
+      {
+        title: 'Tasks that ended',
+        lines: [
+          line('completed', completed),
+          line('failed', ({ tasks_failed }) => tasks_failed, '--bad'),
+          ...old(completed),
+        ],
+        format: whole,
+      },
+      { title: 'Average time of a task', lines: [line('average', time), ...old(time)], format: seconds },
+      { title: 'Tokens a minute', lines: [line('in and out', tokens), ...old(tokens)], format: number },
+      { title: 'Model calls a minute', lines: [line('calls', requests), ...old(requests)], format: number },
       {
         title: 'Processors and memory',
         lines: [
-          line('processors', now, ({ cpu_usage }) => cpu_usage),
-          { ...line('memory', now, ({ memory_usage }) => memory_usage), color: '--warn' as const },
+          line('processors', ({ cpu_usage }) => cpu_usage),
+          line('memory', ({ memory_usage }) => memory_usage, '--warn'),
         ],
         format: percent,
       },
+      {
+        title: 'Bytes from and to models',
+        lines: [
+          line('from models', ({ network_in }) => network_in),
+          line('to models', ({ network_out }) => network_out, '--warn'),
+        ],
+        format: bytes,
+      },
     ]
-  }, [now, before])
-  if (isTable) return <SeriesTable now={now} before={before} />
+  }, [now, before, minutes])
+  if (isTable) return <SeriesTable now={now} before={before} minutes={minutes} />
   return (
     <div className="grid grid-cols-1 gap-4 xl:grid-cols-2">
       {charts.map((chart) => (
@@ -60,41 +84,40 @@ export function Series({ now, before, isTable, ...cursor }: SeriesProps) {
   )
 }
 
-function SeriesTable({ now, before }: { now: readonly Point[]; before: readonly Point[] | undefined }) {
+function SeriesTable({ now, before, minutes }: Pick<SeriesProps, 'now' | 'before' | 'minutes'>) {
   const [zone] = useTimeZone()
   const rows = now.map((point, index) => ({ point, old: before?.[index] })).toReversed()
   type Row = (typeof rows)[number]
+  const column = (id: string, header: string, text: (point: Point) => string, isCompared = true): Column<Row> => ({
+    id,
+    header,
+    align: 'right',
+    cell: ({ point, old }) => (
+      <>
+        {text(point)}
+        {isCompared && old && <span className="block text-xs text-soft">was {text(old)}</span>}
+      </>
+    ),
+  })
+  const timeOf = (point: Point): string => {
+    const value = time(point)
+    return value === null ? '–' : seconds(value)
+  }
   const columns: Column<Row>[] = [
-    { id: 'time', header: 'Time', cell: ({ point }) => exactTime(point.timestamp, zone) },
-    { id: 'completed', header: 'Completed', align: 'right', cell: ({ point }) => point.tasks_completed },
-    ...(before
-      ? [
-          {
-            id: 'completed_before',
-            header: 'Completed before',
-            align: 'right' as const,
-            cell: ({ old }: Row) => old?.tasks_completed ?? '–',
-          },
-        ]
-      : []),
     {
-      id: 'average_time',
-      header: 'Average time',
-      align: 'right',
-      cell: ({ point }) => seconds(point.avg_response_time),
+      id: 'time',
+      header: 'Time',
+      cell: ({ point }) => <span className="whitespace-nowrap">{exactTime(point.timestamp, zone)}</span>,
     },
-    ...(before
-      ? [
-          {
-            id: 'average_before',
-            header: 'Average before',
-            align: 'right' as const,
-            cell: ({ old }: Row) => (old ? seconds(old.avg_response_time) : '–'),
-          },
-        ]
-      : []),
-    { id: 'processors', header: 'Processors', align: 'right', cell: ({ point }) => percent(point.cpu_usage) },
-    { id: 'memory', header: 'Memory', align: 'right', cell: ({ point }) => percent(point.memory_usage) },
+    column('completed', 'Completed', ({ tasks_completed }) => number(tasks_completed)),
+    column('failed', 'Failed', ({ tasks_failed }) => number(tasks_failed)),
+    column('average', 'Average time', timeOf),
+    column('tokens', 'Tokens a minute', ({ tokens }) => number(tokens / minutes)),
+    column('requests', 'Model calls a minute', ({ requests }) => number(requests / minutes)),
+    column('processors', 'Processors', ({ cpu_usage }) => percent(cpu_usage), false),
+    column('memory', 'Memory', ({ memory_usage }) => percent(memory_usage), false),
+    column('from', 'From models', ({ network_in }) => bytes(network_in), false),
+    column('to', 'To models', ({ network_out }) => bytes(network_out), false),
   ]
   return <DataTable label="Points over time" columns={columns} rows={rows} keyOf={({ point }) => point.timestamp} />
 }

@@ -144,9 +144,14 @@ export async function findUsageNumbers(
 export interface SeriesPoint {
   timestamp: string
   tasks_completed: number
+  tasks_failed: number
   avg_response_time: number
   cpu_usage: number
   memory_usage: number
+  tokens: number
+  requests: number
+  network_in: number
+  network_out: number
 }
 
 /** The period in buckets aligned to UTC, each of them there, zero where nothing happened. */
@@ -159,18 +164,22 @@ export async function listSeries(sql: Sql, agent_id: string, period: Period): Pr
       select generate_series(date_bin(make_interval(secs => ${bucket_seconds}), ${start_time}::timestamptz, 'epoch'),
         ${end_time}::timestamptz - interval '1 microsecond', make_interval(secs => ${bucket_seconds})) as timestamp
     ), ${endedIn(sql, agent_id, period, bucket_seconds, 'task_series')}, finished as (
-      select timestamp, sum(completed)::bigint as tasks_completed, sum(took) / nullif(sum(timed), 0) as avg_response_time from (
-        select ${binned('bucket')} as timestamp, completed, timed, microseconds / 1000000.0 as took from rolled
+      select timestamp, sum(completed)::bigint as tasks_completed, sum(failed)::bigint as tasks_failed, sum(took) / nullif(sum(timed), 0) as avg_response_time from (
+        select ${binned('bucket')} as timestamp, completed, failed, timed, microseconds / 1000000.0 as took from rolled
         union all
-        select ${binned('finished_at')}, (status = 'completed')::int, (seconds is not null)::int, coalesce(seconds, 0)::numeric from fresh
+        select ${binned('finished_at')}, (status = 'completed')::int, (status in ('failed', 'expired'))::int, (seconds is not null)::int, coalesce(seconds, 0)::numeric from fresh
       ) parts group by timestamp
     ), used as (
-      select ${binned('minute')} as timestamp, ${fractions(sql)} from agent_usage
+      select ${binned('minute')} as timestamp, ${fractions(sql)}, sum(input_tokens + output_tokens)::bigint as tokens,
+        sum(model_calls)::bigint as requests, sum(network_in)::bigint as network_in, sum(network_out)::bigint as network_out
+      from agent_usage
       where agent_id = ${agent_id} and minute >= date_trunc('minute', ${start_time}::timestamptz, 'UTC') and minute < ${end_time}::timestamptz
       group by 1
     )
-    select b.timestamp, coalesce(f.tasks_completed, 0) as tasks_completed, coalesce(f.avg_response_time, 0)::float8 as avg_response_time,
-      coalesce(u.cpu_usage, 0) as cpu_usage, coalesce(u.memory_usage, 0) as memory_usage
+    select b.timestamp, coalesce(f.tasks_completed, 0) as tasks_completed, coalesce(f.tasks_failed, 0) as tasks_failed,
+      coalesce(f.avg_response_time, 0)::float8 as avg_response_time,
+      coalesce(u.cpu_usage, 0) as cpu_usage, coalesce(u.memory_usage, 0) as memory_usage, coalesce(u.tokens, 0) as tokens,
+      coalesce(u.requests, 0) as requests, coalesce(u.network_in, 0) as network_in, coalesce(u.network_out, 0) as network_out
     from buckets b left join finished f using (timestamp) left join used u using (timestamp) order by b.timestamp`)
 }
 

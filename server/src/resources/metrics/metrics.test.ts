@@ -29,6 +29,8 @@ describe("an agent's metrics", () => {
         finished_at = ${started_at}::timestamptz + make_interval(secs => ${seconds}) where id = ${task.id}`
   }
 
+  const unused = { cpu_usage: 0, memory_usage: 0, tokens: 0, requests: 0, network_in: 0, network_out: 0 }
+
   it('are zeros, never null, for an agent that did nothing', async () => {
     const agent = await createAgent('idle')
     const { status, body } = await get(agent)
@@ -38,7 +40,7 @@ describe("an agent's metrics", () => {
     assert.equal(Date.parse(body.period.end_time) - Date.parse(body.period.start_time), 86_400_000)
     assert.ok(body.metrics.time_series.length === 24 || body.metrics.time_series.length === 25)
     const { timestamp: _first, ...zeros } = body.metrics.time_series[0]
-    assert.deepEqual(zeros, { tasks_completed: 0, avg_response_time: 0, cpu_usage: 0, memory_usage: 0 })
+    assert.deepEqual(zeros, { ...unused, tasks_completed: 0, tasks_failed: 0, avg_response_time: 0 })
     assert.deepEqual(body.metrics.tasks, { total: 0, completed: 0, failed: 0, in_progress: 0, success_rate: 0 })
     assert.deepEqual(Object.values(body.metrics.performance), [0, 0, 0, 0, 0])
     assert.deepEqual(Object.values(body.metrics.resource_usage), [0, 0, 0, 0, 0])
@@ -58,8 +60,8 @@ describe("an agent's metrics", () => {
     const { avg_response_time, p95_response_time, p99_response_time } = body.metrics.performance
     assert.deepEqual([avg_response_time, p95_response_time, p99_response_time], [5, 8, 8])
     assert.deepEqual(body.metrics.time_series, [
-      { timestamp: `${day}T10:00:00.000Z`, tasks_completed: 2, avg_response_time: 2, cpu_usage: 0, memory_usage: 0 },
-      { timestamp: `${day}T11:00:00.000Z`, tasks_completed: 0, avg_response_time: 8, cpu_usage: 0, memory_usage: 0 },
+      { ...unused, timestamp: `${day}T10:00:00.000Z`, tasks_completed: 2, tasks_failed: 0, avg_response_time: 2 },
+      { ...unused, timestamp: `${day}T11:00:00.000Z`, tasks_completed: 0, tasks_failed: 2, avg_response_time: 8 },
     ])
     assert.deepEqual(body.period, {
       start_time: `${day}T10:00:00.000Z`,
@@ -91,13 +93,10 @@ describe("an agent's metrics", () => {
       network_in: 2000,
       network_out: 1000,
     })
-    assert.deepEqual(
-      time_series.map(({ cpu_usage, memory_usage }: any) => [cpu_usage, memory_usage]),
-      [
-        [0.25, 0.1],
-        [0.25, 0.1],
-      ],
-    )
+    const used = { cpu_usage: 0.25, memory_usage: 0.1, tokens: 120, requests: 6, network_in: 1000, network_out: 500 }
+    const ended = { tasks_completed: 0, tasks_failed: 0, avg_response_time: 0 }
+    for (const { timestamp: _, ...point } of time_series) assert.deepEqual(point, { ...used, ...ended })
+    assert.equal(time_series.length, 2)
   })
 
   it('measure a task that runs now', async () => {

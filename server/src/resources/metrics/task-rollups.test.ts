@@ -99,14 +99,15 @@ describe('metrics of tasks that are summed up', () => {
       plain.completed,
       text,
     )
-    const plainSeries = await service.sql<{ timestamp: string; n: number; average: number | null }>`
+    const plainSeries = await service.sql<{ timestamp: string; n: number; bad: number; average: number | null }>`
       select date_bin(make_interval(secs => ${period.bucket_seconds}), finished_at, 'epoch') as timestamp,
-        count(*) filter (where status = 'completed') as n, avg(extract(epoch from finished_at - started_at)) filter (where status <> 'canceled') as average
+        count(*) filter (where status = 'completed') as n, count(*) filter (where status in ('failed', 'expired')) as bad, avg(extract(epoch from finished_at - started_at)) filter (where status <> 'canceled') as average
       from task where agent_id = ${agent_id} and finished_at >= ${period.start_time}::timestamptz and finished_at < ${period.end_time}::timestamptz
       group by 1`
     const points = new Map(series.map((point) => [point.timestamp, point]))
-    for (const { timestamp, n, average } of plainSeries) {
+    for (const { timestamp, n, bad, average } of plainSeries) {
       assert.equal(points.get(timestamp)?.tasks_completed, n, `${timestamp} ${text}`)
+      assert.equal(points.get(timestamp)?.tasks_failed, bad, `${timestamp} ${text}`)
       assert.ok(Math.abs(points.get(timestamp)!.avg_response_time - (average ?? 0)) < 1e-5, `${timestamp} ${text}`)
     }
   }
