@@ -149,6 +149,40 @@ test(
   },
 )
 
+test(
+  'a page that is asked for while the service is away comes by itself when it is back, and says when it is another one',
+  inBrowser,
+  async () => {
+    // A page whose files could not be had is told by the browser too.
+    const page = await cadre.open('/settings/keys', { allowed: new RegExp(`${away.source}|UnloadedError`) })
+    await page.getByRole('heading', { name: 'API keys', level: 1 }).waitFor()
+    await cadre.service.end('SIGKILL')
+    // One whose files are here and whose data is not, then one of which nothing is here.
+    await page.keyboard.press('r')
+    await page.getByRole('alert').getByText('cannot be reached').first().waitFor()
+    await page.getByRole('link', { name: 'Audit log' }).click()
+    await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
+    await cadre.start()
+    await page.getByRole('heading', { name: 'Audit log', level: 1 }).waitFor()
+
+    await page.getByRole('link', { name: 'Sessions' }).click()
+    await page.getByText('this one').waitFor()
+    await cadre.service.end('SIGKILL')
+    await page.keyboard.press('r')
+    await page.getByRole('alert').first().waitFor()
+    // Another version comes back: the note says so, and nothing that could not be had is missing any more.
+    await page.route('**/api/v1/status', async (route) => {
+      const response = await route.fetch().catch(() => undefined)
+      if (!response) return route.abort()
+      await route.fulfill({ response, json: { ...(await response.json()), version: '99.0.0' } })
+    })
+    await cadre.start()
+    await page.getByRole('alert').waitFor({ state: 'detached' })
+    await checkScreen(page, 'service-updated')
+    await page.context().close()
+  },
+)
+
 /** Has a page come into sight, or go out of it, as a tab does: a browser without a window shows all of its pages. */
 async function show(page: Page, isShown: boolean): Promise<void> {
   await page.evaluate(`

@@ -2,9 +2,13 @@ import type { LinkProps } from '@tanstack/react-router'
 
 /** Every link of the console. A page that another one leads to is named here, and nowhere else. */
 export const paths = {
-  home: (project_id: string): LinkProps => ({ to: '/p/$project_id', params: { project_id } }),
+  home: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id',
+    params: { project_id },
+    search: search as never,
+  }),
   start: (project_id: string): LinkProps => ({ to: '/p/$project_id/start', params: { project_id } }),
-  projects: (): LinkProps => ({ to: '/projects' }),
+  projects: (search: object = {}): LinkProps => ({ to: '/projects', search: search as never }),
   agents: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/agents',
     params: { project_id },
@@ -69,6 +73,6 @@ export const paths = {
   sessions: (): LinkProps => ({ to: '/settings/sessions' }),
   apps: (search: object = {}): LinkProps => ({ to: '/settings/apps', search: search as never }),
   audit: (search: object = {}): LinkProps => ({ to: '/settings/audit', search: search as never }),
-  members: (): LinkProps => ({ to: '/settings/members' }),
+  members: (search: object = {}): LinkProps => ({ to: '/settings/members', search: search as never }),
   preferences: (): LinkProps => ({ to: '/settings/preferences' }),
 } as const

@@ -11,6 +11,7 @@ import { basePath } from './api/client.ts'
 import { FailedPage, MissingPage } from './shell/failed-page.tsx'
 import { ProjectScope } from './shell/project-scope.tsx'
 import { Shell } from './shell/shell.tsx'
+import { UnloadedError } from './shell/unloaded-error.ts'
 import { Skeleton } from './ui/skeleton.tsx'
 
 /** What is in the address behind `?`: filters, tabs, what is open. Pages read and write it with `useSearchState`. */
@@ -29,16 +30,30 @@ const root = createRootRouteWithContext<{ queries: QueryClient }>()({
 
 type Load = () => Promise<{ default: ComponentType }>
 
+/**
+ * The page, or an error of our own: at the browser's, the router would load the whole console again, which is gone while the service
+ * is away.
+ */
+function loaded(load: Load) {
+  return lazyRouteComponent(async () => {
+    try {
+      return await load()
+    } catch (cause) {
+      throw new UnloadedError(cause)
+    }
+  })
+}
+
 /** A page, loaded when it is first opened. */
 function page<Path extends string>(path: Path, load: Load) {
-  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) })
+  return createRoute({ getParentRoute: () => root, path, component: loaded(load) })
 }
 
 const project = createRoute({ getParentRoute: () => root, path: '/p/$project_id', component: ProjectScope })
 
 /** A page of one project. */
 function projectPage<Path extends string>(path: Path, load: Load) {
-  return createRoute({ getParentRoute: () => project, path, component: lazyRouteComponent(load) })
+  return createRoute({ getParentRoute: () => project, path, component: loaded(load) })
 }
 
 const tree = root.addChildren([

@@ -14,6 +14,9 @@ export const permissionsQuery = queryOptions({
   staleTime: 60_000,
 })
 
+/** Whether the service works, and its version. */
+export const statusQuery = queryOptions({ queryKey: ['status'], queryFn: () => cadre.service.status() })
+
 /** The projects of the switcher: as many as fit on a page of the API. */
 export const projectsQuery = queryOptions({
   queryKey: ['projects', 'switcher'],

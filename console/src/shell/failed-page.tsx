@@ -1,8 +1,14 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link, useRouter, type ErrorComponentProps } from '@tanstack/react-router'
+import { useEffect, useRef, type ReactNode } from 'react'
 import { NotFoundError, PermissionDeniedError } from '../../../sdk/src/errors.ts'
+import { cadre } from '../api/client.ts'
 import { Button } from '../ui/button.tsx'
+import { CopyButton } from '../ui/copy.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
+import { Skeleton } from '../ui/skeleton.tsx'
+import { UnloadedError } from './unloaded-error.ts'
 
 /** Where nothing is at an address. */
 export function MissingPage() {
@@ -27,30 +33,68 @@ export function MissingPage() {
 export function FailedPage({ error, reset }: ErrorComponentProps) {
   const router = useRouter()
   if (error instanceof NotFoundError) return <MissingPage />
+  if (error instanceof UnloadedError) return <UnloadedPage error={error} />
   const again = (): void => {
     reset()
     void router.invalidate()
   }
-  // A service that was updated has other files: this page is of the one before.
-  const isOld = /dynamically imported module|module script failed/i.test(String(error))
+  return (
+    <Failure title={error instanceof PermissionDeniedError ? 'You may not see this' : 'This page could not be shown'}>
+      <ErrorBox error={error} retry={again} />
+    </Failure>
+  )
+}
+
+/** How often a service that is away is asked whether it is back, in milliseconds. */
+const away_ms = 3_000
+
+/**
+ * Where the files of a page could not be had. A service that was updated has other ones; one that cannot be reached has none, and
+ * the page is loaded again by itself when it is back: there is nothing on it to be lost.
+ */
+function UnloadedPage({ error }: { error: unknown }) {
+  const status = useQuery({
+    queryKey: ['status', 'of a page without files'],
+    queryFn: () => cadre.service.status({ maxRetries: 0 }),
+    gcTime: 0,
+    refetchInterval: ({ state }) => (state.data ? false : away_ms),
+  })
+  const wasAway = useRef(false)
+  if (status.error) wasAway.current = true
+  const isBack = status.data !== undefined && wasAway.current
+  useEffect(() => {
+    if (isBack) location.reload()
+  }, [isBack])
+  if (status.data === undefined || isBack)
+    return (
+      <Failure title="This page could not be loaded">
+        {status.error ? <ErrorBox error={status.error} retry={() => location.reload()} /> : <Skeleton rows={2} />}
+      </Failure>
+    )
+  return (
+    <Failure title="The service was updated">
+      <p>What is open here is of an earlier version, whose files the service no longer has.</p>
+      <p className="flex flex-wrap items-center gap-3">
+        <Button kind="primary" onClick={() => location.reload()}>
+          Load it again
+        </Button>
+        <CopyButton
+          text={`${String(error)}\npage ${location.href}\nversion ${status.data.version}`}
+          label="Copy details"
+        >
+          Copy details
+        </CopyButton>
+      </p>
+    </Failure>
+  )
+}
+
+function Failure({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className="mx-auto max-w-2xl space-y-3 p-6">
-      <h1>
-        {error instanceof PermissionDeniedError
-          ? 'You may not see this'
-          : isOld
-            ? 'The service was updated'
-            : 'This page could not be shown'}
-      </h1>
-      {isOld ? <p>This page is of an earlier version.</p> : <ErrorBox error={error} retry={again} />}
-      <div className="flex gap-2">
-        {isOld && (
-          <Button kind="primary" onClick={() => location.reload()}>
-            Load it again
-          </Button>
-        )}
-        <Link to="/">Go home</Link>
-      </div>
+      <h1>{title}</h1>
+      {children}
+      <Link to="/">Go home</Link>
     </div>
   )
 }

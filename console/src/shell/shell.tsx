@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, useLocation, useParams, type LinkProps } from '@tanstack/react-router'
+import { Link, useLocation, type LinkProps } from '@tanstack/react-router'
 import {
   Activity,
   AppWindow,
@@ -31,10 +31,11 @@ import { IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { CommandMenu } from './command-menu.tsx'
+import { useOpenProject } from './open-project.ts'
 import { ProjectSwitcher } from './project-switcher.tsx'
+import { ServiceWatch } from './service-watch.tsx'
 import { ShortcutList } from './shortcut-list.tsx'
-import { useShortcuts } from './shortcuts.ts'
-import { lastProjectKey } from './project-scope.tsx'
+import { menuKeys, useShortcuts } from './shortcuts.ts'
 
 interface Entry {
   label: string
@@ -46,8 +47,7 @@ interface Entry {
 
 /** What is around every page: where one is, where one can go, and what waits. */
 export function Shell({ children }: { children: ReactNode }) {
-  const params = useParams({ strict: false })
-  const project_id = params.project_id ?? localStorage.getItem(lastProjectKey) ?? undefined
+  const project_id = useOpenProject()
   const { data: user } = useQuery(userQuery)
   const [open, setOpen] = useState<'menu' | 'help' | 'navigation' | undefined>()
   const { pathname } = useLocation()
@@ -71,7 +71,7 @@ export function Shell({ children }: { children: ReactNode }) {
           </IconButton>
           <ProjectSwitcher project_id={project_id} />
           <span className="flex-1" />
-          <IconButton label="Go to… (Ctrl K)" onClick={openers.menu}>
+          <IconButton label={`Go to, or do… (${menuKeys})`} onClick={openers.menu}>
             <Search size={16} aria-hidden />
           </IconButton>
           <IconButton label="Keys (?)" className="max-sm:hidden" onClick={openers.help}>
@@ -80,6 +80,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <AccountMenu name={user?.name} />
         </div>
         <main id="main" tabIndex={-1} className="w-full max-w-[100rem] flex-1 p-4 outline-none sm:p-6">
+          <ServiceWatch />
           {children}
         </main>
       </div>

@@ -1,12 +1,16 @@
 import { useEffect } from 'react'
-import { useNavigate, useParams } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { useQueryClient } from '@tanstack/react-query'
 import { paths } from '../paths.ts'
+import { useOpenProject } from './open-project.ts'
+
+/** What opens the menu, as the keys of this machine are called. */
+export const menuKeys = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
 
 /** What keys do, in the words of the list that `?` shows. */
 export const shortcutList: readonly [string, string][] = [
-  ['Ctrl K', 'Go anywhere, do anything'],
-  ['/', 'Search in this list'],
+  [menuKeys, 'Go anywhere; start, pause, stop an agent; create'],
+  ['/', 'Search in this list, where it can be searched'],
   ['g p', 'Projects'],
   ['g h', 'Home of the project'],
   ['g a', 'Agents'],
@@ -18,7 +22,7 @@ export const shortcutList: readonly [string, string][] = [
   ['g k', 'API keys'],
   ['j k', 'Down and up in a list'],
   ['Enter', 'Open'],
-  ['x', 'Choose'],
+  ['x', 'Choose, where several can be'],
   ['r', 'Refresh'],
   ['?', 'This list'],
   ['Esc', 'Close what is on top'],
@@ -31,7 +35,7 @@ const second_ms = 1_200
 export function useShortcuts(open: { menu: () => void; help: () => void }): void {
   const navigate = useNavigate()
   const queries = useQueryClient()
-  const { project_id } = useParams({ strict: false })
+  const project_id = useOpenProject()
 
   useEffect(() => {
     let went_at = -Infinity
@@ -65,7 +69,7 @@ export function useShortcuts(open: { menu: () => void; help: () => void }): void
         event.ctrlKey ||
         event.altKey ||
         isTyping(event.target) ||
-        document.querySelector('[role=dialog],[role=menu]')
+        document.querySelector('[role=dialog]:not([data-toast]),[role=menu]')
       )
         return
       if (performance.now() - went_at < second_ms) {
@@ -104,11 +108,20 @@ function focusSearch(event: KeyboardEvent): void {
   search.focus()
 }
 
-/** Moves the focus to the link of the next row, or its button where it has none, so that Enter opens it. */
+/**
+ * Moves the focus to what opens the next row: what says so of itself, else its first link, else its first button. It begins at a row
+ * that is in sight.
+ */
 function moveInList(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
   const at = rows.findIndex((row) => row.contains(document.activeElement))
-  const next = rows[at === -1 ? (by === 1 ? 0 : rows.length - 1) : at + by]
-  const opener = next?.querySelector<HTMLElement>('a') ?? next?.querySelector<HTMLElement>('button')
+  const first = by === 1 ? (rows.find(isInSight) ?? rows[0]) : (rows.findLast(isInSight) ?? rows.at(-1))
+  const next = at === -1 ? first : rows[at + by]
+  const opener = ['[data-open]', 'a', 'button'].map((kind) => next?.querySelector<HTMLElement>(kind)).find(Boolean)
   opener?.focus()
+}
+
+function isInSight(row: HTMLElement): boolean {
+  const { left, top, height } = row.getBoundingClientRect()
+  return row.contains(document.elementFromPoint(left + 2, top + height / 2))
 }

@@ -59,6 +59,7 @@ export function Line({
     >
       <button
         type="button"
+        data-open
         aria-expanded={isOpen}
         onClick={({ shiftKey }) => (shiftKey ? onChoose() : onToggle())}
         className={`flex w-full cursor-pointer items-start gap-3 px-3 text-left ${isRoomy ? 'min-h-8 py-1.5' : 'min-h-6 py-0.5'} leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${tones[line.level]}`}

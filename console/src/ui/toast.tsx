@@ -37,6 +37,7 @@ function List() {
     <Toast.Root
       key={toast.id}
       toast={toast}
+      data-toast
       className={`rounded-md border bg-raised p-3 shadow-lg ${toast.type === 'bad' ? 'border-bad' : 'border-line'}`}
     >
       <div className="flex items-start gap-2">

@@ -1,11 +1,12 @@
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Fragment, useState } from 'react'
+import { Fragment } from 'react'
 import { agentStates } from '../../../../contract/src/agent-lifecycle.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
-import { projectQuery, useProjectId } from '../../api/queries.ts'
+import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
+import { useSearchState } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -18,11 +19,15 @@ import { Waiting } from './waiting.tsx'
 
 const number = new Intl.NumberFormat('en')
 
+/** What the address may ask about, and what is then done to every agent. */
+const panels: Record<string, 'pause' | 'start'> = { 'pause-all': 'pause', 'resume-all': 'start' }
+
 /** A project at a glance: what works, what waits for a person, what it spent. */
 export default function HomePage() {
   const project_id = useProjectId()
   const queries = useQueryClient()
-  const [all, setAll] = useState<'pause' | 'start'>()
+  const [search, change] = useSearchState<{ panel?: string | undefined }>()
+  const asked = panels[search.panel ?? '']
   const project = useQuery(projectQuery(project_id))
   const counts = useQueries({ queries: agentStates.map((status) => agentCountQuery(project_id, { status })) })
   const total = counts.reduce((sum, { data }) => sum + (data ?? 0), 0)
@@ -37,10 +42,16 @@ export default function HomePage() {
           <>
             <LiveBadge />
             <CopyAsCurl path={`/api/v1/projects/${project_id}`} />
-            <Button reason={count('running') > 0 ? undefined : 'No agent is running'} onClick={() => setAll('pause')}>
+            <Button
+              reason={count('running') > 0 ? undefined : 'No agent is running'}
+              onClick={() => change({ panel: 'pause-all' })}
+            >
               Pause all
             </Button>
-            <Button reason={count('paused') > 0 ? undefined : 'No agent is paused'} onClick={() => setAll('start')}>
+            <Button
+              reason={count('paused') > 0 ? undefined : 'No agent is paused'}
+              onClick={() => change({ panel: 'resume-all' })}
+            >
               Resume all
             </Button>
           </>
@@ -83,7 +94,7 @@ export default function HomePage() {
           <ServiceStatus />
         </div>
       </div>
-      {all && <AllAgentsDialog project_id={project_id} action={all} close={() => setAll(undefined)} />}
+      {asked && <AllAgentsDialog project_id={project_id} action={asked} close={() => change({ panel: undefined })} />}
     </>
   )
 }
@@ -159,11 +170,7 @@ function Spent({ project_id }: { project_id: string }) {
 }
 
 function ServiceStatus() {
-  const { data, error } = useQuery({
-    queryKey: ['status'],
-    queryFn: () => cadre.service.status(),
-    refetchInterval: 30_000,
-  })
+  const { data, error } = useQuery({ ...statusQuery, refetchInterval: 30_000 })
   return (
     <Panel title="Service">
       <div className="p-4">

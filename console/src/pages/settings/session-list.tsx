@@ -142,7 +142,10 @@ function Item({
   onEnd,
 }: Session & { onEnd: () => void }) {
   return (
-    <li className="flex flex-wrap items-center justify-between gap-3 rounded-lg border border-line bg-panel p-3">
+    <li
+      data-row={id}
+      className="flex flex-wrap items-center justify-between gap-3 rounded-lg border border-line bg-panel p-3"
+    >
       <div className="min-w-0">
         <div className="flex flex-wrap items-center gap-2 text-sm font-medium">
           <span title={user_agent}>{app?.name ?? deviceOf(user_agent)}</span>
@@ -160,6 +163,7 @@ function Item({
         <CopyId id={id} />
       </div>
       <Button
+        data-open
         onClick={onEnd}
         aria-label={
           app ? `End the access of ${app.name}` : `End the session of ${deviceOf(user_agent)} at ${ip_address}`

@@ -1,0 +1,159 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, type LinkProps } from '@tanstack/react-router'
+import { useDeferredValue } from 'react'
+import type { AgentState } from '../../../contract/src/agent-lifecycle.ts'
+import { act, actionLabels, actions, reasonAgainst, stateAfter } from '../agents/actions.ts'
+import { cadre } from '../api/client.ts'
+import { paths } from '../paths.ts'
+import { tell, tellFailure } from '../ui/toast.tsx'
+import { useOpenProject } from './open-project.ts'
+import { useTheme } from './theme.ts'
+
+/** Something that the menu goes to or does. */
+export interface Command {
+  label: string
+  /** What kind of thing it is. */
+  hint: string
+  run: () => void
+}
+
+/** Entries of a kind that are shown at most. */
+const found = 8
+
+/** What fits the words; whether more may be on its way from the service; and whether they say what to do, but not to which agent. */
+export function useCommands(
+  words: string,
+  isOpen: boolean,
+): { commands: Command[]; isLooking: boolean; needsName: boolean } {
+  const navigate = useNavigate()
+  const id = useOpenProject()
+  const [theme, setTheme] = useTheme()
+  const lower = words.toLowerCase()
+  const fits = (label: string): boolean => label.toLowerCase().includes(lower)
+
+  // “pause ec” is about agents that are called so. Only a whole word and a name change something: “st” may be the beginning of a name.
+  const [verb, ...rest] = lower.split(/\s+/)
+  const asked = verb === 'resume' ? 'start' : actions.find((action) => action === verb)
+  const action = rest.length > 0 ? asked : undefined
+  const name = action === undefined ? words : rest.join(' ')
+  const agents = useFound(['project', id, 'agents'], name, isOpen && id !== undefined, (search) =>
+    cadre.agents.list(id ?? '', { limit: found, ...search }).page(),
+  )
+  const projects = useFound(['projects'], words, isOpen, (search) =>
+    cadre.projects.list({ limit: found, ...search }).page(),
+  )
+  const change = useChangeOfAgent(id)
+
+  const to = (link: LinkProps) => () => void navigate(link)
+  const inProject = (of: (id: string) => [string, LinkProps][]): [string, LinkProps][] =>
+    id === undefined ? [] : of(id)
+  const pages: [string, LinkProps][] = [
+    ...inProject((id) => [
+      ['Home', paths.home(id)],
+      ['Agents', paths.agents(id)],
+      ['Tasks', paths.tasks(id)],
+      ['Approvals', paths.approvals(id)],
+      ['Logs', paths.logs(id)],
+      ['Metrics', paths.metrics(id)],
+      ['Playground', paths.playground(id)],
+      ['Usage and limits', paths.usage(id)],
+      ['First steps', paths.start(id)],
+    ]),
+    ['Projects', paths.projects()],
+    ['Webhooks', paths.webhooks()],
+    ['API keys', paths.keys()],
+    ['Sessions', paths.sessions()],
+    ['OAuth apps', paths.apps()],
+    ['Members', paths.members()],
+    ['Audit log', paths.audit()],
+    ['Preferences', paths.preferences()],
+  ]
+  const creations: [string, LinkProps][] = [
+    ...inProject((id) => [
+      ['New agent', paths.newAgent(id)],
+      ['New budget', paths.usage(id, { tab: 'budgets', panel: 'budget' })],
+    ]),
+    ['New project', paths.projects({ panel: 'new' })],
+    ['New webhook', paths.webhooks({ panel: 'new' })],
+    ['New API key', paths.keys({ panel: 'new' })],
+    ['New OAuth app', paths.apps({ panel: 'new' })],
+    ['Invite somebody', paths.members({ panel: 'invite' })],
+  ]
+  const deeds: [string, LinkProps][] = inProject((id) => [
+    ['Pause every running agent…', paths.home(id, { panel: 'pause-all' })],
+    ['Resume every paused agent…', paths.home(id, { panel: 'resume-all' })],
+  ])
+  const themes = (['light', 'dark', 'system'] as const)
+    .filter((one) => one !== theme)
+    .map((one): Command => ({ label: `Theme: ${one}`, hint: 'Do', run: () => setTheme(one) }))
+  const links = (hint: string, of: [string, LinkProps][]): Command[] =>
+    of.filter(([label]) => fits(label)).map(([label, link]) => ({ label, hint, run: to(link) }))
+
+  const changes =
+    action === undefined
+      ? []
+      : agents.items
+          .filter((agent) => reasonAgainst(action, agent.status) === undefined)
+          .map((agent): Command => ({
+            label: `${actionLabels[action]} ${agent.name}`,
+            hint: `Agent, ${agent.status}`,
+            run: () => void change(agent, action),
+          }))
+  return {
+    commands: [
+      ...identified(id, words).map(([label, hint, link]) => ({ label, hint, run: to(link) })),
+      ...changes,
+      ...links('Page', pages),
+      ...links('Create', creations),
+      ...links('Do', deeds),
+      ...(words === '' ? [] : themes.filter(({ label }) => fits(label))),
+      ...(action === undefined ? agents.items : [])
+        .filter((agent) => fits(agent.name))
+        .map((agent) => ({ label: agent.name, hint: 'Agent', run: to(paths.agent(id ?? '', agent.id)) })),
+      ...projects.items
+        .filter((project) => fits(project.name))
+        .map((project) => ({ label: project.name, hint: 'Project', run: to(paths.home(String(project.id))) })),
+    ],
+    isLooking: agents.isLooking || projects.isLooking,
+    needsName: asked !== undefined && action === undefined,
+  }
+}
+
+/** What an identifier that is put in leads to. */
+function identified(id: string | undefined, words: string): [string, string, LinkProps][] {
+  if (id !== undefined && words.startsWith('task_')) return [[words, 'Task', paths.task(id, words)]]
+  if (id !== undefined && words.startsWith('agent_')) return [[words, 'Agent', paths.agent(id, words)]]
+  if (words.startsWith('wh_')) return [[words, 'Webhook', paths.webhook(words)]]
+  if (words.startsWith('req_')) return [[words, 'Audit log', paths.audit({ request_id: words })]]
+  return []
+}
+
+/** What the service finds by a part of the name. It may come later: Enter does what fits the text that stands there then. */
+function useFound<Item>(
+  key: unknown[],
+  words: string,
+  isEnabled: boolean,
+  list: (search: { search?: string }) => Promise<{ items: Item[] }>,
+): { items: Item[]; isLooking: boolean } {
+  const search = useDeferredValue(words)
+  const { data, isFetching } = useQuery({
+    queryKey: [...key, 'menu', search],
+    queryFn: () => list(search === '' ? {} : { search }),
+    enabled: isEnabled,
+  })
+  return { items: data?.items ?? [], isLooking: isEnabled && (search !== words || (isFetching && data === undefined)) }
+}
+
+/** Does it, and says what became of it. */
+function useChangeOfAgent(project_id: string | undefined) {
+  const queries = useQueryClient()
+  return async (agent: { id: string; name: string; status: AgentState }, action: (typeof actions)[number]) => {
+    try {
+      await act(project_id ?? '', agent.id, action)
+      tell(`${agent.name} is ${stateAfter(action)}`)
+    } catch (error) {
+      tellFailure(`${actionLabels[action]} failed`, error)
+    }
+    await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
+  }
+}

@@ -1,0 +1,59 @@
+import { useQuery, useQueryClient, type Query } from '@tanstack/react-query'
+import { useEffect, useRef } from 'react'
+import { cadre } from '../api/client.ts'
+import { isOutOfReach } from '../api/error-words.ts'
+import { statusQuery } from '../api/queries.ts'
+import { Button } from '../ui/button.tsx'
+
+/** How often the version is asked for, and a service that was out of reach, in milliseconds. */
+const version_ms = 60_000
+const away_ms = 3_000
+
+/**
+ * Whether the service is there, and which: what could not be had while it was away is asked for again when it is back, and a version
+ * other than the one of this page is told, since its files and what it sends may differ.
+ */
+export function ServiceWatch() {
+  const queries = useQueryClient()
+  const { data } = useQuery({ ...statusQuery, refetchInterval: version_ms })
+  const first = useRef<string>(undefined)
+  first.current ??= data?.version
+
+  useEffect(() => {
+    const wanted = {
+      type: 'active',
+      fetchStatus: 'idle',
+      predicate: ({ state }: Query) => isOutOfReach(state.error),
+    } as const
+    let isAsking = false
+    const look = async (): Promise<void> => {
+      if (isAsking || document.hidden || queries.getQueryCache().findAll(wanted).length === 0) return
+      isAsking = true
+      try {
+        // Asked for first, so that what is shown as failed does not come and go while nothing answers.
+        await cadre.service.status({ maxRetries: 0 })
+        await queries.refetchQueries(wanted)
+      } catch {
+        // It is away still.
+      } finally {
+        isAsking = false
+      }
+    }
+    const timer = setInterval(() => void look(), away_ms)
+    return () => clearInterval(timer)
+  }, [queries])
+
+  if (data === undefined || data.version === first.current) return null
+  return (
+    <div
+      role="status"
+      className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-md border border-warn bg-warn-soft p-3"
+    >
+      <p>
+        The service was updated from {first.current} to {data.version}. This page is of the earlier version: load it
+        again when nothing is half written here.
+      </p>
+      <Button onClick={() => location.reload()}>Load it again</Button>
+    </div>
+  )
+}
