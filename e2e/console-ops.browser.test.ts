@@ -161,10 +161,16 @@ test('the playground shows the tools and words of an agent, and its stop ends th
   await page.getByLabel('Message').fill('What time is it?')
   await page.keyboard.press('Control+Enter')
   await page.getByText('It is noon.').waitFor()
-  await page.getByText('current_time completed').waitFor()
+  const call = page.getByText('current_time completed')
+  await call.waitFor()
   await page.getByRole('status').getByText('The task is completed').waitFor()
   await checkScreen(page, 'playground')
+  // A call of a tool leads to its step.
+  await call.getByRole('link').click()
+  await page.getByRole('complementary', { name: 'Step 1' }).getByText('current_time').first().waitFor()
+  await page.goBack()
   await chooseAgent(page, 'slow')
+  await page.getByLabel('Message').fill('Wait.')
   await button(page, 'Send').click()
   const task = await eventually(async () => {
     const { body } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${slow}/tasks?status=running`)
@@ -213,9 +219,8 @@ test(
     assert.equal(await page.getByLabel('Message').inputValue(), 'What time is it?')
     await button(page, 'Send').click()
     await page.getByRole('status').getByText('The task is completed').nth(1).waitFor({ state: 'attached' })
-    const answers = page.getByRole('region', { name: 'Output' })
-    await answers.getByText('It is noon.').waitFor()
-    await answers.getByText('What time is it?').waitFor()
+    await page.getByRole('region', { name: 'Output of teller' }).getByText('It is noon.').waitFor()
+    await page.getByRole('region', { name: 'Output of parrot' }).getByText('What time is it?').waitFor()
     await checkScreen(page, 'playground-compare')
 
     await page.getByLabel('Message').fill('What time is it now?')
@@ -232,6 +237,67 @@ test(
     await page.getByText('Save an input with what a good answer says').waitFor()
     assert.deepEqual(await cases(), [])
     checkPage(page)
+    await page.context().close()
+  },
+)
+
+test(
+  'a conversation goes on message by message, also after the page was opened again, and two agents have their own',
+  inBrowser,
+  async () => {
+    const agent = async (name: string, config: object) =>
+      (await post(`/api/v1/projects/${project}/agents`, { name, config })).id as string
+    const host = await agent('host', {
+      model: 'builtin/script',
+      system_prompt: JSON.stringify([{ text: '**Welcome**' }]),
+    })
+    const echo = await agent('mirror', { model: 'builtin/echo' })
+    const page = await cadre.open(`/p/${project}/playground?agent=${host}&against=${echo}`)
+    await button(page, 'A conversation').click()
+    const message = page.getByLabel('Message')
+    const ofHost = page.getByRole('region', { name: 'Output of host' })
+    const ofEcho = page.getByRole('region', { name: 'Output of mirror' })
+    await message.fill('Good morning.')
+    await button(page, 'Send').click()
+    // What a model writes is Markdown.
+    await ofHost.locator('strong', { hasText: 'Welcome' }).waitFor()
+    await page.getByRole('status').getByText('The task is completed').nth(1).waitFor({ state: 'attached' })
+    assert.equal(await message.inputValue(), '')
+    await message.fill('Good night.')
+    await button(page, 'Send').click()
+    await page.getByRole('status').getByText('The task is completed').nth(3).waitFor({ state: 'attached' })
+    await ofEcho.getByText('Good night.').nth(1).waitFor()
+    await checkScreen(page, 'playground-conversation')
+    const words = new URL(page.url()).searchParams
+    const said = async (name: string) =>
+      (await cadre.send('GET', `/api/v1/projects/${project}/threads/${words.get(name)}/messages`)).body.messages.map(
+        ({ role, content }: { role: string; content: string }) => `${role}: ${content}`,
+      )
+    assert.deepEqual(await said('against_thread'), [
+      'user: Good morning.',
+      'assistant: Good morning.',
+      'user: Good night.',
+      'assistant: Good night.',
+    ])
+
+    // The address alone shows what was said, and it goes on from there.
+    await page.reload()
+    await ofHost.locator('strong', { hasText: 'Welcome' }).nth(1).waitFor()
+    await message.fill('Are you there?')
+    await button(page, 'Send').click()
+    await ofEcho.getByText('Are you there?').nth(1).waitFor()
+    await ofEcho.getByText('Good morning.').nth(1).waitFor()
+    await page.getByRole('status').getByText('The task is completed').nth(1).waitFor({ state: 'attached' })
+    assert.equal((await said('against_thread')).length, 6)
+
+    // What is refused is told, and stays to be sent again.
+    await button(page, 'Begin anew').click()
+    await page.getByText('What you and the agent say stands here').nth(1).waitFor()
+    await cadre.send('DELETE', `/api/v1/projects/${project}/agents/${echo}`)
+    await message.fill('Hello?')
+    await button(page, 'Send').click()
+    await page.getByRole('alert').getByText('agent_not_found').first().waitFor()
+    assert.equal(await message.inputValue(), 'Hello?')
     await page.context().close()
   },
 )

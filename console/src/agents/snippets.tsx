@@ -11,7 +11,7 @@ type Kind = keyof typeof kinds
 export type SnippetTexts = Record<Kind, () => string>
 
 /** Where the service is, as programs elsewhere name it. */
-const serviceUrl = (): string => new URL(cadre.url('/'), location.href).href.replace(/\/$/, '')
+export const serviceUrl = (): string => new URL(cadre.url('/'), location.href).href.replace(/\/$/, '')
 
 /** Lines over `cadre`, as a program that can be run. */
 export function sdkOf(...lines: string[]): string {

@@ -1,15 +1,15 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronRight, User } from 'lucide-react'
-import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { useEffect, useMemo, useRef } from 'react'
 import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, formatTime, stepDuration_ms } from './format.ts'
 import type { TaskLive } from './task-live.ts'
+import { Prose } from './prose.tsx'
 import { FollowBar, StepIcon } from './task-parts.tsx'
 import type { ModelOutput, Step, Task, ToolInput } from './types.ts'
 import { useFollow } from './use-follow.ts'
 import { textOf } from './value-view.tsx'
 
-const MarkdownView = lazy(() => import('./markdown.tsx'))
 /** Characters of a text that a transcript shows; all of it is in the inspector. */
 const shown = 6000
 
@@ -132,9 +132,7 @@ function Said({ heading, text, thought }: { heading: string; text: string; thoug
     <div className="text-sm">
       <p className="text-xs text-soft">{heading}</p>
       {thought && <p className="border-l-2 border-line pl-3 text-soft whitespace-pre-wrap italic">{cut(thought)}</p>}
-      <Suspense fallback={<p className="whitespace-pre-wrap">{cut(text)}</p>}>
-        <MarkdownView text={cut(text)} />
-      </Suspense>
+      <Prose text={cut(text)} />
     </div>
   )
 }
@@ -173,9 +171,7 @@ function StepEntry({
       </button>
       {model?.text && (
         <div className="mt-1 text-sm">
-          <Suspense fallback={<p className="whitespace-pre-wrap">{cut(model.text)}</p>}>
-            <MarkdownView text={cut(model.text)} />
-          </Suspense>
+          <Prose text={cut(model.text)} />
         </div>
       )}
       {step.type !== 'model_call' && <ToolLines step={step} />}

@@ -35,6 +35,9 @@ export function PagedTable<Row extends object>({
       <ErrorBox error={error} retry={() => void refetch()} />
       {!data && error == null && <Skeleton {...(skeletonRows === undefined ? {} : { rows: skeletonRows })} />}
       {data?.total === 0 && empty}
+      {data && data.total > 0 && offset >= data.total && (
+        <p className="p-4 text-soft">The list ends before this page: entries may have been deleted.</p>
+      )}
       {data && data.items.length > 0 && <DataTable {...table} rows={data.items} />}
       {data && (data.total > 0 || empty === undefined) && (
         <Pager offset={offset} limit={limit} total={data.total} noun={noun} go={go} />

@@ -16,16 +16,20 @@ export function Pager({
   noun: string
 }) {
   const last = Math.min(offset + limit, total)
+  // From a place past the end, the way back leads to the last page.
+  const previous = Math.max(0, Math.min(offset - limit, Math.floor((total - 1) / limit) * limit))
   const number = new Intl.NumberFormat('en')
   return (
     <nav aria-label={`Pages of ${noun}`} className="flex items-center justify-between gap-2 px-3 py-1.5 text-soft">
       <span>
         {total === 0
           ? `No ${noun}`
-          : `${number.format(offset + 1)}–${number.format(last)} of ${number.format(total)} ${noun}`}
+          : offset >= total
+            ? `None here: there are ${number.format(total)} ${noun}`
+            : `${number.format(offset + 1)}–${number.format(last)} of ${number.format(total)} ${noun}`}
       </span>
       <span className="flex gap-1">
-        <IconButton label="Previous page" disabled={offset === 0} onClick={() => go(Math.max(0, offset - limit))}>
+        <IconButton label="Previous page" disabled={offset === 0} onClick={() => go(previous)}>
           <ChevronLeft size={16} aria-hidden />
         </IconButton>
         <IconButton label="Next page" disabled={last >= total} onClick={() => go(offset + limit)}>

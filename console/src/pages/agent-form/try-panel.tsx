@@ -3,7 +3,7 @@ import { Button } from '../../ui/button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Output } from '../playground/output.tsx'
-import { useRun } from '../playground/use-run.ts'
+import { useRuns } from '../playground/use-runs.ts'
 
 /** Gives the agent a task beside its form, as it was saved last. `isChanged`: the form says something else by now. */
 export function TryPanel({
@@ -19,11 +19,12 @@ export function TryPanel({
   saveFirst: () => Promise<boolean>
 }) {
   const [text, setText] = useState('Hello, agent')
-  const { run, begin, stop, isRunning } = useRun(project_id)
+  const { runs, begin, stop, isRunning } = useRuns(project_id)
+  const run = runs.at(-1)
   const reason = isRunning ? 'It works on the last one' : text.trim() === '' ? 'Write something first' : undefined
   const start = async (): Promise<void> => {
     if (isChanged && !(await saveFirst())) return
-    await begin(agent_id, text)
+    await begin({ agent_id, thread_id: undefined, input: text })
   }
   return (
     <Panel title="Try it">

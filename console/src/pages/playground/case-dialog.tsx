@@ -5,8 +5,8 @@ import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea, TextInput } from '../../ui/field.tsx'
-import type { TaskInput } from './input.ts'
-import { textOf, useRefreshTestCases, type TestCase } from './test-cases.ts'
+import { textOf, type TaskInput } from './input.ts'
+import { useRefreshTestCases, type TestCase } from './test-cases.ts'
 
 interface CaseDialog {
   project_id: string

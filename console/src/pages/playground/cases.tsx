@@ -30,7 +30,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
   const [leaving, setLeaving] = useState<TestCase>()
   const reason = 'fault' in read ? read.fault : undefined
   return (
-    <section aria-labelledby="cases" className="rounded-lg border border-line bg-panel">
+    <section aria-labelledby="cases" className="rounded-lg border border-line bg-panel max-lg:order-last">
       <div className="flex min-h-11 items-center justify-between gap-2 border-b border-line px-3 py-1.5">
         <h2 id="cases" className="!text-base">
           Test cases

@@ -2,14 +2,17 @@ import { Link } from '@tanstack/react-router'
 import { Check, CircleAlert, LoaderCircle, ShieldQuestion } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { paths } from '../../paths.ts'
+import { Prose } from '../../tasks/prose.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Status } from '../../ui/status.tsx'
 import { duration } from '../../ui/time.tsx'
 import type { Item } from './transcript.ts'
-import type { Run } from './use-run.ts'
+import type { Run } from './use-runs.ts'
 
 const number = new Intl.NumberFormat('en')
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 6 })
+/** Characters of an answer that is still being written up to which each word more is laid out as Markdown. */
+const laidOutLive = 10_000
 
 /** What a task of the playground says and does, and what it costs. */
 export function Output({ run, project_id }: { run: Run; project_id: string }) {
@@ -17,32 +20,17 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
   const isRunning = run.ended_at === undefined
   return (
     <div className="space-y-3">
-      <p className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-soft">
-        <Status
-          state={transcript.status === 'canceling' ? 'waiting' : transcript.status}
-          label={transcript.status === 'canceling' ? 'stopping' : transcript.status}
-        />
-        <Elapsed {...run} />
-        {transcript.usage && (
-          <>
-            <span>{number.format(transcript.usage.input_tokens)} in</span>
-            <span>{number.format(transcript.usage.output_tokens)} out</span>
-            <span>
-              {transcript.usage.cost_usd === null ? 'price not known' : dollars.format(transcript.usage.cost_usd)}
-            </span>
-          </>
-        )}
-        {task_id !== undefined && <Link {...paths.task(project_id, task_id)}>Open the task</Link>}
-      </p>
+      {/* What was refused is no task: its error stands alone. */}
+      {(isRunning || task_id !== undefined) && <Facts run={run} project_id={project_id} />}
       {/* Only its end is read out: each word by itself would drown everything else. */}
-      <div aria-busy={isRunning} aria-label="Output" role="region" className="space-y-2">
+      <div aria-busy={isRunning} className="space-y-2">
         {transcript.items.map((item) => (
           <Shown key={item.id} {...item} project_id={project_id} task_id={task_id} />
         ))}
         {isRunning && transcript.items.length === 0 && <p className="text-soft">Waiting for the agent…</p>}
       </div>
       <p role="status" className="sr-only">
-        {isRunning ? '' : `The task is ${transcript.status}`}
+        {isRunning || task_id === undefined ? '' : `The task is ${transcript.status}`}
       </p>
       {transcript.error && (
         <p role="alert" className="rounded-md border border-bad bg-bad-soft p-3 text-bad">
@@ -54,18 +42,53 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
   )
 }
 
-type ShownProps = Item & { project_id: string; task_id: string | undefined }
+function Facts({ run, project_id }: { run: Run; project_id: string }) {
+  const { status, usage } = run.transcript
+  return (
+    <p className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-soft">
+      <Status
+        state={status === 'canceling' ? 'waiting' : status}
+        label={status === 'canceling' ? 'stopping' : status}
+      />
+      <Elapsed {...run} />
+      {usage && (
+        <>
+          <span>{number.format(usage.input_tokens)} in</span>
+          <span>{number.format(usage.output_tokens)} out</span>
+          <span>{usage.cost_usd === null ? 'price not known' : dollars.format(usage.cost_usd)}</span>
+        </>
+      )}
+      {run.task_id !== undefined && <Link {...paths.task(project_id, run.task_id)}>Open the task</Link>}
+    </p>
+  )
+}
 
-function Shown(item: ShownProps) {
+function Shown(item: Item & { project_id: string; task_id: string | undefined }) {
   if (item.kind === 'message')
-    return <div className="rounded-md border border-line bg-panel p-3 break-words whitespace-pre-wrap">{item.text}</div>
+    return (
+      <div className="rounded-md border border-line bg-panel p-3 break-words">
+        {item.isDone || item.text.length < laidOutLive ? (
+          <Prose text={item.text} />
+        ) : (
+          <p className="whitespace-pre-wrap">{item.text}</p>
+        )}
+      </div>
+    )
   if (item.kind === 'tool') {
     const Icon = { running: LoaderCircle, completed: Check, failed: CircleAlert }[item.state]
+    const name = <code>{item.name}</code>
     return (
       <p className="flex items-center gap-2 px-1 text-soft">
         <Icon size={14} aria-hidden className={item.state === 'running' ? 'animate-spin' : ''} />
-        <span>
-          <code>{item.name}</code> {item.state === 'running' ? 'is called' : item.state}
+        <span className="min-w-0 break-words">
+          {item.task_id === undefined || item.index === undefined ? (
+            name
+          ) : (
+            <Link {...paths.task(item.project_id, item.task_id, { step: item.index })} title="Open the step">
+              {name}
+            </Link>
+          )}{' '}
+          {item.state === 'running' ? 'is called' : item.state}
           {item.error !== undefined && `: ${item.error}`}
         </span>
       </p>

@@ -1,35 +1,44 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgentNames, useNewestAgents } from '../../agents/agent-names.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { serviceUrl } from '../../agents/snippets.tsx'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
+import { Choices } from '../../ui/choices.tsx'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Checkbox, Field, TextArea } from '../../ui/field.tsx'
+import { Field, TextArea } from '../../ui/field.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { Cases } from './cases.tsx'
-import { readInput } from './input.ts'
-import { Output } from './output.tsx'
+import { Column } from './column.tsx'
+import { newThread } from './conversation.ts'
+import { readInput, textOf } from './input.ts'
 import { asSdk } from './snippets.ts'
-import { textOf, useTestCases } from './test-cases.ts'
-import { useRun } from './use-run.ts'
+import { useTestCases } from './test-cases.ts'
+import { useRuns } from './use-runs.ts'
+import { WhichAgents } from './which-agents.tsx'
 
-/** Where an agent is tried: what it is given, what it does and says, and what that costs. Two of them answer side by side. */
+/**
+ * Where an agent is tried: what it is given, what it does and says, and what that costs; a task by itself, or one after the
+ * other in a conversation. Two agents answer side by side.
+ */
 export default function Playground() {
   const project_id = useProjectId()
   const [words, setWords] = useAddressWords()
   const [text, setText] = useState('')
+  const [refused, setRefused] = useState<unknown>()
+  const [isBeginning, setBeginning] = useState(false)
   const agents = useNewestAgents(project_id)
-  const first = useRun(project_id)
-  const second = useRun(project_id)
+  const first = useRuns(project_id)
+  const second = useRuns(project_id)
   const agent_id = words.agent ?? agents.data?.[0]?.id
-  const other_id = words.against
+  const { against: other_id, thread, against_thread } = words
+  const isConversation = words.mode === 'conversation'
   const cases = useTestCases(project_id, agent_id)
   const open = cases.data?.find(({ id }) => id === words.case)
   // A case is put into the message once it is opened; what is typed there afterwards stays.
@@ -45,15 +54,38 @@ export default function Playground() {
   const reason =
     agent_id === undefined
       ? 'There is no agent'
-      : isRunning
+      : isRunning || isBeginning
         ? 'It still answers'
         : 'fault' in read
           ? read.fault
           : undefined
-  const send = (): void => {
-    if (reason !== undefined || agent_id === undefined || 'fault' in read) return
-    void first.begin(agent_id, read.input)
-    if (other_id !== undefined) void second.begin(other_id, read.input)
+  const give = (threads: { thread?: string | undefined; against_thread?: string | undefined }): void => {
+    if (agent_id === undefined || 'fault' in read) return
+    // A message of a conversation leaves its field for the next one, once the service has it.
+    const accepted = (): void => {
+      if (isConversation) setText((now) => (now === text ? '' : now))
+    }
+    void first.begin({ agent_id, thread_id: threads.thread, input: read.input, accepted })
+    if (other_id === undefined) return
+    void second.begin({ agent_id: other_id, thread_id: threads.against_thread, input: read.input, accepted })
+  }
+  const send = async (): Promise<void> => {
+    if (reason !== undefined || agent_id === undefined) return
+    setRefused(undefined)
+    if (!isConversation) return give({})
+    setBeginning(true)
+    try {
+      const [mine, theirs] = await Promise.all([
+        thread ?? newThread(project_id, agent_id),
+        other_id === undefined ? undefined : (against_thread ?? newThread(project_id, other_id)),
+      ])
+      setWords({ thread: mine, against_thread: theirs }, { replace: true })
+      give({ thread: mine, against_thread: theirs })
+    } catch (error) {
+      setRefused(error)
+    } finally {
+      setBeginning(false)
+    }
   }
   const stop = (): void => {
     if (first.isRunning) void first.stop()
@@ -68,13 +100,23 @@ export default function Playground() {
         actions={
           <>
             <CopyButton
-              text={() => curlOf('POST', path, { query: { wait: 30 }, body: { input } })}
+              text={() =>
+                curlOf('POST', path, {
+                  query: { wait: 30 },
+                  body: { input, ...(isConversation ? { thread_id: thread ?? 'thread_…' } : {}) },
+                })
+              }
               label="Copy as curl"
             >
               curl
             </CopyButton>
             <CopyButton
-              text={() => asSdk(project_id, agent_id ?? '', input, location.origin)}
+              text={() =>
+                asSdk(
+                  { project_id, agent_id: agent_id ?? '', input, baseURL: serviceUrl() },
+                  isConversation ? { thread_id: thread } : undefined,
+                )
+              }
               label="Copy as a program over the SDK"
             >
               SDK
@@ -96,45 +138,31 @@ export default function Playground() {
       )}
       {agents.data && agents.data.length > 0 && (
         <div className="grid grid-cols-1 gap-5 lg:grid-cols-[22rem_minmax(0,1fr)]">
-          <div className="min-w-0 space-y-5">
+          <div className="min-w-0 space-y-5 max-lg:contents">
             <form
               className="space-y-4"
               onSubmit={(event) => {
                 event.preventDefault()
-                send()
+                void send()
               }}
             >
-              <div>
-                <p className="mb-1 font-medium">Agent</p>
-                <AgentPicker
-                  project_id={project_id}
-                  label="Agent"
-                  value={agent_id}
-                  onChange={(agent) => setWords({ agent, case: undefined })}
-                />
-              </div>
-              <Checkbox
-                label="Compare with another agent"
-                checked={other_id !== undefined}
-                disabled={agents.data.length < 2 || isRunning}
-                title={agents.data.length < 2 ? 'There is only one agent' : undefined}
-                onChange={(event) =>
-                  setWords({
-                    against: event.target.checked ? agents.data.find(({ id }) => id !== agent_id)?.id : undefined,
-                  })
-                }
+              <Choices
+                label="What is given"
+                value={isConversation ? 'conversation' : 'task'}
+                options={[
+                  ['task', 'A single task'],
+                  ['conversation', 'A conversation'],
+                ]}
+                onChange={(mode) => setWords({ mode: mode === 'task' ? undefined : mode })}
               />
-              {other_id !== undefined && (
-                <div>
-                  <p className="mb-1 font-medium">Other agent</p>
-                  <AgentPicker
-                    project_id={project_id}
-                    label="Other agent"
-                    value={other_id}
-                    onChange={(against) => setWords({ against })}
-                  />
-                </div>
-              )}
+              <WhichAgents
+                project_id={project_id}
+                agent_id={agent_id}
+                other_id={other_id}
+                candidates={agents.data}
+                isRunning={isRunning}
+                change={setWords}
+              />
               <Field label="Message" hint="Text, or JSON: a list of messages. Ctrl Enter sends it.">
                 <TextArea
                   rows={7}
@@ -143,19 +171,28 @@ export default function Playground() {
                   onKeyDown={(event) => {
                     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
                       event.preventDefault()
-                      send()
+                      void send()
                     }
                   }}
                 />
               </Field>
-              <div className="flex gap-2">
+              <div className="flex flex-wrap gap-2">
                 <Button kind="primary" type="submit" reason={reason}>
                   Send
                 </Button>
                 <Button kind="danger" onClick={stop} reason={isRunning ? undefined : 'Nothing runs'}>
                   Stop
                 </Button>
+                {isConversation && (
+                  <Button
+                    onClick={() => setWords({ thread: undefined, against_thread: undefined })}
+                    reason={isRunning ? 'It still answers' : thread === undefined ? 'Nothing was said yet' : undefined}
+                  >
+                    Begin anew
+                  </Button>
+                )}
               </div>
+              <ErrorBox error={refused} />
             </form>
             {agent_id !== undefined && (
               <Cases
@@ -163,7 +200,7 @@ export default function Playground() {
                 agent_id={agent_id}
                 cases={cases}
                 open_id={open?.id}
-                words={other_id === undefined ? {} : { against: other_id }}
+                words={{ mode: words.mode, against: other_id, thread, against_thread }}
                 read={read}
                 opened={(id) => {
                   shown.current = id
@@ -172,6 +209,7 @@ export default function Playground() {
               />
             )}
           </div>
+          {/* On a small screen what is answered stands above the test cases. */}
           <div className={`grid min-w-0 grid-cols-1 content-start gap-5 ${hasTwo ? 'xl:grid-cols-2' : ''}`}>
             {open?.expected != null && (
               <section
@@ -182,32 +220,19 @@ export default function Playground() {
                 <p className="break-words whitespace-pre-wrap">{open.expected}</p>
               </section>
             )}
-            <Column name={names.get(agent_id ?? '')} run={first.run} project_id={project_id} />
-            {other_id !== undefined && <Column name={names.get(other_id)} run={second.run} project_id={project_id} />}
+            <Column
+              {...{ project_id, agent_id, isConversation, runs: first.runs, thread_id: thread }}
+              name={names.get(agent_id ?? '')}
+            />
+            {other_id !== undefined && (
+              <Column
+                {...{ project_id, agent_id: other_id, isConversation, runs: second.runs, thread_id: against_thread }}
+                name={names.get(other_id)}
+              />
+            )}
           </div>
         </div>
       )}
     </>
-  )
-}
-
-function Column({
-  name,
-  run,
-  project_id,
-}: {
-  name: string | undefined
-  run: ReturnType<typeof useRun>['run']
-  project_id: string
-}) {
-  return (
-    <section className="min-w-0 rounded-lg border border-line bg-page p-4">
-      <h2 className="mb-3">{name ?? 'The agent'}</h2>
-      {run ? (
-        <Output run={run} project_id={project_id} />
-      ) : (
-        <p className="text-soft">What it answers appears here, word by word.</p>
-      )}
-    </section>
   )
 }

@@ -1,12 +1,23 @@
 import type { TaskInput } from './input.ts'
 
-/** The same as a program over the SDK: giving an agent a task, and reading what it says. */
-export function asSdk(project_id: string, agent_id: string, input: TaskInput, origin: string): string {
+/** The same as a program over the SDK: giving an agent a task, by itself or in a conversation, and reading what it says. */
+export function asSdk(
+  { project_id, agent_id, input, baseURL }: { project_id: string; agent_id: string; input: TaskInput; baseURL: string },
+  conversation?: { thread_id: string | undefined },
+): string {
+  const agent = JSON.stringify(agent_id)
+  const thread =
+    conversation === undefined
+      ? ''
+      : conversation.thread_id === undefined
+        ? `const { id: thread_id } = await project.threads.create({ agent_id: ${agent} })\n`
+        : `const thread_id = ${JSON.stringify(conversation.thread_id)}\n`
+  const given = `{ input: ${JSON.stringify(input)}${thread === '' ? '' : ', thread_id'} }`
   return `import { Cadre } from '@cadre/sdk'
 
-const cadre = new Cadre({ apiKey: process.env.CADRE_API_KEY, baseURL: ${JSON.stringify(origin)} })
+const cadre = new Cadre({ apiKey: process.env.CADRE_API_KEY, baseURL: ${JSON.stringify(baseURL)} })
 const project = cadre.project(${JSON.stringify(project_id)})
-const task = await project.tasks.create(${JSON.stringify(agent_id)}, ${JSON.stringify({ input })})
+${thread}const task = await project.tasks.create(${agent}, ${given})
 const stream = project.tasks.stream(task.id)
 stream.on('text', (text) => process.stdout.write(text))
 const { status, output, usage } = await stream.finalTask()

@@ -22,8 +22,3 @@ export function useRefreshTestCases(project_id: string, agent_id: string): () =>
 function keyOf(project_id: string, agent_id: string | undefined) {
   return ['project', project_id, 'test-cases', agent_id]
 }
-
-/** What a test case puts into the field of the message. */
-export function textOf(input: TestCase['input']): string {
-  return typeof input === 'string' ? input : JSON.stringify(input, null, 2)
-}

@@ -22,8 +22,8 @@ test('a call of the model that only asks for tools leaves no empty message', () 
   const known = told(
     ['task.started', { attempt: 1 }],
     ['message.completed', { message_id: 'a', content: '' }],
-    ['tool.called', { step_id: 's', tool: 'wait' }],
-    ['tool.failed', { step_id: 's', tool: 'wait', error: { code: 'x', message: 'no' } }],
+    ['tool.called', { step_id: 's', index: 1, tool: 'wait' }],
+    ['tool.failed', { step_id: 's', index: 1, tool: 'wait', error: { code: 'x', message: 'no' } }],
     [
       'task.failed',
       {
@@ -32,6 +32,6 @@ test('a call of the model that only asks for tools leaves no empty message', () 
       },
     ],
   )
-  assert.deepEqual(known.items, [{ kind: 'tool', id: 's', name: 'wait', state: 'failed', error: 'no' }])
+  assert.deepEqual(known.items, [{ kind: 'tool', id: 's', index: 1, name: 'wait', state: 'failed', error: 'no' }])
   assert.deepEqual([known.status, known.usage?.output_tokens, known.error?.code], ['failed', 2, 'x'])
 })

@@ -3,7 +3,15 @@ import type { TaskStreamEvent } from '../../../../sdk/src/task-stream.ts'
 /** Something that a task said or did. */
 export type Item =
   | { kind: 'message'; id: string; text: string; isDone: boolean }
-  | { kind: 'tool'; id: string; name: string; state: 'running' | 'completed' | 'failed'; error?: string }
+  | {
+      kind: 'tool'
+      id: string
+      /** Which step of the task it is, from 0; undefined where that was not told. */
+      index: number | undefined
+      name: string
+      state: 'running' | 'completed' | 'failed'
+      error?: string
+    }
   | { kind: 'approval'; id: string; name: string; isOpen: boolean }
 
 /** What is known of a task from its stream. */
@@ -21,6 +29,7 @@ interface Data {
   text?: string
   content?: string
   step_id?: string
+  index?: number
   tool?: string
   approval_id?: string
   usage?: Transcript['usage']
@@ -33,6 +42,7 @@ export function after(known: Transcript, { type, data }: TaskStreamEvent): Trans
   const {
     message_id = '',
     step_id = '',
+    index,
     tool = '',
     approval_id = '',
     text = '',
@@ -64,11 +74,18 @@ export function after(known: Transcript, { type, data }: TaskStreamEvent): Trans
     case 'message.discarded':
       return without(known, message_id)
     case 'tool.called':
-      return put({ kind: 'tool', id: step_id, name: tool, state: 'running' })
+      return put({ kind: 'tool', id: step_id, index, name: tool, state: 'running' })
     case 'tool.completed':
-      return put({ kind: 'tool', id: step_id, name: tool, state: 'completed' })
+      return put({ kind: 'tool', id: step_id, index, name: tool, state: 'completed' })
     case 'tool.failed':
-      return put({ kind: 'tool', id: step_id, name: tool, state: 'failed', ...(error ? { error: error.message } : {}) })
+      return put({
+        kind: 'tool',
+        id: step_id,
+        index,
+        name: tool,
+        state: 'failed',
+        ...(error ? { error: error.message } : {}),
+      })
     case 'approval.requested':
       return put({ kind: 'approval', id: approval_id, name: tool, isOpen: true })
     case 'approval.resolved':

@@ -8,9 +8,17 @@ import { after, nothingYet, type Transcript } from './transcript.ts'
 const ended: ReadonlySet<string> = new Set(['completed', 'failed', 'canceled', 'expired'])
 /** Events that tell how things stand, and do not say how far the kept ones were read. */
 const unkept: ReadonlySet<string> = new Set(['task.snapshot', 'message.snapshot', 'message.delta', 'reasoning.delta'])
+/** How many tasks a page goes on showing. */
+const keptRuns = 200
 
 /** A task of the playground. */
 export interface Run {
+  /** Tells it from the others before it has an id, and where it was refused. */
+  key: number
+  agent_id: string
+  /** The conversation that it goes on; undefined for a task by itself. */
+  thread_id: string | undefined
+  input: TaskInput
   task_id: string | undefined
   transcript: Transcript
   started_at: number
@@ -18,25 +26,48 @@ export interface Run {
   error: unknown
 }
 
-/** Gives an agent a task and follows it. Leaving the page ends the watching, not the task; `stop` ends the task. */
-export function useRun(project_id: string) {
-  const [run, setRun] = useState<Run>()
+/** What is given to which agent. */
+export interface Given {
+  agent_id: string
+  thread_id: string | undefined
+  input: TaskInput
+  /** Is called once the service has the task. */
+  accepted?: () => void
+}
+
+/** Gives tasks to an agent, one at a time, and follows them. Leaving the page ends the watching, not the task; `stop` ends the task. */
+export function useRuns(project_id: string) {
+  const [runs, setRuns] = useState<readonly Run[]>([])
   const watching = useRef<AbortController>(undefined)
   useEffect(() => () => watching.current?.abort(), [])
 
-  const begin = async (agent_id: string, input: TaskInput): Promise<void> => {
+  const begin = async ({ accepted, ...given }: Given): Promise<void> => {
     watching.current?.abort()
     const watch = new AbortController()
     watching.current = watch
     const started_at = Date.now()
-    let now: Run = { task_id: undefined, transcript: nothingYet, started_at, ended_at: undefined, error: undefined }
+    let now: Run = {
+      ...given,
+      key: started_at,
+      task_id: undefined,
+      transcript: nothingYet,
+      started_at,
+      ended_at: undefined,
+      error: undefined,
+    }
     const show = (change: Partial<Run>): void => {
       now = { ...now, ...change }
-      if (!watch.signal.aborted) setRun(now)
+      if (!watch.signal.aborted)
+        setRuns((known) => [...known.filter(({ key }) => key !== now.key), now].slice(-keptRuns))
     }
     show({})
     try {
-      const task = await cadre.tasks.create(project_id, agent_id, { input })
+      const { agent_id, thread_id, input } = given
+      const task = await cadre.tasks.create(project_id, agent_id, {
+        input,
+        ...(thread_id === undefined ? {} : { thread_id }),
+      })
+      accepted?.()
       show({ task_id: task.id })
       let sequence = 0
       await whileVisible(watch.signal, async (signal) => {
@@ -50,15 +81,15 @@ export function useRun(project_id: string) {
       if (!watch.signal.aborted) show({ error, ended_at: Date.now() })
     }
   }
+  const running = runs.findLast(({ ended_at }) => ended_at === undefined)
   const stop = async (): Promise<void> => {
-    if (run?.task_id === undefined) return
+    if (running?.task_id === undefined) return
     try {
-      await cadre.tasks.cancel(project_id, run.task_id, { reason: 'Stopped in the playground' })
+      await cadre.tasks.cancel(project_id, running.task_id, { reason: 'Stopped in the playground' })
     } catch (error) {
-      setRun((known) => known && { ...known, error })
+      setRuns((known) => known.map((run) => (run.key === running.key ? { ...run, error } : run)))
     }
   }
-  const isRunning = run !== undefined && run.ended_at === undefined
-  useOwnStream(isRunning)
-  return { run, begin, stop, isRunning }
+  useOwnStream(running !== undefined)
+  return { runs, begin, stop, isRunning: running !== undefined }
 }
