@@ -47,7 +47,11 @@ export function TryPanel({
             Stop
           </Button>
         </div>
-        {run && <Output run={run} project_id={project_id} />}
+        {run && (
+          <section aria-label="Output">
+            <Output run={run} project_id={project_id} />
+          </section>
+        )}
       </div>
     </Panel>
   )
