@@ -85,8 +85,10 @@ it('reads no further than its reader, and holds no transaction meanwhile', async
   const reading = lines[Symbol.asyncIterator]()
   await reading.next()
   const [{ open } = { open: -1 }] = await test.sql<{ open: number }>`
-    select count(*) as open from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`
-  assert.equal(open, 0)
+    select count(*) as open from pg_stat_activity a
+    where a.datname = current_database() and a.state like 'idle in transaction%'
+      and exists (select from pg_locks l where l.pid = a.pid and l.relation = 'audit'::regclass)`
+  assert.equal(open, 0, 'a transaction that has read the table is open')
   assert.ok(counted.count() <= 3, `${counted.count()} batches were read ahead`)
   await reading.return!()
 })
