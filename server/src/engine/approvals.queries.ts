@@ -50,7 +50,7 @@ export async function closeApprovals(tx: Sql, task_ids: readonly string[]): Prom
 /** What was begun when its task ended: of a call nobody knows what became of it, everything else was not done. */
 export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
-    update task_step set finished_at = now(),
+    update task_step set finished_at = greatest(now(), started_at),
       status = case when type = 'tool_call' and input->>'safety' is distinct from 'safe' then 'unknown' else 'failed' end,
       error = coalesce(error, '{"code": "task_ended", "message": "The task ended before this did.", "retryable": false}')
     where task_id = any(${[...task_ids]}) and status = 'started'`

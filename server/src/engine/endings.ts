@@ -136,13 +136,13 @@ function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
     id: task.id,
     status,
     started_at: task.started_at,
-    finished_at: task.now,
+    finished_at: task.told_at,
     duration_seconds: duration_seconds(task),
   }
 }
 
-function duration_seconds({ started_at, now }: LockedTask): number {
-  return started_at === null ? 0 : (Date.parse(now) - Date.parse(started_at)) / 1000
+function duration_seconds({ started_at, told_at }: LockedTask): number {
+  return started_at === null ? 0 : (Date.parse(told_at) - Date.parse(started_at)) / 1000
 }
 
 function spent({ usage }: Run): Record<string, unknown> {

@@ -168,7 +168,7 @@ async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason):
   // In the words of the index: of a parameter nobody knows that it is one of the two.
   const other = reason === 'agent_paused' ? fragment`'agent_stopped'` : fragment`'agent_paused'`
   const rows = await tx.run(fragment`
-    update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = now()
+    update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = greatest(now(), updated_at)
     where id in (
       select id from task where agent_id = ${agent_id} and status = 'waiting' and wait->>'reason' = ${other}
       order by id limit ${parkingBatch} for update)

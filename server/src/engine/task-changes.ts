@@ -164,7 +164,7 @@ function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
     sequence: task.last_sequence + i + 1,
     task_id: task.id,
     type,
-    created_at: task.now,
+    created_at: task.told_at,
     data,
   }))
 }
@@ -213,9 +213,9 @@ async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Prom
       update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
         usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
         job_attempt = c.job_attempt, slot = c.slot, backlog = t.backlog and c.job_id is null, hold = c.hold, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
-        cancel_requested_at = case when c.cancel_requested then now() else t.cancel_requested_at end,
-        started_at = case when c.started then coalesce(t.started_at, now()) else t.started_at end,
-        finished_at = case when c.finished then now() end, updated_at = now()
+        cancel_requested_at = case when c.cancel_requested then greatest(now(), t.updated_at) else t.cancel_requested_at end,
+        started_at = case when c.started then coalesce(t.started_at, greatest(now(), t.updated_at)) else t.started_at end,
+        finished_at = case when c.finished then greatest(now(), t.updated_at) end, updated_at = greatest(now(), t.updated_at)
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
         unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
         expires_at timestamptz, started boolean, finished boolean, events int)

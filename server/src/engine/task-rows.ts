@@ -120,8 +120,13 @@ export interface LockedTask {
   money?: Money
   /** Tokens that the agent's credential has used in the running hour (decision D90). */
   tokens_used: number
-  /** The moment of the transaction, which is the `created_at` of all that it writes. */
+  /** The moment of the transaction. */
   now: string
+  /**
+   * The `created_at` of the events that the transaction writes: its moment, or that of the change before where it has waited for that.
+   * So what is told of a task never goes back in time.
+   */
+  told_at: string
 }
 
 export interface LockedAgent {
@@ -165,7 +170,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
-      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, p.org_id, coalesce(u.tokens, 0) as tokens_used,
+      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(u.tokens, 0) as tokens_used,
       (select array_agg(distinct name) from webhook w cross join unnest(w.events) name
         where w.org_id = p.org_id and ${isToldOfTasks}) as subscriptions,
       case when a.id is not null then

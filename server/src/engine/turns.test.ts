@@ -193,6 +193,26 @@ describe('the turns of a task', () => {
     )
   })
 
+  it('are told of in the order of time, also by a change that began before another and waited for it', async () => {
+    const { id } = await give({}, { tool_calls: [{ name: 'wait', arguments: { seconds: 600 } }] })
+    await reaches(id, 'waiting')
+    await sql.begin(async (late) => {
+      await late`select now()`
+      await sql.begin((tx) => engine.sendMessage(tx, id, { content: 'Hurry.', user_id: 'user_x' }))
+      await engine.cancel(late, id, { reason: null, mode: 'graceful', user_id: 'user_x' })
+    })
+    // Times of events are those of the transactions, to the millisecond.
+    const events = await sql<{ type: string; went_back: boolean; is_end: boolean }>`
+      select type, coalesce(e.created_at < lag(e.created_at) over (order by sequence), false) as went_back,
+        date_trunc('milliseconds', finished_at) = e.created_at as is_end
+      from task_event e join task t on t.id = task_id where task_id = ${id} order by sequence`
+    assert.deepEqual(
+      events.filter(({ went_back }) => went_back),
+      [],
+    )
+    assert.deepEqual(events.at(-1), { type: 'task.canceled', went_back: false, is_end: true })
+  })
+
   it('tell in the receipt what a person said just before became of a call', async () => {
     const agent = await insertTestAgent(sql, { model: 'script', tools: ['unsafe', 'safe'] })
     const task = newTestTask(agent, '[{"text": "Done."}]')

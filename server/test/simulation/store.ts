@@ -15,7 +15,7 @@ import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 import type { Witness } from './witness.ts'
 
 /** A task as it is kept. */
-export type StoredTask = Omit<LockedTask, 'now' | 'agent' | 'money' | 'tokens_used' | 'has_budget'> & {
+export type StoredTask = Omit<LockedTask, 'now' | 'told_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget'> & {
   error: TaskError | null
   config: AgentConfig
   steps: Step[]
@@ -173,7 +173,7 @@ export class SimulatedStore {
             sequence: task.last_sequence + i + 1,
             task_id: task.id,
             type,
-            created_at: task.now,
+            created_at: task.told_at,
             data,
           })),
           freed: [],
@@ -244,6 +244,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
     ...task,
     agent,
     now,
+    told_at: now,
     tokens_used: 0,
     has_budget: true,
     money: { budgets, settled: false, near: [] },
