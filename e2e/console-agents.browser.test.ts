@@ -173,8 +173,14 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByLabel('current_time', { exact: true }).check()
   await page.getByLabel('weather', { exact: true }).check()
   await page.getByLabel('When it wants to call weather').selectOption('ask a person first')
-  await page.getByText('What it takes').click()
-  await page.getByLabel('Arguments of weather').getByText('"city"').waitFor()
+  for (const [name, argument] of [
+    ['current_time', '"time_zone"'],
+    ['weather', '"city"'],
+  ] as const) {
+    const line = page.getByRole('listitem').filter({ has: page.getByLabel(name, { exact: true }) })
+    await line.getByText('What it takes').click()
+    await page.getByLabel(`Arguments of ${name}`).getByText(argument).waitFor()
+  }
   await page.getByRole('button', { name: 'Save and try' }).click()
   const output = page.getByRole('region', { name: 'Output' })
   await output.getByText('Hello, agent').waitFor()
@@ -188,6 +194,15 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByLabel('Temperature').fill('0.3')
   await page.getByText('Budget of a task, other models, approvals').click()
   await page.getByLabel('Dollars of a task').fill('0.5')
+  await page.getByLabel('Seconds before the second try').fill('2')
+  await page.getByText('Metadata', { exact: true }).click()
+  const metadata = page.getByLabel('Metadata as JSON')
+  await metadata.fill('{"team": ')
+  await page
+    .getByRole('button', { name: 'Save', exact: true })
+    .and(page.locator('[aria-description="The metadata is no JSON"]'))
+    .waitFor()
+  await metadata.fill('{"team": "blue"}')
   // Nothing that was written is lost: neither by a link, nor by somebody who changes the agent meanwhile.
   await page.getByRole('navigation').getByRole('link', { name: 'Agents', exact: true }).click()
   await page.getByRole('button', { name: 'Stay here' }).click()
@@ -198,8 +213,18 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByText('Somebody changed the agent').waitFor({ state: 'detached' })
   await save.click()
   await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
-  const { config } = (await cadre.send('GET', `${agents}/${agent.id}`)).body
+  const { config, metadata: noted } = (await cadre.send('GET', `${agents}/${agent.id}`)).body
   assert.deepEqual([config.temperature, config.budget, config.max_steps], [0.3, { max_cost_usd: 0.5 }, 7])
+  assert.deepEqual([config.retry, noted.team, noted.tags], [{ initial_delay_seconds: 2 }, 'blue', ['eu', 'night']])
+
+  // Who changed what is told with the agent, and leads to the audit log.
+  await page.getByRole('link', { name: 'Activity', exact: true }).click()
+  const change = page.getByRole('listitem').filter({ hasText: 'config.max_steps' })
+  await change.getByText('What changed').click()
+  await change.getByRole('row', { name: 'config.max_steps' }).getByText('7', { exact: true }).waitFor()
+  await checkScreen(page, 'agent-activity')
+  await change.getByRole('link', { name: 'agent.updated' }).click()
+  await page.getByRole('dialog').getByRole('row', { name: 'config.max_steps' }).waitFor()
 })
 
 test('an agent is exported to a file, and made from it in another project', inBrowser, async () => {

@@ -226,6 +226,18 @@ test(
     await page.getByRole('button', { name: 'Create account and join' }).click()
     await page.getByRole('heading', { name: /^Welcome to/ }).waitFor()
 
+    // A form that would only be refused is not shown, however one comes to it.
+    for (const [address, scope] of [
+      ['/projects?panel=new', 'projects:write'],
+      ['/webhooks?panel=new', 'projects:write'],
+      [`${project}/usage?tab=budgets&panel=budget`, 'agents:write'],
+    ] as const) {
+      await page.goto(address)
+      const shown = page.getByRole('dialog')
+      await shown.getByText(`It needs ${scope}, which your role does not have`).waitFor()
+      assert.equal(await shown.locator('input, textarea, select').count(), 0)
+    }
+
     await page.goto(`${project}/playground`)
     const message = page.getByRole('textbox', { name: 'Message' })
     await message.fill('Hello')

@@ -77,7 +77,7 @@ export const auditActions = {
   'user.password_reset': 'An operator set a new password, which ended all sessions and grants of the user.',
   'user.sessions_ended': 'A user ended all their other sessions and grants.',
   'user.sign_in_failed': 'Somebody gave a wrong password, or was refused by an identity provider.',
-  'user.signed_in': 'A user signed in, by `detail.method`.',
+  'user.signed_in': 'A user signed in; its detail says how.',
   'user.signed_out': 'A user signed out.',
   'user.updated': "A user's profile was changed.",
   'webhook.created': 'A webhook was registered.',

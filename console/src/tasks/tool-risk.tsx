@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
+import { builtinToolDefinitions, safeHttpMethods } from '../../../contract/src/builtin-tools.ts'
 import { cadre } from '../api/client.ts'
-import { builtinToolWords } from '../pages/agent-form/builtin-tools.ts'
 import { Badge } from '../ui/status.tsx'
 import type { Approval } from './types.ts'
 
@@ -41,9 +41,9 @@ export function ToolRisk({ project, approval }: { project: string; approval: App
 
 /** Of the service's own tools; undefined of others. Of a request the method says it. */
 function builtinRisk({ tool, arguments: args }: Approval): Risk | undefined {
-  if (!Object.hasOwn(builtinToolWords, tool)) return undefined
-  const name = tool as keyof typeof builtinToolWords
+  if (!Object.hasOwn(builtinToolDefinitions, tool)) return undefined
+  const name = tool as keyof typeof builtinToolDefinitions
   const { method = 'GET' } = (args ?? {}) as { method?: unknown }
-  if (name === 'http_request') return method === 'GET' || method === 'HEAD' ? 'safe' : 'unsafe'
-  return builtinToolWords[name].safety
+  if (name === 'http_request') return safeHttpMethods.has(String(method)) ? 'safe' : 'unsafe'
+  return builtinToolDefinitions[name].safety
 }

@@ -7,15 +7,14 @@ import { Snippets, type SnippetTexts } from '../../agents/snippets.tsx'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
+import { AboutFields } from './about-fields.tsx'
 import { complaintAt, type Refused } from './complaints.ts'
 import { ConfigFields } from './config-fields.tsx'
 import { broughtTo, comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
-import { ListInput } from './list-input.tsx'
 import { TryPanel } from './try-panel.tsx'
 
 /** What an agent is made of, as a form or as JSON; complaints of the API stand at the fields that they are about. */
@@ -51,6 +50,7 @@ export function AgentForm({
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const [jsonFault, setJsonFault] = useState<string>()
+  const [metadataFault, setMetadataFault] = useState<string>()
   /** Rises where the draft is replaced by another. */
   const [edition, setEdition] = useState(0)
   const isSaved = useRef(false)
@@ -94,9 +94,11 @@ export function AgentForm({
       ? 'It needs a name'
       : jsonFault !== undefined
         ? 'The configuration is no JSON'
-        : saved && !isChanged
-          ? 'Nothing is changed'
-          : undefined
+        : metadataFault !== undefined
+          ? 'The metadata is no JSON'
+          : saved && !isChanged
+            ? 'Nothing is changed'
+            : undefined
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
     if (reason !== undefined || isBusy) return
@@ -119,34 +121,18 @@ export function AgentForm({
       className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
       onSubmit={(event) => void submit(event)}
     >
-      <UnsavedGuard isUnsaved={() => (isChanged || jsonFault !== undefined) && !isSaved.current} />
+      <UnsavedGuard
+        isUnsaved={() => (isChanged || jsonFault !== undefined || metadataFault !== undefined) && !isSaved.current}
+      />
       <div className="space-y-4">
-        <Panel title="What it is">
-          <div className="space-y-4 p-4">
-            <Field label="Name" fault={fault('name')} hint="Unique in the project.">
-              <TextInput
-                required
-                autoComplete="off"
-                value={draft.name}
-                onChange={({ target: { value: name } }) => setDraft((draft) => ({ ...draft, name }))}
-              />
-            </Field>
-            <Field label="Description" fault={fault('description')}>
-              <TextInput
-                autoComplete="off"
-                value={draft.description}
-                onChange={({ target: { value } }) => setDraft((draft) => ({ ...draft, description: value }))}
-              />
-            </Field>
-            <Field
-              label="Tags"
-              fault={fault('metadata.tags') ?? fault('metadata')}
-              hint="Words with commas between: agents are found by them."
-            >
-              <ListInput value={draft.tags} onChange={(tags) => setDraft((draft) => ({ ...draft, tags }))} />
-            </Field>
-          </div>
-        </Panel>
+        <AboutFields
+          key={edition}
+          draft={draft}
+          fault={fault}
+          change={(members) => setDraft((draft) => ({ ...draft, ...members }))}
+          metadataFault={metadataFault}
+          onMetadataFault={setMetadataFault}
+        />
         <Panel
           title="Configuration"
           actions={
@@ -169,6 +155,9 @@ export function AgentForm({
             {isJson ? (
               <JsonField
                 key={edition}
+                label="Configuration as JSON"
+                hint="Every member that the API takes."
+                rows={24}
                 value={config}
                 fault={jsonFault ?? fault('config')}
                 onChange={setConfig}

@@ -23,6 +23,12 @@ const budget: readonly NumberField[] = [
 ]
 const patience: readonly NumberField[] = [
   ['retry.max_attempts', 'Tries of a call of a model', '5 where nothing is said.'],
+  ['retry.initial_delay_seconds', 'Seconds before the second try', 'Doubled each time; 0.5 where nothing is said.'],
+  [
+    'retry.max_delay_seconds',
+    'Seconds between two tries',
+    'At most, however often it is doubled; 30 where nothing is said.',
+  ],
   ['approval_timeout_seconds', 'Seconds that an approval waits', '7 days where nothing is said.'],
 ]
 const further = ['fallback_models', 'budget', 'retry', 'approval_timeout_seconds', 'approval_on_timeout']

@@ -20,13 +20,24 @@ test('a copy has what people wrote about the agent, and neither its secrets nor 
 
 test('what was written stays when the agent is read again, and what was left alone follows the agent', () => {
   const before = draftOf(agent)
-  const written = { ...before, name: 'help', config: { ...before.config, model: 'b' }, environment: { TOKEN: null } }
-  const fresh = draftOf({ ...agent, description: 'New', config: { model: 'c', retry: { max_attempts: 3 } } })
+  const written = {
+    ...before,
+    name: 'help',
+    tags: [],
+    metadata: { cost_center: 7 },
+    config: { ...before.config, model: 'b' },
+    environment: { TOKEN: null },
+  }
+  const metadata = { ...agent.metadata, room: 'A' }
+  const fresh = draftOf({ ...agent, metadata, description: 'New', config: { model: 'c', retry: { max_attempts: 3 } } })
   const brought = broughtTo(fresh, before, written)
   assert.deepEqual(bodyOfChange(fresh, brought), {
     name: 'help',
+    metadata: { tags: null, team: null, cost_center: 7 },
     config: { model: 'b', environment_variables: { TOKEN: null } },
   })
+  // What somebody else wrote meanwhile stays.
+  assert.deepEqual(brought.metadata, { room: 'A', cost_center: 7 })
   assert.equal(brought.description, 'New')
 })
 

@@ -9,7 +9,7 @@ export interface Draft {
   description: string
   /** Words by which it is found: `metadata.tags`. */
   tags: readonly string[]
-  /** The other members of `metadata` that people gave it; the form keeps them as they are. */
+  /** The other members of `metadata` that people gave it. */
   metadata: Record<string, unknown>
   /** Without environment variables, whose values are not shown. */
   config: Record<string, unknown>
@@ -53,11 +53,13 @@ export function bodyOfNew({ name, description, tags, metadata, config, environme
 
 /** The body that makes the agent that was read what is written now: only what differs. */
 export function bodyOfChange(before: Draft, now: Draft) {
+  const tags = hasSameTags(before, now) ? {} : { tags: now.tags.length === 0 ? null : now.tags }
+  const metadata = { ...patchBetween(before.metadata, now.metadata), ...tags }
   const config = withVariables(patchBetween(before.config, now.config), now.environment)
   return {
     ...(before.name === now.name ? {} : { name: now.name }),
     ...(before.description === now.description ? {} : { description: now.description }),
-    ...(hasSameTags(before, now) ? {} : { metadata: { tags: now.tags.length === 0 ? null : now.tags } }),
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...(Object.keys(config).length === 0 ? {} : { config }),
   }
 }
@@ -79,6 +81,7 @@ export function broughtTo(fresh: Draft, before: Draft, written: Draft): Draft {
     name: written.name === before.name ? fresh.name : written.name,
     description: written.description === before.description ? fresh.description : written.description,
     tags: hasSameTags(before, written) ? fresh.tags : written.tags,
+    metadata: mergePatch(fresh.metadata, patchBetween(before.metadata, written.metadata)) as Draft['metadata'],
     config: mergePatch(fresh.config, patchBetween(before.config, written.config)) as Draft['config'],
     environment: written.environment,
   }

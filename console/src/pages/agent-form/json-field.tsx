@@ -2,13 +2,19 @@ import { useState, type ReactNode } from 'react'
 import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { Field, TextArea } from '../../ui/field.tsx'
 
-/** A configuration as JSON. What is no JSON stays in the field, and says so. */
+/** An object as JSON. What is no JSON stays in the field, and says so. */
 export function JsonField({
+  label,
+  hint,
+  rows,
   value,
   fault,
   onChange,
   onFault,
 }: {
+  label: string
+  hint: string
+  rows: number
   value: Record<string, unknown>
   fault: ReactNode
   onChange: (value: Record<string, unknown>) => void
@@ -16,9 +22,9 @@ export function JsonField({
 }) {
   const [text, setText] = useState(() => JSON.stringify(value, undefined, 2))
   return (
-    <Field label="Configuration as JSON" fault={fault} hint="Every member that the API takes.">
+    <Field label={label} fault={fault} hint={hint}>
       <TextArea
-        rows={24}
+        rows={rows}
         spellCheck={false}
         className="font-mono text-sm"
         value={text}

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
+import { builtinToolDefinitions, safeHttpMethods } from '../../../../contract/src/builtin-tools.ts'
 import { toolPolicies } from '../../../../contract/src/task-lifecycle.ts'
 import { cadre } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
-import { builtinToolWords } from './builtin-tools.ts'
 
 type Safety = 'safe' | 'keyed' | 'unsafe' | null
 type Policies = Record<string, string>
@@ -16,6 +16,7 @@ const risks = {
   keyed: ['info', 'keyed', 'The receiver knows repetitions: a call is repeated after a crash.'],
   unsafe: ['warn', 'unsafe', 'May change something: after a crash in the middle of a call a person is asked.'],
 } as const
+const readingIsSafe = `${[...safeHttpMethods].join(' and ')} are safe, all else is not.`
 const policyWords = { auto: 'call it', ask: 'ask a person first', deny: 'never' } as const
 
 interface Choice {
@@ -31,23 +32,25 @@ export function ToolsField({ project_id, fault, ...choice }: Choice & { project_
     queryFn: () => cadre.tools.list(project_id, { limit: 100 }).page(),
   })
   const registered = tools.data?.items ?? []
-  const known = new Set([...Object.keys(builtinToolWords), ...registered.map(({ name }) => name)])
+  const known = new Set([...Object.keys(builtinToolDefinitions), ...registered.map(({ name }) => name)])
   const others = choice.chosen.filter((name) => !known.has(name) && !known.has(name.split('/', 1)[0]!))
   return (
-    <fieldset>
+    <fieldset className="min-w-0">
       <legend className="mb-1 font-medium">Tools</legend>
       <ErrorBox error={tools.error} retry={() => void tools.refetch()} />
       {tools.isPending && <Skeleton />}
       <ul className="divide-y divide-line rounded-md border border-line">
-        {Object.entries(builtinToolWords).map(([name, { description, safety }]) => (
+        {Object.entries(builtinToolDefinitions).map(([name, { description, safety, parameters }]) => (
           <ToolLine
             key={name}
             name={name}
-            description={description}
+            description={name === 'http_request' ? `${description} ${readingIsSafe}` : description}
             safety={safety}
             origin="of the service"
             {...choice}
-          />
+          >
+            <Schema name={name} schema={parameters} />
+          </ToolLine>
         ))}
         {registered.map(({ id, name, description, safety, kind, status }) => (
           <ToolLine

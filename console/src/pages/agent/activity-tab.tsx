@@ -1,5 +1,8 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { AuditEntry } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { CopyId } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -8,8 +11,12 @@ import { Panel } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
+import { changesOf } from '../settings/audit/changes.ts'
+import { ChangesTable } from '../settings/audit/changes-table.tsx'
+import { meaningOf } from '../settings/audit/meaning.ts'
 import type { TabProps } from './tab.ts'
 
+/** As the audit log has it, so that an entry is on the same page there. */
 const pageSize = 50
 
 /** Who did what to it, from the audit log. */
@@ -27,15 +34,8 @@ export function ActivityTab({ agent }: TabProps) {
       {!data && !error && <Skeleton />}
       {data?.total === 0 && <EmptyState title="Nobody has changed it yet" />}
       <ul>
-        {data?.items.map(({ id, at, actor, action, request_id }) => (
-          <li key={id} className="flex flex-wrap items-center gap-x-3 border-b border-line px-4 py-2">
-            <span className="w-32 text-sm text-soft">
-              <Time at={at} />
-            </span>
-            <span className="font-medium">{actor?.name ?? 'The service'}</span>
-            <code>{action}</code>
-            {request_id !== null && <CopyId id={request_id} short />}
-          </li>
+        {data?.items.map((entry) => (
+          <Entry key={entry.id} {...entry} offset={offset} />
         ))}
       </ul>
       {data && data.total > 0 && (
@@ -48,5 +48,31 @@ export function ActivityTab({ agent }: TabProps) {
         />
       )}
     </Panel>
+  )
+}
+
+function Entry({ id, at, actor, action, request_id, target, before, after, offset }: AuditEntry & { offset: number }) {
+  const changes = changesOf(before, after)
+  return (
+    <li className="border-b border-line px-4 py-2">
+      <div className="flex flex-wrap items-center gap-x-3">
+        <span className="w-32 text-sm text-soft">
+          <Time at={at} />
+        </span>
+        <span className="font-medium">{actor?.name ?? 'The service'}</span>
+        <Link {...paths.audit({ target, panel: id, ...(offset === 0 ? {} : { offset }) })} title={meaningOf(action)}>
+          <code>{action}</code>
+        </Link>
+        {request_id !== null && <CopyId id={request_id} short />}
+      </div>
+      {changes.length > 0 && (
+        <details>
+          <summary className="min-h-6 text-sm text-soft">
+            What changed: {changes.map(({ member }) => member).join(', ')}
+          </summary>
+          <ChangesTable changes={changes} />
+        </details>
+      )}
+    </li>
   )
 }

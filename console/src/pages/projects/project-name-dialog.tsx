@@ -1,5 +1,6 @@
 import { useState, type FormEvent } from 'react'
 import { Button } from '../../ui/button.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextInput } from '../../ui/field.tsx'
@@ -26,6 +27,7 @@ export function ProjectNameDialog({
   save: (name: string) => Promise<void>
   close: () => void
 }) {
+  const mayNot = useWhyNotWrite('projects')
   const [text, setText] = useState(name)
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
@@ -42,7 +44,7 @@ export function ProjectNameDialog({
     }
   }
   return (
-    <Dialog isOpen close={close} title={title}>
+    <Dialog isOpen close={close} title={title} refused={mayNot}>
       <form className="space-y-4" onSubmit={(event) => void submit(event)}>
         <Field
           label="Name"

@@ -13,11 +13,14 @@ export function InviteDialog({
   isOpen,
   close,
   roles,
+  refused,
 }: {
   isOpen: boolean
   close: () => void
   /** Those that the one who invites can give. */
   roles: readonly Role[]
+  /** Why the one who looks may not. */
+  refused: string | undefined
 }) {
   const queries = useQueryClient()
   const [role, setRole] = useState<Role>('member')
@@ -56,7 +59,7 @@ export function InviteDialog({
       />
     )
   return (
-    <Dialog isOpen={isOpen} close={end} title="Invite somebody">
+    <Dialog isOpen={isOpen} close={end} title="Invite somebody" refused={refused}>
       <form onSubmit={(event) => void submit(event)} className="space-y-4">
         <Field
           label="E-mail address"

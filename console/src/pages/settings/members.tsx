@@ -158,7 +158,8 @@ export default function MembersPage() {
       </Panel>
       {onlooker.role !== undefined && whyNotInvite(onlooker) === undefined && <Invitations />}
       <InviteDialog
-        isOpen={words.panel === 'invite' && whyNotInvite(onlooker) === undefined}
+        isOpen={words.panel === 'invite'}
+        refused={whyNotInvite(onlooker)}
         close={close}
         roles={rolesToGive(onlooker, roles)}
       />

@@ -98,7 +98,13 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
           />
         </Panel>
       )}
-      <Dialog title="Register an OAuth app" isOpen={words.panel === 'new'} close={close} width="max-w-2xl">
+      <Dialog
+        title="Register an OAuth app"
+        isOpen={words.panel === 'new'}
+        close={close}
+        width="max-w-2xl"
+        refused={mayNot}
+      >
         <div className="mb-3 empty:hidden">
           <ErrorBox error={create.error} />
         </div>

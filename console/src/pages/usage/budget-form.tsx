@@ -1,7 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { budgetWarning_percent } from '../../../../contract/src/budget-window.ts'
-import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -9,6 +8,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
+import { SubjectName, SubjectPicker } from './budget-subject.tsx'
 import type { Budget } from '../../../../sdk/src/types.ts'
 
 export const budgetScopes = {
@@ -26,11 +26,13 @@ const limitOf = (text: string): number | null => (text.trim() === '' ? null : Nu
 export function BudgetForm({
   project,
   budget,
+  mayNot,
   close,
   onSaved,
 }: {
   project: string
   budget: Budget | undefined
+  mayNot: string | undefined
   close: () => void
   onSaved: () => void
 }) {
@@ -56,7 +58,7 @@ export function BudgetForm({
   })
   const reason = whyNot({ cost, tokens, warn, lacksSubject: needsSubject && subject.trim() === '' })
   return (
-    <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close}>
+    <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close} refused={mayNot}>
       <form
         className="space-y-4"
         onSubmit={(event) => {
@@ -66,10 +68,12 @@ export function BudgetForm({
       >
         <ErrorBox error={save.error} />
         {budget ? (
-          <p className="text-sm text-soft">
-            {budgetScopes[scope]}: <code className="font-mono text-xs break-all">{budget.subject}</code>. What is spent
-            stays, unless the period changes. Tasks that wait for it go on where there is room.
-          </p>
+          <div className="text-sm text-soft">
+            <div className="mb-1 flex flex-wrap items-center gap-x-2">
+              {budgetScopes[scope]}: <SubjectName project={project} budget={budget} />
+            </div>
+            What is spent stays, unless the period changes. Tasks that wait for it go on where there is room.
+          </div>
         ) : (
           <Field label="What it limits">
             <SelectInput
@@ -83,19 +87,7 @@ export function BudgetForm({
             </SelectInput>
           </Field>
         )}
-        {needsSubject && scope === 'agent' && (
-          <AgentPicker
-            project_id={project}
-            label="Agent"
-            value={subject === '' ? undefined : subject}
-            onChange={(id) => setSubject(id ?? '')}
-          />
-        )}
-        {needsSubject && scope === 'api_key' && (
-          <Field label="Identifier" hint="key_…, as it stands beside each of your keys under “API keys”.">
-            <TextInput value={subject} onChange={(event) => setSubject(event.target.value)} />
-          </Field>
-        )}
+        {!budget && <SubjectPicker project={project} scope={scope} value={subject} onChange={setSubject} />}
         <div className="grid grid-cols-1 gap-3 sm:grid-cols-3">
           <Field label="US dollars">
             <TextInput

@@ -1,7 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
-import { CopyId } from '../../ui/copy.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -12,6 +11,7 @@ import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
+import { SubjectName } from './budget-subject.tsx'
 import { Meter } from './meter.tsx'
 import type { Budget } from '../../../../sdk/src/types.ts'
 
@@ -55,6 +55,7 @@ export function Budgets({ project }: { project: string }) {
               <Item
                 key={budget.id}
                 {...budget}
+                project={project}
                 mayNot={mayNot}
                 onChange={() => setUrl({ panel: 'budget', id: budget.id })}
                 onRemove={() => setUrl({ panel: 'remove', id: budget.id })}
@@ -64,11 +65,19 @@ export function Budgets({ project }: { project: string }) {
         </>
       )}
       {url.panel === 'budget' && (url.id === undefined || changed) && (
-        <BudgetForm key={url.id} project={project} budget={changed} close={close} onSaved={() => void again()} />
+        <BudgetForm
+          key={url.id}
+          project={project}
+          budget={changed}
+          mayNot={mayNot}
+          close={close}
+          onSaved={() => void again()}
+        />
       )}
       <ConfirmDialog
         isOpen={removed !== undefined}
         close={close}
+        refused={mayNot}
         title="Remove the budget?"
         action="Remove budget"
         run={async () => {
@@ -87,8 +96,9 @@ function Item({
   onChange,
   onRemove,
   mayNot,
+  project,
   ...budget
-}: Budget & { onChange: () => void; onRemove: () => void; mayNot: string | undefined }) {
+}: Budget & { onChange: () => void; onRemove: () => void; mayNot: string | undefined; project: string }) {
   const { scope, subject, period, max_cost_usd, max_tokens, warn_percent, spent, reserved, resets_at } = budget
   const bars = [
     ...(max_cost_usd === null
@@ -107,7 +117,7 @@ function Item({
           <div className="text-sm font-medium">
             {budgetScopes[scope]}, {budgetPeriods[period]}
           </div>
-          <CopyId id={subject} />
+          <SubjectName project={project} budget={budget} />
         </div>
         <div className="flex gap-2">
           <Button

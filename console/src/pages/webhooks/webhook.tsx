@@ -133,7 +133,13 @@ export default function WebhookPage() {
           </Panel>
           <Deliveries webhook_id={id} />
           <VerifyHelper />
-          <Dialog title="Change the webhook" isOpen={words.panel === 'edit'} close={close} width="max-w-2xl">
+          <Dialog
+            title="Change the webhook"
+            isOpen={words.panel === 'edit'}
+            close={close}
+            width="max-w-2xl"
+            refused={refused}
+          >
             <ErrorBox error={save.error} />
             <WebhookForm
               key={data.updated_at}
@@ -150,6 +156,7 @@ export default function WebhookPage() {
         kind="primary"
         isOpen={words.panel === 'secret'}
         close={close}
+        refused={refused}
         run={rotate}
       >
         <p>
@@ -162,6 +169,7 @@ export default function WebhookPage() {
         action="Delete webhook"
         isOpen={words.panel === 'delete'}
         close={close}
+        refused={refused}
         run={remove}
         typed={data && hostOf(data.url)}
       >

@@ -121,7 +121,7 @@ export default function Webhooks() {
           />
         </>
       )}
-      <Dialog title="Create a webhook" isOpen={words.panel === 'new'} close={close} width="max-w-2xl">
+      <Dialog title="Create a webhook" isOpen={words.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
         <ErrorBox error={create.error} />
         <WebhookForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>

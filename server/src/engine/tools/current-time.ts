@@ -1,22 +1,11 @@
+import { builtinToolDefinitions } from '#contract/builtin-tools.ts'
 import { ToolError, type Tool } from './tool.ts'
 
 /** Tells the time, in UTC or in a time zone. `now` is the clock, which tests hold still. */
 export function currentTime(now: () => Date): Tool {
   return {
     name: 'current_time',
-    description: 'The current date, time and day of the week.',
-    parameters: {
-      type: 'object',
-      properties: {
-        time_zone: {
-          type: 'string',
-          maxLength: 64,
-          description: 'An IANA time zone such as Europe/Berlin; UTC where none is given.',
-        },
-      },
-      additionalProperties: false,
-    },
-    safety: 'safe',
+    ...builtinToolDefinitions.current_time,
     async call({ time_zone = 'UTC' }) {
       const format = formatOf(String(time_zone))
       return { content: JSON.stringify(timeIn(format, now())) }

@@ -1,11 +1,10 @@
+import { builtinToolDefinitions, safeHttpMethods } from '#contract/builtin-tools.ts'
 import { isObject } from '#contract/merge-patch.ts'
 import type { Egress } from '../../platform/safe-fetch.ts'
 import { readableBody } from './http-answer.ts'
 import { sendToolRequest } from './http-send.ts'
 import { ToolError, type Tool } from './tool.ts'
 
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const safeMethods = new Set(['GET', 'HEAD'])
 /** Headers of an answer that are worth a model's attention. */
 const headersShown = ['content-type', 'location', 'retry-after', 'last-modified', 'etag', 'link']
 
@@ -16,32 +15,11 @@ const headersShown = ['content-type', 'location', 'retry-after', 'last-modified'
 export function httpRequest(egress: Egress): Tool {
   return {
     name: 'http_request',
-    description:
-      'Sends an HTTP request to a public address and gives the status, some headers and the body of the answer. Redirects are followed.',
-    parameters: {
-      type: 'object',
-      properties: {
-        method: { type: 'string', enum: methods, description: 'GET where nothing is said.' },
-        url: { type: 'string', minLength: 1, maxLength: 8192, description: 'An absolute http or https URL.' },
-        headers: {
-          type: 'object',
-          additionalProperties: { type: 'string', maxLength: 8192 },
-          maxProperties: 64,
-          description: 'Request headers by name.',
-        },
-        body: {
-          type: ['string', 'object', 'array'],
-          description: 'The body: text is sent as it is, anything else as JSON.',
-        },
-        timeout_seconds: { type: 'number', minimum: 1, maximum: 60, description: '60 where nothing is said.' },
-      },
-      required: ['url'],
-      additionalProperties: false,
-    },
-    safety: ({ method = 'GET' }) => (safeMethods.has(String(method)) ? 'safe' : 'unsafe'),
+    ...builtinToolDefinitions.http_request,
+    safety: ({ method = 'GET' }) => (safeHttpMethods.has(String(method)) ? 'safe' : 'unsafe'),
     async call(args, context) {
       const { method, url, headers, body, timeout_seconds } = readArguments(args)
-      const isUnsafe = !safeMethods.has(method)
+      const isUnsafe = !safeHttpMethods.has(method)
       const answer = await sendToolRequest(egress, { method, url, headers, body, timeout_seconds, isUnsafe }, context)
       const shown = headersShown.flatMap((name) => {
         const value = answer.headers[name]

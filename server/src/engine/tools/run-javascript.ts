@@ -1,9 +1,7 @@
+import { builtinToolDefinitions, javascriptTime_seconds } from '#contract/builtin-tools.ts'
 import type { Sandboxes } from './sandbox.ts'
 import type { SandboxResult } from './sandbox-job.ts'
 import type { Tool, ToolAnswer } from './tool.ts'
-
-const timeoutDefault_seconds = 10
-const timeoutMax_seconds = 60
 
 /**
  * Runs JavaScript in a sandbox without network, files, timers or modules. Agents find their environment variables there
@@ -12,28 +10,9 @@ const timeoutMax_seconds = 60
 export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string, string>>): Tool {
   return {
     name: 'run_javascript',
-    description:
-      'Runs JavaScript (ES2023) and gives the value of its last expression; with `return` or `await` at the top, what it returns. ' +
-      'Also gives what was written by console.log. Promises are awaited. There are no network, files, timers or modules. ' +
-      'Environment variables are in `env`.',
-    parameters: {
-      type: 'object',
-      properties: {
-        code: { type: 'string', minLength: 1, maxLength: 100_000, description: 'The program.' },
-        timeout_seconds: {
-          type: 'number',
-          minimum: 0.1,
-          maximum: timeoutMax_seconds,
-          description: `${timeoutDefault_seconds} where nothing is said.`,
-        },
-      },
-      required: ['code'],
-      additionalProperties: false,
-    },
-    // It has no effects outside of itself.
-    safety: 'safe',
-    async call({ code, timeout_seconds = timeoutDefault_seconds }, { signal }) {
-      const timeout_ms = Math.min(Number(timeout_seconds), timeoutMax_seconds) * 1000
+    ...builtinToolDefinitions.run_javascript,
+    async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal }) {
+      const timeout_ms = Math.min(Number(timeout_seconds), javascriptTime_seconds.most) * 1000
       return answer(await sandboxes.run({ code: String(code), env, timeout_ms }, signal), timeout_ms / 1000)
     },
   }

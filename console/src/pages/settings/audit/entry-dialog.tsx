@@ -6,6 +6,7 @@ import { Dialog } from '../../../ui/dialog.tsx'
 import { Facts } from '../../../ui/page.tsx'
 import { Time } from '../../../ui/time.tsx'
 import { changesOf } from './changes.ts'
+import { ChangesTable } from './changes-table.tsx'
 import { exactFilters, type ExactFilter } from './filters.ts'
 import { meaningOf } from './meaning.ts'
 
@@ -69,32 +70,8 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
         )}
       </Facts>
       {changes.length > 0 && (
-        <div className="mt-4 rounded-md border border-line">
-          <table aria-label="What became of what" className="w-full table-fixed text-sm">
-            <thead>
-              <tr className="border-b border-line text-left text-soft">
-                {['Member', 'Before', 'After'].map((name) => (
-                  <th key={name} scope="col" className="px-3 py-1.5 font-medium">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {changes.map(({ member, before, after }) => (
-                <tr key={member} className="border-b border-line align-top last:border-0">
-                  <th scope="row" className="px-3 py-1.5 text-left font-normal">
-                    <code className="break-all">{member}</code>
-                  </th>
-                  {[before, after].map((value, side) => (
-                    <td key={side} className="px-3 py-1.5 wrap-anywhere whitespace-pre-wrap">
-                      {value ?? <span className="text-soft">–</span>}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+        <div className="mt-4">
+          <ChangesTable changes={changes} />
         </div>
       )}
       {Object.keys(detail).length > 0 && (
