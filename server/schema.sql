@@ -891,6 +891,14 @@ create table member (
   constraint member_role_check CHECK (role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))
 );
 
+create table model_warning (
+  agent_id identifier not null,
+  version integer not null,
+  warning text not null,
+  warned_at timestamp with time zone not null default now(),
+  constraint model_warning_pkey PRIMARY KEY (agent_id, version, warning)
+);
+
 create table oauth_artifact (
   kind text not null,
   id bytea not null,
@@ -1099,6 +1107,7 @@ create table task (
   due_at timestamp with time zone,
   slot text,
   backlog boolean not null default false,
+  output_schema jsonb,
   constraint task_pkey PRIMARY KEY (id),
   constraint task_slot_check CHECK (slot = ANY (ARRAY['held'::text, 'wanted'::text])),
   constraint task_status_check CHECK (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'expired'::text]))
@@ -1166,9 +1175,10 @@ create table task_step (
   usage jsonb,
   started_at timestamp with time zone not null default now(),
   finished_at timestamp with time zone,
+  turn bytea,
   constraint task_step_pkey PRIMARY KEY (task_id, index),
   constraint task_step_status_check CHECK (status = ANY (ARRAY['started'::text, 'completed'::text, 'failed'::text, 'unknown'::text])),
-  constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text]))
+  constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text, 'compaction'::text])) NOT VALID
 ) partition by RANGE (task_id);
 
 create table task_total (

@@ -97,6 +97,27 @@ test('from login to the end of a task', async () => {
   )
 })
 
+test('an answer is written as data alone where the task has an output schema', async () => {
+  const env = { CADRE_API_KEY: service.owner.api_key }
+  const made = await cadre(['projects', 'create', '--name', 'typed', '--jq', '.id'], '', env)
+  const own = { ...env, CADRE_PROJECT: made.stdout.trim() }
+  const config = JSON.stringify({ model: 'builtin/echo' })
+  const agent = await cadre(['agents', 'create', '--name', 'echo', '--config', config, '--jq', '.id'], '', own)
+  const run = ['tasks', 'run', agent.stdout.trim()]
+  const schema = JSON.stringify({ type: 'object', properties: { total: { type: 'number' } }, required: ['total'] })
+  const typed = await cadre([...run, '{"total":12.5}', '--output-schema', '-', '--data-only'], schema, own)
+  assert.deepEqual([typed.code, typed.stdout], [0, '{"total":12.5}\n'], typed.stderr)
+  const invalid = await cadre([...run, '{"total":"much"}', '--output-schema', '-', '--data-only'], schema, own)
+  assert.deepEqual([invalid.code, invalid.stdout], [1, ''])
+  assert.match(invalid.stderr, /output_invalid/)
+  const untyped = await cadre([...run, 'Hello', '--data-only'], '', own)
+  assert.deepEqual([untyped.code, untyped.stdout], [1, ''])
+  assert.match(untyped.stderr, /has no data: neither the task nor its agent has an output schema/)
+  const unknown = await cadre([...run, 'Hello', '--agent-version', '99'], '', own)
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.stderr, /never had such a version/)
+})
+
 test('a key is kept for its service alone', async () => {
   const other = await cadre(['whoami'], '', { CADRE_BASE_URL: 'http://127.0.0.1:9' })
   assert.equal(other.code, 4, 'it is not sent to another address')

@@ -15,6 +15,7 @@ export interface Schema {
   description?: string
   maximum?: number
   'x-secret'?: boolean
+  'x-name'?: string
 }
 
 type Kind = 'text' | 'number' | 'boolean' | 'list' | 'json'
@@ -48,6 +49,11 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
       )
       continue
     }
+    if (isJsonSchema(name)) {
+      const about = schema.description ?? ''
+      command.option(`${optionOf(name)} <file>`, `${about} A file with it, or - for standard input.`.trim())
+      continue
+    }
     const kind = kindOf(schema)
     const value = { text: 'text', number: 'number', boolean: 'true|false', list: 'text', json: 'json' }[kind]
     const about = [
@@ -55,12 +61,32 @@ export function addFields(command: Command, members: Readonly<Record<string, Sch
       choices(kind === 'list' ? itemsOf(schema) : schema),
       memberNames(schema),
       hints[kind],
+      takesObject(schema) ? `An object is given with ${optionOf(name)}-json.` : '',
     ]
     const collect = (given: string, before: string[] | undefined) => [...(before ?? []), ...listed(given)]
     const text = about.filter((part) => part !== undefined && part !== '').join(' ')
     if (kind === 'list') command.option(`${optionOf(name)} <${value}>`, text, collect)
     else command.option(`${optionOf(name)} <${value}>`, text)
+    if (takesObject(schema)) addJsonField(command, name)
   }
+}
+
+/** Whether a member is a JSON Schema, which people have in a file. */
+function isJsonSchema(name: string): boolean {
+  return name.endsWith('_schema')
+}
+
+/** Whether a member is a text or an object: as an option a text is a text, also where it looks like JSON. */
+function takesObject(schema: Schema): boolean {
+  return kindOf(schema) === 'text' && (schema.anyOf ?? []).some(({ type }) => type === 'object')
+}
+
+/** The option that takes a member as JSON, beside the one that takes it as a text. */
+export function addJsonField(command: Command, name: string): void {
+  command.option(
+    `${optionOf(name)}-json <json>`,
+    `The ${name.replaceAll('_', ' ')} as JSON: an object, where the agent has an \`${name}_schema\`, or messages. ${hints.json}`,
+  )
 }
 
 const hints: Record<Kind, string> = {
@@ -94,10 +120,36 @@ export async function readFields(
   const read: Record<string, unknown> = {}
   for (const [name, schema] of Object.entries(members)) {
     const value = given[attributeOf(name)]
-    if (value === undefined || schema['x-secret']) continue
+    const asJson = takesObject(schema) ? given[`${attributeOf(name)}Json`] : undefined
+    if (typeof asJson === 'string') {
+      if (typeof value === 'string') throw new UsageError(`${optionOf(name)} and ${optionOf(name)}-json say the same.`)
+      read[name] = await structure(`${optionOf(name)}-json`, asJson)
+    }
+    // A boolean is what commander makes of an option without a value, such as `--no-input`.
+    if (value === undefined || typeof value === 'boolean' || schema['x-secret']) continue
     read[name] = typeof value === 'string' ? await valueOf(name, schema, value) : value
   }
   return read
+}
+
+/** What a command line gave for members, by the names of the options. */
+export function givenOf(
+  members: Readonly<Record<string, Schema>>,
+  given: Readonly<Record<string, unknown>>,
+): [option: string, value: unknown][] {
+  return Object.keys(members).flatMap((name) => [
+    [optionOf(name), given[attributeOf(name)]],
+    [`${optionOf(name)}-json`, given[`${attributeOf(name)}Json`]],
+  ])
+}
+
+/** Throws `UsageError` where two parts of a command line are to be read from standard input, which is there once. */
+export function readOnce(given: readonly (readonly [name: string, value: unknown])[]): void {
+  const names = given.filter(([, value]) => value === '-').map(([name]) => name)
+  if (names.length > 1)
+    throw new UsageError(
+      `Only one of ${names.join(' and ')} can be read from standard input: use a file for the other.`,
+    )
 }
 
 /** Reads the secrets that a body must have, and those whose file is named. */
@@ -124,6 +176,7 @@ function attributeOf(name: string): string {
 
 async function valueOf(name: string, schema: Schema, value: string): Promise<unknown> {
   const kind = kindOf(schema)
+  if (isJsonSchema(name)) return jsonSchema(optionOf(name), value)
   const isNullable = (schema.anyOf ?? []).some(({ type }) => type === 'null')
   if (value === 'null' && isNullable) return null
   switch (kind) {
@@ -157,6 +210,24 @@ export function json(what: string, value: string): unknown {
   } catch (error) {
     throw new UsageError(`${what} is not JSON: ${error instanceof Error ? error.message : String(error)}`)
   }
+}
+
+/** An object or a list: JSON, `@path`, or `-`. Throws `UsageError`. */
+async function structure(what: string, value: string): Promise<object> {
+  const read = json(what, await text(value))
+  if (typeof read !== 'object' || read === null)
+    throw new UsageError(`${what} must be an object or a list of messages.`)
+  return read
+}
+
+/** A JSON Schema: a file, `-` for standard input, or JSON as it stands. Throws `UsageError`. */
+async function jsonSchema(what: string, value: string): Promise<object> {
+  const isItself = value === '-' || /^\s*[{[]/.test(value)
+  const path = value.replace(/^@/, '')
+  const read = isItself ? json(what, await text(value)) : json(`${what}: ${path}`, fileText(path))
+  if (typeof read !== 'object' || read === null || Array.isArray(read))
+    throw new UsageError(`${what} must be a JSON Schema, which is an object.`)
+  return read
 }
 
 function fileText(path: string): string {

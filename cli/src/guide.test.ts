@@ -34,11 +34,13 @@ it('the guide of the command line does what it says', async (t) => {
   const stdout = await follow(t, 'docs/guides/command-line.md')
   assert.match(stdout, /^Hello, agent$/m)
   assert.match(stdout, /^echo$/m)
+  assert.match(stdout, /^{.*"number":"4711".*}\n8$/m, 'data alone')
   assert.match(stdout, /Agent deleted/)
 })
 
 it('so does the page for agents that use it', async (t) => {
   const stdout = await follow(t, 'cli/AGENTS.md')
   assert.match(stdout, /^completed\nWhich orders are late\?$/m)
+  assert.match(stdout, /^{"late":2}$/m)
   assert.equal(JSON.parse(stdout.trim().split('\n').at(-1)!).type, 'task.completed')
 })

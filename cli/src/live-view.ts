@@ -7,11 +7,13 @@ const frame_ms = 120
 
 /**
  * Shows a task as it is worked on. At a terminal: the text as it is written, steps beside it, and a line of progress on
- * standard error; in a pipe the text alone; with `--json` each event on its line.
+ * standard error; in a pipe the text alone; with `--json` each event on its line. `hasText: false`: nothing on standard
+ * output, where something else is to stand.
  */
 export class LiveView {
   readonly #out: Output
   readonly #hasLine: boolean
+  readonly #hasText: boolean
   readonly #steps = new Map<string, string>()
   readonly #began = Date.now()
   #counts = { steps: 0, tokens: 0, cost: 0 }
@@ -21,15 +23,16 @@ export class LiveView {
   #timer: NodeJS.Timeout | undefined
   #isLineShown = false
 
-  constructor(out: Output) {
+  constructor(out: Output, { hasText = true } = {}) {
     this.#out = out
+    this.#hasText = hasText
     this.#hasLine = process.stderr.isTTY && !out.options.quiet && !out.options.json
     this.resume()
   }
 
   /** Shows one event. */
   show(event: TaskStreamEvent): void {
-    if (this.#out.options.json) return this.#out.event(event)
+    if (this.#out.options.json) return this.#hasText ? this.#out.event(event) : undefined
     const data = event.data as Record<string, unknown>
     switch (event.type) {
       case 'task.snapshot':
@@ -63,6 +66,9 @@ export class LiveView {
       case 'step.failed':
         this.#step(event.type, data)
         break
+      case 'context.compacted':
+        this.#say('the earlier part of the conversation was replaced by a summary')
+        break
       default:
       // Nothing that is shown.
     }
@@ -88,18 +94,19 @@ export class LiveView {
     this.pause()
     if (this.#out.options.json) return
     const { usage, error } = task
-    if (error) this.#out.note(`${task.status}: ${plain(error.message)} [${error.code}]`)
+    // Without text the command itself says why there is none.
+    if (error && this.#hasText) this.#out.note(`${task.status}: ${plain(error.message)} [${error.code}]`)
     const cost = usage.cost_usd === null ? 'cost unknown' : dollars(usage.cost_usd)
-    const tokens = usage.input_tokens + usage.output_tokens
     this.#out.note(
-      this.#out.dim(`${task.id} ${task.status}: ${counted(usage.steps, 'step')}, ${counted(tokens, 'token')}, ${cost}`),
+      this.#out.dim(`${task.id} ${task.status}: ${counted(usage.steps, 'step')}, ${tokensOf(usage)}, ${cost}`),
     )
   }
 
   #step(type: string, data: Record<string, unknown>): void {
     const id = wordOf(data.step_id)
     if (type === 'step.started') {
-      this.#steps.set(id, wordOf(data.name) || 'step')
+      // A compaction has the name of its model.
+      this.#steps.set(id, data.type === 'compaction' ? 'summing up' : wordOf(data.name) || 'step')
       if (data.type === 'tool_call') this.#say(`→ ${plain(wordOf(data.name))}`)
       return
     }
@@ -117,7 +124,7 @@ export class LiveView {
   }
 
   #write(text: string): void {
-    if (text === '') return
+    if (text === '' || !this.#hasText) return
     this.#hideLine()
     this.#written += text
     process.stdout.write(this.#out.options.isTerminal ? plain(text) : text)
@@ -154,6 +161,12 @@ function wordOf(value: unknown): string {
 
 function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** `908 tokens (512 cached, 64 reasoning)`. */
+function tokensOf({ input_tokens, output_tokens, cached_tokens, reasoning_tokens }: Task['usage']): string {
+  const parts = [`${cached_tokens} cached`, `${reasoning_tokens} reasoning`].filter((part) => /^[1-9]/.test(part))
+  return `${counted(input_tokens + output_tokens, 'token')}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`
 }
 
 function dollars(cost: number): string {

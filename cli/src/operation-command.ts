@@ -3,18 +3,40 @@ import type { Command } from 'commander'
 import { isIdempotent, type Operation } from '#contract/operation.ts'
 import { fillPath } from '#sdk/operation.ts'
 import { List } from '#sdk/pages.ts'
+import type { Task } from '#sdk/types.ts'
 import { confirmByName } from './ask.ts'
 import type { CommonOptions, Context } from './context.ts'
 import { UsageError } from './failure.ts'
-import { addFields, json, kindOf, optionOf, readFields, readSecrets, type Schema, text } from './fields.ts'
+import {
+  addFields,
+  givenOf,
+  json,
+  kindOf,
+  optionOf,
+  readFields,
+  readOnce,
+  readSecrets,
+  type Schema,
+  text,
+} from './fields.ts'
 import { define } from './define.ts'
 import { download } from './download.ts'
 import { untilInterrupted } from './interrupt.ts'
+import { dataOnlyText, writeData } from './watching.ts'
 
 /** Entries that a list shows where nothing is said. */
 const limitDefault = 30
 /** Characters of an example, where what a body must have is shorter. */
 const exampleMax = 460
+/** What is worth showing beside what the contract shows. */
+const furtherExamples: Readonly<Record<string, readonly string[]>> = {
+  createTask: [
+    'cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input @mail.txt --output-schema invoice.schema.json --wait 60 --data-only',
+    `cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input-json '{"order":"4711"}' --agent-version 3`,
+  ],
+  getTask: ['cadre tasks get task_01jcm3x5v8f9a2b4c6d8e0g2h4 --wait 60 --data-only'],
+}
+
 /** What a shell takes as it is. */
 const isBare = /^[\w./:@,-]+$/
 
@@ -35,6 +57,7 @@ export function operationCommand(program: Command, operation: Operation, words: 
   }
   if (isDownload(operation))
     command.option('-o, --output <path>', 'A file to write it to, in the place of standard output.')
+  if (isTask(operation)) command.option('--data-only', dataOnlyText)
   if (operation.body) {
     addFields(command, members(operation.body))
     command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
@@ -58,6 +81,8 @@ async function run(
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
   const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
   const { out } = context
+  if (options.dataOnly && operation.method !== 'GET' && query?.wait === undefined)
+    throw new UsageError('--data-only needs --wait, because a task has its data at its end.')
   if (operation.method !== 'GET' && options.dryRun) {
     const secrets = Object.entries(members(operation.body)).filter(([, schema]) => schema['x-secret'])
     const shown = body && {
@@ -85,6 +110,7 @@ async function run(
     )
   }
   const member = listMember(operation)
+  if (options.dataOnly) return writeData(out, (await request()) as Task)
   if (member === undefined) return out.entry(await request())
   const max = limitOf(options)
   const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
@@ -115,6 +141,7 @@ function pathOf(path: string, words: string, context: Context, args: readonly (s
 }
 
 async function bodyOf(schema: Schema, context: Context, options: Record<string, unknown>): Promise<object> {
+  readOnce([['--data', options.data], ...givenOf(members(schema), options)])
   const data = typeof options.data === 'string' ? json('--data', await text(options.data)) : {}
   if (typeof data !== 'object' || data === null) throw new UsageError('--data must be a JSON object.')
   const fields = await readFields(members(schema), options)
@@ -125,6 +152,12 @@ async function bodyOf(schema: Schema, context: Context, options: Record<string, 
 function queryOf(operation: Operation): Schema {
   const { limit, offset, page, ...own } = members(operation.query)
   return { properties: isList(operation) ? own : members(operation.query) }
+}
+
+/** Whether the answer is a task that can be waited for. */
+function isTask({ query, responses }: Operation): boolean {
+  const answer: Schema = responses[0]?.schema ?? {}
+  return answer['x-name'] === 'Task' && query !== undefined
 }
 
 /** Whether the answer is not JSON: it is written as it comes. */
@@ -169,7 +202,7 @@ function examplesOf(operation: Operation, words: string, ids: readonly string[])
   }
   const member = listMember(operation)
   const hasIds = member !== undefined && members(itemOf(operation, member)).id !== undefined
-  return hasIds ? [line, `${line} --all --jq '.[].id'`] : [line]
+  return [line, ...(hasIds ? [`${line} --all --jq '.[].id'`] : []), ...(furtherExamples[operation.id] ?? [])]
 }
 
 /** A value as a shell takes it. */

@@ -83,6 +83,11 @@ export class Output {
     this.#json(chosen(event, this.options.fields))
   }
 
+  /** Data for a program, whatever was asked for: JSON, on one line when piped. */
+  data(value: unknown): void {
+    this.#json(chosen(value, this.options.fields), this.options.isTerminal ? 2 : undefined)
+  }
+
   /** One line of a stream: its parts beside one another, tabs between them when piped. */
   row(parts: readonly string[]): void {
     this.line(parts.map(cell).join(this.options.isTerminal ? '  ' : '\t'))

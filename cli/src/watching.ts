@@ -1,9 +1,11 @@
 import type { Cadre } from '#sdk/client.ts'
+import { isFinished } from '#sdk/task-stream.ts'
 import type { Task } from '#sdk/types.ts'
 import { confirm } from './ask.ts'
 import type { Context } from './context.ts'
 import { CommandFailure, UsageError } from './failure.ts'
 import { LiveView } from './live-view.ts'
+import type { Output } from './output.ts'
 
 /** Shows a task to its end; Ctrl-C leaves it, and `mayCancel` asks before whether it is to be canceled. */
 export async function watch(
@@ -73,6 +75,24 @@ export const taskExits = {
 /** Fails unless a task ended well. */
 export function mustHaveCompleted({ id, status }: Task): void {
   if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
+}
+
+/** What `--data-only` does, for its help. */
+export const dataOnlyText = 'Writes `output.data` of the task alone, as JSON; ends with 1 where the task has none.'
+
+/** Writes the data of a task's output, and nothing else. Throws `CommandFailure` where there are none. */
+export function writeData(out: Output, { id, status, output, error }: Task): void {
+  if (status !== 'completed') {
+    const why = error ? `: ${error.message} [${error.code}]` : ''
+    const next = isFinished(status) ? `cadre tasks steps ${id}` : `cadre tasks watch ${id} --data-only`
+    throw new CommandFailure(`${id} has no data, because it is ${status}${why}`, next)
+  }
+  if (output?.data === null || output?.data === undefined)
+    throw new CommandFailure(
+      `${id} has no data: neither the task nor its agent has an output schema.`,
+      `give the task an --output-schema; \`cadre tasks get ${id}\` shows its text`,
+    )
+  out.data(output.data)
 }
 
 /** What was thrown, as an error. */

@@ -17,6 +17,7 @@ import {
   projectParameter,
   Timestamp,
 } from './schemas.ts'
+import { contextDefaults, efforts, maxTokensDefault, promptCaches, serviceTiers } from './model-dials.ts'
 import { approvalTimeouts, toolPolicies } from './task-lifecycle.ts'
 
 const tag = 'Agents'
@@ -82,6 +83,39 @@ const retryPatch = Type.Object(optional(nullable(retryMembers)), {
   description: `${retryText} Merged member by member: null removes.`,
 })
 
+const contextMembers = {
+  compact_at_tokens: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_max_tokens,
+    description: `Tokens of a conversation from which on it is compacted: ${contextDefaults.compact_at_percent} % of the model's context window where nothing is said.`,
+  }),
+  keep_last_steps: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_keep_last_steps,
+    description: `The last steps, which are kept as they are: ${contextDefaults.keep_last_steps} where nothing is said.`,
+  }),
+  model: { ...model, description: 'The model that writes the summary; the one of the task where nothing is said.' },
+}
+const contextText = 'When the earlier part of a long conversation is replaced by a summary.'
+const context = Type.Object(optional(contextMembers), { additionalProperties: true, description: contextText })
+const contextPatch = Type.Object(optional(nullable(contextMembers)), {
+  additionalProperties: true,
+  description: `${contextText} Merged member by member: null removes.`,
+})
+
+/** A JSON Schema as a value. It is read by the service where it is set: see `schemaFault`. */
+export const DataSchema = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>(
+    boundedJson(
+      {
+        type: 'object',
+        additionalProperties: true,
+        description: `${description} JSON Schema 2020-12 of type \`object\`, without references to other documents.`,
+      },
+      bounds.data_schema_bytes,
+    ),
+  )
+
 const policiesText = 'By the name of a tool: `auto` runs it, `ask` waits for an approval, `deny` refuses it.'
 const policies = <Value extends TSchema>(value: Value, description: string) =>
   Type.Unsafe<Record<string, Static<Value>>>({
@@ -96,7 +130,27 @@ const policy = Choice(toolPolicies)
 const configMembers = {
   model: Type.Optional(model),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
-  max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens })),
+  max_tokens: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_max_tokens,
+      description: `Tokens of one answer, reasoning included: ${maxTokensDefault.plain} where nothing is said, ${maxTokensDefault.reasoning} where the model reasons.`,
+    }),
+  ),
+  effort: Type.Optional(
+    Choice(efforts, {
+      description: 'How much the model reasons. A level that the model lacks is mapped to the nearest that it has.',
+    }),
+  ),
+  service_tier: Type.Optional(
+    Choice(serviceTiers, { description: "The provider's tier. Left out where the provider does not have it." }),
+  ),
+  prompt_cache: Type.Optional(
+    Choice(promptCaches, { description: 'Prompt caching by the provider: `auto` where nothing is said.' }),
+  ),
+  context: Type.Optional(context),
+  input_schema: Type.Optional(DataSchema('What the `input` of a task must be: with it, an object.')),
+  output_schema: Type.Optional(DataSchema('What `output.data` of a task must be.')),
   tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
   system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
   fallback_models: Type.Optional(
@@ -167,6 +221,7 @@ const nullableMembers = {
   ...optional(nullable(configMembers)),
   tool_policies: Type.Optional(Nullable(policies(Nullable(policy), `${policiesText} Merged by name: null removes.`))),
   retry: Type.Optional(Nullable(retryPatch)),
+  context: Type.Optional(Nullable(contextPatch)),
 }
 
 /** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
@@ -377,7 +432,7 @@ export const updateAgent = defineOperation({
   method: 'PUT',
   summary: 'Update an agent',
   description:
-    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
+    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. `config.input_schema` and `config.output_schema` are replaced whole. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
   scope: 'agents:write',
   bucket: 'agents.update',
   revisioned: true,

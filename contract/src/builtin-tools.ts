@@ -38,6 +38,8 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
         },
         body: {
           type: ['string', 'object', 'array'],
+          // OpenAI refuses an array that does not say what is in it.
+          items: {},
           description: 'The body: text is sent as it is, anything else as JSON.',
         },
         timeout_seconds: {

@@ -42,10 +42,12 @@ const usage = {
   input_tokens: 812,
   output_tokens: 96,
   cached_tokens: 0,
+  reasoning_tokens: 0,
   steps: 2,
   tool_calls: 1,
   cost_usd: 0.00018,
 }
+const output = { content: 'We are open from nine to five.', data: null }
 const error = { ...failure, retryable: true, step_id: ids.step }
 const approval = {
   approval_id: ids.approval,
@@ -72,7 +74,7 @@ export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name
   },
   'project.deleted': { project: { id: project.id, name: project.name }, user_id: ids.user },
   'agent.launched': { agent: running, trigger: 'start', user_id: ids.user },
-  'agent.completed': { agent: running, task: { ...ended, status: 'completed' } },
+  'agent.completed': { agent: running, task: { ...ended, status: 'completed', output }, truncated: false },
   'agent.failed': { agent: running, task: { ...ended, status: 'failed' }, error: failure },
   'agent.stopped': { agent: stopped, reason: 'requested', user_id: ids.user },
   'error.occurred': {
@@ -89,7 +91,7 @@ export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name
   },
   'task.resumed': { ...ofTask('running', 9), attempt: 2, reason: 'approval' },
   'task.retrying': { ...ofTask('running', 3), attempt: 2, reason: 'worker_lost' },
-  'task.completed': { ...ofTask('completed', 12), usage },
+  'task.completed': { ...ofTask('completed', 12), output, usage },
   'task.failed': { ...ofTask('failed', 12), error, usage },
   'task.canceled': {
     ...ofTask('canceled', 12),

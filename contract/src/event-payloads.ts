@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { agentStates } from './agent-lifecycle.ts'
 import { severities, testEventName, type OutboxEventName } from './events.ts'
 import { Choice, Named, Nullable, Timestamp } from './schemas.ts'
-import { taskEventPayloads } from './task-event-payloads.ts'
+import { EventOutput, taskEventPayloads } from './task-event-payloads.ts'
 
 const user_id = Type.String({ description: 'Who caused it, or owns what it happened to.' })
 
@@ -25,13 +25,17 @@ const agent = Named(
 
 /** A task that has ended, as events of its agent tell of it. */
 function endedTask<const Status extends string>(...statuses: Status[]) {
-  return Type.Object({
+  return Type.Object(endedMembers(...statuses))
+}
+
+function endedMembers<const Status extends string>(...statuses: Status[]) {
+  return {
     id: Type.String(),
     status: Choice(statuses),
     started_at: Nullable(Timestamp),
     finished_at: Timestamp,
     duration_seconds: Type.Number({ minimum: 0, description: 'From its start; 0 where it never began.' }),
-  })
+  }
 }
 
 const error = { code: Type.String(), message: Type.String() }
@@ -53,7 +57,11 @@ export const eventPayloads = {
     trigger: Choice(['create', 'start', 'restart', 'launch'], { description: 'What brought it into `running`.' }),
     user_id,
   }),
-  'agent.completed': Type.Object({ agent, task: endedTask('completed') }),
+  'agent.completed': Type.Object({
+    agent,
+    task: Type.Object({ ...endedMembers('completed'), output: EventOutput }),
+    truncated: Type.Boolean({ description: 'Whether the output was cut or left out because of its size.' }),
+  }),
   'agent.failed': Type.Object({
     agent,
     task: Nullable(endedTask('failed', 'expired')),

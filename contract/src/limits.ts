@@ -62,6 +62,7 @@ export const bounds = {
   config_tool: 128,
   config_temperature: 2,
   config_max_tokens: 2_147_483_647,
+  config_keep_last_steps: 100,
   config_fallback_models: 8,
   config_steps: 1000,
   config_timeout_seconds: 86_400,
@@ -110,6 +111,8 @@ export const bounds = {
   tool_name: 64,
   tool_description: 2000,
   tool_parameters_bytes: 65_536,
+  /** A JSON Schema of an agent's or a task's input or output. */
+  data_schema_bytes: 65_536,
   tool_url: 2048,
   tool_headers: 32,
   tool_header_value: 4096,

@@ -12,10 +12,12 @@ export interface ModelPrice {
 
 /** When the list was compiled, and from where: standard rates of the providers' own interfaces, without batches. */
 export const modelPriceList = {
-  date: '2026-11-21',
+  date: '2026-11-24',
   sources: [
     'https://developers.openai.com/api/docs/pricing',
     'https://developers.openai.com/api/docs/models',
+    'https://developers.openai.com/api/docs/guides/prompt-caching',
+    'https://github.com/BerriAI/litellm/discussions/52347',
     'https://platform.claude.com/docs/en/about-claude/pricing',
     'https://platform.claude.com/docs/en/models/overview',
   ],
@@ -43,11 +45,14 @@ const withLong272k = (short: ModelPrice): ModelPrice => {
  * cost what the undated one does. A model that is not here has no known price; nothing is guessed from its name.
  */
 const listed: readonly [names: string, ModelPrice][] = [
+  ['openai/gpt-6.2-astra', withLong272k(price(8, 0.4, 40, 10))],
+  ['openai/gpt-6.2-sol', withLong272k(price(2, 0.1, 10, 2.5))],
   ['openai/gpt-6.1-sol', withLong272k(price(2, 0.1, 10, 2.5))],
   ['openai/gpt-6.1-terra', withLong272k(price(1, 0.05, 5, 1.25))],
   ['openai/gpt-6-astra', withLong272k(price(10, 1, 50, 12.5))],
   ['openai/gpt-6-sol', withLong272k(price(2, 0.2, 10, 2.5))],
   ['openai/gpt-6-luna', withLong272k(price(0.1, 0.01, 0.5, 0.125))],
+  // The price of a promotion that OpenAI promised until 2026-11-21 at least; before it: 5, 0.5, 30, 6.25.
   ['openai/gpt-5.6-sol openai/gpt-5.6', withLong272k(price(4, 0.4, 20, 5))],
   ['openai/gpt-5.6-terra', withLong272k(price(2, 0.2, 12, 2.5))],
   ['openai/gpt-5.6-luna', withLong272k(price(0.2, 0.02, 1.2, 0.25))],

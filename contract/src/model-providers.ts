@@ -1,9 +1,14 @@
 import Type from 'typebox'
+import { nativeProviderNames } from './native-providers.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import { Choice, Named, Nullable, Timestamp } from './schemas.ts'
 
 /** Where models come from: the service itself, or a server that speaks one of three protocols. */
-export const modelProviderKinds = ['builtin', 'openai', 'openai_compatible', 'anthropic'] as const
+export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProviderNames] as const
+
+/** The protocols that providers are spoken to in; null of the built-in models. */
+export const modelProtocols = ['responses', 'chat', 'messages'] as const
+export type ModelProtocol = (typeof modelProtocols)[number]
 
 /** How a provider answered when it was last asked. */
 export const modelProviderStates = ['reachable', 'refused', 'unreachable'] as const
@@ -19,6 +24,11 @@ const ModelProvider = Named(
   Type.Object({
     name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
     kind: Choice(modelProviderKinds),
+    protocol: Nullable(
+      Choice(modelProtocols, {
+        description: 'How it is spoken to: OpenAI Responses, Chat Completions or Anthropic Messages.',
+      }),
+    ),
     is_default: Type.Boolean({ description: 'Whether models without a provider in their name are its.' }),
     has_key: Type.Boolean({ description: 'Whether the operator has given a key for it. The key is never told.' }),
     status: Choice(modelProviderStates, {
@@ -58,6 +68,7 @@ export const listModelProviders = defineOperation({
           {
             name: 'openai',
             kind: 'openai',
+            protocol: 'responses',
             is_default: true,
             has_key: true,
             status: 'reachable',

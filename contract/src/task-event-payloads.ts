@@ -8,7 +8,7 @@ import { approvalKinds, approvalTimeouts, taskStates, waitReasons } from './task
  * What a webhook is told of a task at most, so that a delivery stays far below 20 KB: texts are cut (code points), lists
  * too, and the arguments of a call are left out where they are larger. The event itself is whole where it is kept.
  */
-export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096 } as const
+export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096, data_bytes: 4096 } as const
 
 const text = Type.String({ maxLength: taskEventBounds.text })
 const count = Type.Integer({ minimum: 0 })
@@ -22,12 +22,26 @@ const usage = Type.Object(
     input_tokens: count,
     output_tokens: count,
     cached_tokens: count,
+    reasoning_tokens: count,
     steps: count,
     tool_calls: count,
     cost_usd: cost,
   },
   { description: 'What the task has consumed so far.' },
 )
+
+/** A task's output as webhooks are told of it. */
+export const EventOutput = Type.Object({
+  content: text,
+  data: Nullable(
+    Type.Unsafe<Record<string, unknown>>(
+      boundedJson(
+        { ...FreeObject, description: 'Null where the task has no `output_schema`, or where it is larger.' },
+        taskEventBounds.data_bytes,
+      ),
+    ),
+  ),
+})
 
 const error = Type.Object({
   code: Type.String(),
@@ -80,7 +94,7 @@ function ofTask<const P extends TProperties>(members: P) {
   return Type.Object({ ...common, ...members })
 }
 
-/** `data` of the events of a task that webhooks may subscribe to: thin, so outputs are read from the task. */
+/** `data` of the events of a task that webhooks may subscribe to: long texts are read from the task. */
 export const taskEventPayloads = {
   'task.created': ofTask({
     from_step: Type.Optional(Type.Integer({ minimum: 0, description: 'Of a retry: the step that it begins with.' })),
@@ -104,7 +118,7 @@ export const taskEventPayloads = {
       Type.Number({ minimum: 0, description: 'When its call of a model is tried again, where that failed.' }),
     ),
   }),
-  'task.completed': ofTask({ usage }),
+  'task.completed': ofTask({ output: EventOutput, usage }),
   'task.failed': ofTask({ error, usage }),
   'task.canceled': ofTask({
     reason: Nullable(text),

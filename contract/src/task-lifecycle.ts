@@ -71,7 +71,7 @@ export const approvalTimeouts = ['reject', 'cancel'] as const
 export type ApprovalTimeout = (typeof approvalTimeouts)[number]
 
 /** Kinds of steps. */
-export const stepTypes = ['model_call', 'tool_call', 'approval', 'wait'] as const
+export const stepTypes = ['model_call', 'tool_call', 'approval', 'wait', 'compaction'] as const
 export type StepType = (typeof stepTypes)[number]
 
 export const stepStates = ['started', 'completed', 'failed', 'unknown'] as const
@@ -103,6 +103,7 @@ export const taskEventTypes = [
   'budget.warning',
   'budget.reached',
   'model.fallback',
+  'context.compacted',
   'cancel.requested',
 ] as const
 export type TaskEventType = (typeof taskEventTypes)[number]

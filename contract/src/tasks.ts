@@ -1,9 +1,10 @@
 import Type, { type Static } from 'typebox'
-import { MetadataInput, TaskBudget } from './agents.ts'
+import { DataSchema, MetadataInput, TaskBudget } from './agents.ts'
 import { bounds } from './limits.ts'
 import { anyCredential, defineOperation, type Operation } from './operation.ts'
 import {
   agentParameter,
+  boundedJson,
   Choice,
   Confirmation,
   FreeObject,
@@ -25,6 +26,10 @@ const project = '/api/v1/projects/{project_id}'
 export const taskBounds = {
   input: 500_000,
   input_messages: 200,
+  /** Parts of one message. */
+  message_parts: 100,
+  /** Bytes of an input that is an object, as JSON. */
+  input_bytes: 524_288,
   /** Seconds that a request may wait for a task. */
   wait_seconds: 60,
   timeout_seconds: 86_400,
@@ -42,6 +47,10 @@ const counts = {
   input_tokens: Type.Integer({ minimum: 0 }),
   output_tokens: Type.Integer({ minimum: 0 }),
   cached_tokens: Type.Integer({ minimum: 0, description: 'Input tokens that the provider had kept.' }),
+  reasoning_tokens: Type.Integer({
+    minimum: 0,
+    description: 'Output tokens that the model spent on reasoning; part of `output_tokens`.',
+  }),
 }
 const cost = Nullable(
   Type.Number({ minimum: 0, description: 'US dollars. Null where a price is not known; it is never guessed.' }),
@@ -64,19 +73,43 @@ export const TaskUsage = Named(
   }),
 )
 
+/** A part of a message. */
+export interface TextPart {
+  type: 'text'
+  text: string
+}
+/** What a message says: a text, or parts. */
+export type MessageContent = string | TextPart[]
+
+const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
 const message = Type.Object({
   role: Choice(['system', 'user', 'assistant']),
-  content: Type.String({ minLength: 1, maxLength: taskBounds.input }),
+  content: Type.Unsafe<MessageContent>({
+    anyOf: [
+      messageText,
+      Type.Array(Type.Object({ type: Choice(['text']), text: messageText }), {
+        minItems: 1,
+        maxItems: taskBounds.message_parts,
+      }),
+    ],
+    description: 'A text, or a list of parts.',
+  }),
 })
 
-export type TaskInput = string | { role: 'system' | 'user' | 'assistant'; content: string }[]
+export type TaskInput =
+  | string
+  | { role: 'system' | 'user' | 'assistant'; content: MessageContent }[]
+  | Record<string, unknown>
+
+const inputObject = boundedJson({ type: 'object', additionalProperties: true }, taskBounds.input_bytes)
 
 const input = Type.Unsafe<TaskInput>({
   anyOf: [
     { type: 'string', minLength: 1, maxLength: taskBounds.input },
     { type: 'array', items: message, minItems: 1, maxItems: taskBounds.input_messages },
+    inputObject,
   ],
-  description: 'What the agent is asked: a text, or messages.',
+  description: "What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.",
 })
 
 export const Task = Named(
@@ -104,7 +137,10 @@ export const Task = Named(
     input,
     output: Nullable(
       Type.Object(
-        { content: Type.String(), data: Type.Unsafe<unknown>({}) },
+        {
+          content: Type.String(),
+          data: Type.Unsafe<unknown>({ description: 'The valid answer where there is an `output_schema`, else null.' }),
+        },
         { description: 'Kept in part where a task failed or was canceled.' },
       ),
     ),
@@ -123,6 +159,7 @@ export const Task = Named(
     timeout_seconds: Nullable(Type.Integer()),
     max_attempts: Type.Integer(),
     budget: TaskBudget,
+    output_schema: Nullable(FreeObject),
     usage: TaskUsage,
     metadata: FreeObject,
     created_by: Type.String(),
@@ -172,11 +209,19 @@ const usageExample = {
   input_tokens: 14,
   output_tokens: 9,
   cached_tokens: 0,
+  reasoning_tokens: 0,
   steps: 1,
   tool_calls: 0,
   cost_usd: 0.0000075,
   by_model: {
-    'openai/gpt-4o-mini': { calls: 1, input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: 0.0000075 },
+    'openai/gpt-4o-mini': {
+      calls: 1,
+      input_tokens: 14,
+      output_tokens: 9,
+      cached_tokens: 0,
+      reasoning_tokens: 0,
+      cost_usd: 0.0000075,
+    },
   },
 }
 const queuedExample = {
@@ -199,7 +244,17 @@ const queuedExample = {
   timeout_seconds: null,
   max_attempts: 5,
   budget: {},
-  usage: { input_tokens: 0, output_tokens: 0, cached_tokens: 0, steps: 0, tool_calls: 0, cost_usd: 0, by_model: {} },
+  output_schema: null,
+  usage: {
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    steps: 0,
+    tool_calls: 0,
+    cost_usd: 0,
+    by_model: {},
+  },
   metadata: { ticket: '4711' },
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   trace_id: null,
@@ -242,7 +297,7 @@ const stepExample = {
   },
   error: null,
   model: 'openai/gpt-4o-mini',
-  usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, cost_usd: 0.0000075 },
+  usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, reasoning_tokens: 0, cost_usd: 0.0000075 },
   started_at: '2026-11-20T09:30:00.006Z',
   finished_at: '2026-11-20T09:30:01.208Z',
 }
@@ -359,6 +414,16 @@ export const createTask = defineOperation({
       }),
     ),
     budget: Type.Optional(TaskBudget),
+    output_schema: Type.Optional(
+      DataSchema("What `output.data` must be; it takes the place of the agent's own `output_schema`."),
+    ),
+    agent_version: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.offset,
+        description: 'The version of the agent that it runs with: the newest where nothing is said.',
+      }),
+    ),
     metadata: Type.Optional(MetadataInput),
   }),
   body_example: { input: queuedExample.input, metadata: queuedExample.metadata },
@@ -374,6 +439,7 @@ export const createTask = defineOperation({
   problems: [
     'project_not_found',
     'agent_not_found',
+    'agent_version_not_found',
     'thread_not_found',
     'agent_not_running',
     'queue_full',

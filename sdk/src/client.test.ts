@@ -43,6 +43,30 @@ test('the final task of a stream is given to whoever does not read it', async ()
   assert.equal(task.status, 'completed')
 })
 
+test('a task with an output schema has data, and an agent with an input schema takes an object', async () => {
+  const { project, agent_id } = await running('typed-tasks')
+  const output_schema = { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] } as const
+  const asked = { input: '{"total":12.5}', output_schema }
+  const task = await project.tasks.run<{ total: number }>(agent_id, asked).finalTask()
+  assert.equal(task.output?.data?.total, 12.5)
+  assert.deepEqual(task.output_schema, output_schema)
+  const again = await project.tasks.create<{ total: number }>(agent_id, asked, { query: { wait: 60 } })
+  assert.equal(again.output?.data?.total, 12.5)
+
+  const plain = await project.tasks.run(agent_id, { input: 'Hello', agent_version: task.agent_version }).finalTask()
+  assert.equal(plain.output?.data, null)
+  const unknown = await caught(project.tasks.create(agent_id, { input: 'Hello', agent_version: 99 }), NotFoundError)
+  assert.equal(unknown.code, 'resource_not_found')
+
+  const input_schema = { type: 'object', properties: { number: { type: 'string' } }, required: ['number'] }
+  await project.agents.update(agent_id, { config: { input_schema } })
+  await project.agents.waitUntil(agent_id, 'running', { timeout_ms: 60_000 })
+  const ordered = await project.tasks.run(agent_id, { input: { number: '4711' } }).finalTask()
+  assert.deepEqual([ordered.status, ordered.input], ['completed', { number: '4711' }])
+  const refused = await caught(project.tasks.create(agent_id, { input: { number: 4711 } }), BadRequestError)
+  assert.match(refused.issues[0]?.field ?? '', /^input\b.*number/)
+})
+
 test('lists of both families are iterated over to their end', async () => {
   const { project } = await running('many-agents')
   for (let i = 0; i < 4; i++) await project.agents.create({ name: `more-${i}` })

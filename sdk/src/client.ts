@@ -2,7 +2,7 @@ import { Call } from './call.ts'
 import type { AgentState, Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import { Http, type Logger, type RequestOptions } from './http.ts'
-import { bind, fillPath } from './operation.ts'
+import { bind, fillPath, type Typed } from './operation.ts'
 import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } from './project-stream.ts'
 import { agentMethods, launchMethods, testCaseMethods } from './resources/agents.ts'
 import {
@@ -19,6 +19,7 @@ import { budgetMethods, credentialMethods, projectMethods, toolMethods, usageMet
 import { oauthMethods, serviceMethods, webhookMethods } from './resources/service.ts'
 import { approvalMethods, scheduleMethods, taskMethods, threadMethods } from './resources/tasks.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
+import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
 import { verifyWebhook } from './webhooks.ts'
 
@@ -52,7 +53,6 @@ export interface RawRequest extends RequestOptions {
   body?: object | undefined
 }
 
-type Task = Operations['getTask']['result']
 type Agent = Operations['getAgent']['result']
 type NewTask = Operations['createTask']['body']
 
@@ -155,25 +155,31 @@ export class Cadre {
 function taskExtras(http: Http) {
   const path = '/api/v1/projects/{project_id}/tasks/{task_id}'
   const { create, get } = bind(http, taskMethods)
-  const reader = (project_id: string | number, options: TaskStreamOptions) => (task_id: string) =>
-    get(project_id, task_id, {}, { signal: options.signal, headers: options.headers })
+  const reader =
+    <Data>(project_id: string | number, options: TaskStreamOptions) =>
+    (task_id: string) =>
+      get<Data>(project_id, task_id, {}, { signal: options.signal, headers: options.headers })
 
   return {
     /** Everything that happens in a task, over as many connections as it takes. */
-    stream(project_id: string | number, task_id: string, options: TaskStreamOptions = {}): TaskStream {
+    stream<Data = unknown>(
+      project_id: string | number,
+      task_id: string,
+      options: TaskStreamOptions = {},
+    ): TaskStream<Data> {
       const from = `${fillPath(path, [project_id, task_id])}/events/stream`
-      return new TaskStream(() => taskEvents(http, from, options), reader(project_id, options))
+      return new TaskStream<Data>(() => taskEvents(http, from, options), reader(project_id, options))
     },
 
     /** Gives an agent a task, and streams it. The task goes on whether or not anybody reads. */
-    run(
+    run<Data = unknown>(
       project_id: string | number,
       agent_id: string,
       task: NewTask,
       options: TaskStreamOptions & Pick<RequestOptions, 'idempotencyKey'> = {},
-    ): TaskStream {
+    ): TaskStream<Data> {
       const { idempotencyKey, signal, headers } = options
-      return new TaskStream(
+      return new TaskStream<Data>(
         async function* () {
           const { id } = await create(project_id, agent_id, task, { idempotencyKey, signal, headers })
           yield* taskEvents(http, `${fillPath(path, [project_id, id])}/events/stream`, options)
@@ -186,15 +192,15 @@ function taskExtras(http: Http) {
      * Waits until a task has ended, and gives it as it is then: also where it failed. `orWaiting`: or until it waits for
      * something, such as an approval. Throws `WaitTimeoutError`.
      */
-    wait(
+    wait<Data = unknown>(
       project_id: string | number,
       task_id: string,
       { orWaiting = false, ...options }: WaitOptions & { orWaiting?: boolean } = {},
-    ): Promise<Task> {
+    ): Promise<Task<Data>> {
       return waitFor(
         `The end of ${task_id}`,
         options,
-        (wait, options) => get(project_id, task_id, { wait }, options),
+        (wait, options) => get<Data>(project_id, task_id, { wait }, options),
         ({ status }) => isFinished(status) || (orWaiting && status === 'waiting'),
       )
     },
@@ -229,7 +235,7 @@ type InProject<Methods> = {
     project_id: string | number,
     ...given: infer Given
   ) => infer R
-    ? (...given: Given) => R
+    ? Typed<Given, R>
     : never
 }
 

@@ -3,6 +3,8 @@ import type { Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import type { Http, RequestOptions } from './http.ts'
 import { List } from './pages.ts'
+import type { TaskStream } from './task-stream.ts'
+import type { Task } from './types.ts'
 
 export type OperationId = keyof Operations
 type Kind = 'call' | 'list' | 'url' | 'raw'
@@ -148,8 +150,19 @@ type Returned<O extends Operations[OperationId], K extends Kind> = {
 /** The method of an operation: the ids of its path, its query or body, options. */
 export type Method<S> =
   S extends Spec<infer Id, infer K>
-    ? (...given: [...IdsOf<PathOf<Id>>, ...Arguments<Operations[Id], RequestOptions>]) => Returned<Operations[Id], K>
+    ? Typed<[...IdsOf<PathOf<Id>>, ...Arguments<Operations[Id], RequestOptions>], Returned<Operations[Id], K>>
     : never
+
+/** A method. One that gives tasks has a type parameter: what `data` of their output is, as in `tasks.get<Invoice>(…)`. */
+export type Typed<Given extends unknown[], R> = [R] extends [Call<Task>]
+  ? <Data = unknown>(...given: Given) => Call<Task<Data>>
+  : [R] extends [List<Task, infer Body>]
+    ? <Data = unknown>(...given: Given) => List<Task<Data>, Body>
+    : [R] extends [TaskStream]
+      ? <Data = unknown>(...given: Given) => TaskStream<Data>
+      : [R] extends [Promise<Task>]
+        ? <Data = unknown>(...given: Given) => Promise<Task<Data>>
+        : (...given: Given) => R
 
 /** Methods of operations. */
 export type Bound<Specs> = { readonly [Name in keyof Specs]: Method<Specs[Name]> }

@@ -2,8 +2,8 @@ import type { LiveEventType, Operations, TaskEventType, TaskState } from './cont
 import { CadreError } from './errors.ts'
 import { readEvents, type StreamOptions } from './event-source.ts'
 import type { Http } from './http.ts'
+import type { Task } from './types.ts'
 
-type Task = Operations['getTask']['result']
 type KeptEvent = Operations['listTaskEvents']['result']['events'][number]
 
 interface Live<Type extends LiveEventType, Data> {
@@ -45,16 +45,16 @@ interface Handlers {
 
 /**
  * Everything that happens in a task, to be iterated over once. It takes up broken connections by itself, so that every
- * kept event comes exactly once; it ends with the task.
+ * kept event comes exactly once; it ends with the task. `Data` is what the task's `output_schema` describes.
  */
-export class TaskStream implements AsyncIterable<TaskStreamEvent> {
+export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent> {
   readonly #begin: () => AsyncGenerator<TaskStreamEvent>
-  readonly #read: (task_id: string) => Promise<Task>
+  readonly #read: (task_id: string) => Promise<Task<Data>>
   readonly #handlers: { [Name in keyof Handlers]: Handlers[Name][] } = { text: [], event: [] }
   #isBegun = false
   #task_id: string | undefined
 
-  constructor(begin: () => AsyncGenerator<TaskStreamEvent>, read: (task_id: string) => Promise<Task>) {
+  constructor(begin: () => AsyncGenerator<TaskStreamEvent>, read: (task_id: string) => Promise<Task<Data>>) {
     this.#begin = begin
     this.#read = read
   }
@@ -66,7 +66,7 @@ export class TaskStream implements AsyncIterable<TaskStreamEvent> {
   }
 
   /** Reads the stream to its end, where nobody did, and gives the task as it ended: also where it failed. */
-  async finalTask(): Promise<Task> {
+  async finalTask(): Promise<Task<Data>> {
     for await (const _ of this);
     if (this.#task_id === undefined) throw new CadreError('The stream ended before it told of its task.')
     return this.#read(this.#task_id)

@@ -2,6 +2,13 @@ import type { Operations } from './contract.ts'
 
 type Answer<Id extends keyof Operations> = Operations[Id]['result']
 type Given<Id extends keyof Operations> = Operations[Id]['body']
+type TaskAnswer = Answer<'getTask'>
+type AnyOutput = NonNullable<TaskAnswer['output']>
+
+/** What a task has come to. `data`: what its `output_schema` describes, else null. */
+export type TaskOutput<Data = unknown> = {
+  [Name in keyof AnyOutput]: Name extends 'data' ? Data | null : AnyOutput[Name]
+}
 
 /** What the API answers, by name. */
 export type Project = Answer<'getProject'>
@@ -13,7 +20,10 @@ export type AgentVersion = Answer<'getAgentVersion'>
 export type AgentMetrics = Answer<'getAgentMetrics'>
 export type AgentStatistics = Answer<'listAgentStatistics'>['statistics'][number]
 export type LogEntry = Answer<'getAgentLogs'>['logs'][number]
-export type Task = Answer<'getTask'>
+/** `Data` is what its `output_schema` describes: nothing checks that the two agree. */
+export type Task<Data = unknown> = {
+  [Name in keyof TaskAnswer]: Name extends 'output' ? TaskOutput<Data> | null : TaskAnswer[Name]
+}
 export type TaskStep = Answer<'listTaskSteps'>['steps'][number]
 export type TaskEvent = Answer<'listTaskEvents'>['events'][number]
 export type Thread = Answer<'getThread'>

@@ -90,6 +90,36 @@ import { Cadre } from '@cadre/sdk'
 const client = new Cadre({} satisfies CadreOptions)
 export const task: Promise<Task> = Promise.resolve(client.tasks.get('proj_1', 'task_1', { wait: 10 }))
 export const agents: Promise<Agent[]> = client.project(1).agents.list({ status: 'running' }).toArray({ max: 3 })
+
+interface Invoice {
+  number: string
+  total: number
+}
+const { tasks, schedules } = client.project(1)
+const order = { input: { number: '4711' }, output_schema: { type: 'object' } as const, agent_version: 3 }
+type Typed = Promise<Task<Invoice>>
+export const created: Typed = Promise.resolve(tasks.create<Invoice>('agent_1', order, { query: { wait: 60 } }))
+export const read: Typed = Promise.resolve(tasks.get<Invoice>('task_1'))
+export const waited: Typed = tasks.wait<Invoice>('task_1', { timeout_ms: 1000 })
+export const retried: Typed = Promise.resolve(tasks.retry<Invoice>('task_1', { from_step: 1 }))
+export const triggered: Typed = Promise.resolve(schedules.trigger<Invoice>('schedule_1'))
+export const ran: Typed = tasks.run<Invoice>('agent_1', order).on('text', () => {}).finalTask()
+export const watched: Typed = tasks.stream<Invoice>('task_1').finalTask()
+export const listed: Promise<Task<Invoice>[]> = tasks.list<Invoice>({ status: 'completed' }).toArray()
+export const ofAgent: Promise<Task<Invoice>[]> = tasks.listOfAgent<Invoice>('agent_1').toArray()
+export const outside: Typed = Promise.resolve(client.tasks.get<Invoice>(1, 'task_1'))
+export const totals: Promise<number | undefined> = read.then(({ output }) => output?.data?.total)
+export const plain: Promise<Task> = read
+// @ts-expect-error there may be no data
+export const always: Promise<number | undefined> = read.then(({ output }) => output?.data.total)
+// @ts-expect-error invoices have no such member
+export const unknownMember = read.then(({ output }) => output?.data?.sum)
+// @ts-expect-error nobody has said what the data are
+export const untold = tasks.get('task_1').then(({ output }) => output?.data?.total)
+// @ts-expect-error agents have no data
+export const untyped = client.project(1).agents.get<Invoice>('agent_1')
+// @ts-expect-error a version is a number
+export const version = tasks.create('agent_1', { input: 'Hello', agent_version: 'newest' })
 // @ts-expect-error there is no such state
 export const state = client.agents.list(1, { status: 'asleep' })
 // @ts-expect-error a name is needed

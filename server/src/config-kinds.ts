@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { isObject } from '#contract/merge-patch.ts'
 import { readPriceTable, type PriceTable } from './model-price-table.ts'
 
 /** How the text of a setting is understood. */
@@ -202,6 +203,39 @@ export const modelPriceTable: Kind<PriceTable> = {
       return undefined
     }
   },
+}
+
+/** What one model can hold, as an operator says it. */
+export interface ModelLimit {
+  context?: number
+  output?: number
+  reasons?: boolean
+}
+
+const modelLimitMembers = ['context', 'output', 'reasons']
+const modelTokensMax = 1_000_000_000
+
+/** Limits of models by their names: JSON itself, or the path of a file with it. */
+export const modelLimitTable: Kind<ReadonlyMap<string, ModelLimit>> = {
+  allowed: `an object, or a file with one, of provider/model: {"context", "output"} whole numbers from 1 to ${modelTokensMax}, {"reasons"} true or false`,
+  parse: (text) => {
+    try {
+      const table: unknown = JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8'))
+      return isObject(table) && Object.entries(table).every(([name, limit]) => name.includes('/') && isModelLimit(limit))
+        ? new Map(Object.entries(table) as [string, ModelLimit][])
+        : undefined
+    } catch {
+      return undefined
+    }
+  },
+}
+
+function isModelLimit(limit: unknown): limit is ModelLimit {
+  if (!isObject(limit) || Object.keys(limit).some((member) => !modelLimitMembers.includes(member))) return false
+  const { context, output, reasons } = limit
+  const isCount = (count: unknown): boolean =>
+    count === undefined || (Number.isInteger(count) && Number(count) >= 1 && Number(count) <= modelTokensMax)
+  return isCount(context) && isCount(output) && (reasons === undefined || typeof reasons === 'boolean')
 }
 
 /** Several of a kind between commas; empty entries are left out. */

@@ -1,4 +1,11 @@
 import {
+  nativeProviderNames,
+  nativeProviders,
+  type NativeProvider,
+  type NativeProviderName,
+} from '#contract/native-providers.ts'
+import type { ModelProtocol } from '#contract/model-providers.ts'
+import {
   baseUrl,
   characters,
   databaseUrl,
@@ -8,6 +15,7 @@ import {
   type Kind,
   listeningHost,
   listOf,
+  modelLimitTable,
   modelPriceTable,
   network,
   onOff,
@@ -177,22 +185,13 @@ export const sections = {
         'Null says that the price is not known.',
       example: '{"ollama/llama3.3": {"input": 0, "output": 0}}',
     }),
-    openai_api_key: secret('OPENAI_API_KEY', visible(1, 1024), {
-      description: 'Key for openai/… models.',
-      example: 'sk-…',
+    model_limits: setting('CADRE_MODEL_LIMITS', modelLimitTable, '{}', {
+      description:
+        'What models can hold beyond the built-in list, or otherwise: JSON, or a file of it, of tokens of the context window, ' +
+        'tokens of one answer, and whether the model reasons.',
+      example: '{"ollama/llama3.3": {"context": 131072, "output": 8192, "reasons": false}}',
     }),
-    openai_base_url: optional('OPENAI_BASE_URL', baseUrl, {
-      description: 'Another address for openai/… models.',
-      example: 'https://api.openai.com/v1',
-    }),
-    anthropic_api_key: secret('ANTHROPIC_API_KEY', visible(1, 1024), {
-      description: 'Key for anthropic/… models.',
-      example: 'sk-ant-…',
-    }),
-    anthropic_base_url: optional('ANTHROPIC_BASE_URL', baseUrl, {
-      description: 'Another address for anthropic/… models.',
-      example: 'https://api.anthropic.com/v1',
-    }),
+    ...nativeProviderSettings(),
   },
   Operation: {
     log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
@@ -251,10 +250,47 @@ export const providerSettings = {
     description: 'Its key, if it wants one.',
     example: 'sk-…',
   }),
+  protocol: optional('CADRE_PROVIDER_<NAME>_PROTOCOL', oneOf('responses', 'chat'), {
+    description: 'How it is spoken to. Unset: Chat Completions.',
+    example: 'responses',
+  }),
 }
 
 /** Names that are no providers of an operator's. */
-export const takenProviders: readonly string[] = ['builtin', 'openai', 'anthropic']
+export const takenProviders: readonly string[] = ['builtin', ...nativeProviderNames]
+
+type NativeSettings = { [Name in NativeProviderName as `${Name}_api_key`]: Setting<string | undefined> } & {
+  [Name in NativeProviderName as `${Name}_base_url`]: Setting<string | undefined>
+} & { [Name in NativeProviderName as `${Name}_protocol`]?: Setting<ModelProtocol | undefined> }
+
+/** The settings of every native provider, made from `contract/src/native-providers.ts`. */
+function nativeProviderSettings(): NativeSettings {
+  const settings = nativeProviderNames.flatMap((name): [string, Setting<unknown>][] => {
+    const { title, base_url, key_example, protocols }: NativeProvider = nativeProviders[name]
+    const prefix = name.toUpperCase()
+    const own: [string, Setting<unknown>][] = [
+      [
+        `${name}_api_key`,
+        secret(`${prefix}_API_KEY`, visible(1, 1024), { description: `Key for ${name}/… models.`, example: key_example }),
+      ],
+      [
+        `${name}_base_url`,
+        optional(`${prefix}_BASE_URL`, baseUrl, {
+          description: `Another address for ${name}/… models.`,
+          example: base_url,
+        }),
+      ],
+    ]
+    if (protocols.length === 1) return own
+    const protocol = optional(`${prefix}_PROTOCOL`, oneOf(...protocols), {
+      description: `How ${name}/… models are spoken to. Unset: ${protocols[0]} at ${title}'s own address, ${protocols.at(-1)} at any other.`,
+      example: protocols.at(-1)!,
+    })
+    return [...own, [`${name}_protocol`, protocol]]
+  })
+  // The keys are made of the same names as those of the type.
+  return Object.fromEntries(settings) as unknown as NativeSettings
+}
 
 type Section = (typeof sections)[keyof typeof sections]
 type Union<T> = (T extends unknown ? (part: T) => void : never) extends (part: infer Whole) => void ? Whole : never

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { ModelProtocol } from '#contract/model-providers.ts'
 import { isIPv6 } from 'node:net'
 import { readSsoProviders, type SsoConfig } from './config-sso.ts'
 import { providerSettings, sections, type Setting, type Settings, takenProviders } from './config-settings.ts'
@@ -9,6 +10,7 @@ export interface ProviderConfig {
   name: string
   base_url: string
   api_key?: string
+  protocol?: ModelProtocol
 }
 
 /**
@@ -189,7 +191,7 @@ class Reader {
 /** Providers are named by their variables, so a key without an address would silently do nothing: it is a fault. */
 function readProviders(reader: Reader): ProviderConfig[] {
   const middles = Object.keys(reader.env).flatMap((name) => {
-    const [, middle] = /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE)$/.exec(name) ?? []
+    const [, middle] = /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE|PROTOCOL)$/.exec(name) ?? []
     return middle !== undefined && reader.env[name] ? [middle] : []
   })
   return [...new Set(middles)].sort().flatMap((middle) => {
@@ -200,6 +202,7 @@ function readProviders(reader: Reader): ProviderConfig[] {
     const faultsBefore = reader.faults.length
     const base_url = reader.read(called(providerSettings.base_url))
     const api_key = reader.read(called(providerSettings.api_key))
+    const protocol = reader.read(called(providerSettings.protocol))
     const name = middle.toLowerCase().replaceAll('_', '-')
     if (takenProviders.includes(name)) {
       reader.fault(
@@ -210,11 +213,11 @@ function readProviders(reader: Reader): ProviderConfig[] {
     } else if (base_url === undefined && reader.faults.length === faultsBefore) {
       reader.fault(
         called(providerSettings.base_url).name,
-        'it is unset, but the key is set',
+        'it is unset, but its key or protocol is set',
         providerSettings.base_url.kind.allowed,
       )
     }
-    return base_url === undefined ? [] : [{ name, base_url, ...(api_key === undefined ? {} : { api_key }) }]
+    return base_url === undefined ? [] : [{ name, base_url, ...(api_key === undefined ? {} : { api_key }), ...(protocol === undefined ? {} : { protocol }) }]
   })
 }
 

@@ -1,3 +1,5 @@
+import type { ModelProtocol } from '#contract/model-providers.ts'
+import { nativeProviderNames, type NativeProviderName } from '#contract/native-providers.ts'
 import type { FastifyInstance } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
@@ -121,16 +123,18 @@ export async function startService({
     listensOnLoopback: isForThisMachine(config),
   })
   const modelSettings: ModelSettings = {
-    openai: { api_key: config.openai_api_key, base_url: config.openai_base_url },
-    anthropic: { api_key: config.anthropic_api_key, base_url: config.anthropic_base_url },
+    ...Object.fromEntries(nativeProviderNames.map((name) => [name, nativeSettings(config, name)])),
     providers: config.providers,
     default_model: config.default_model,
+    limits: config.model_limits,
   }
   const models = makeModels(modelSettings)
   const tools = makeTools({ sql, secrets, egress, log, sandboxes: makeSandboxes(log) })
   const prices = makePrices({
     own: config.model_prices,
-    elsewhere: providersElsewhere({ openai: config.openai_base_url, anthropic: config.anthropic_base_url }),
+    elsewhere: providersElsewhere(
+      Object.fromEntries(nativeProviderNames.map((name) => [name, config[`${name}_base_url`]])),
+    ),
   })
   const tracing = await makeTracing({
     endpoint: config.otlp_endpoint,
@@ -217,6 +221,16 @@ export async function startService({
  * Whether only this machine can reach the service, so that whoever registers a webhook is on it anyway (decision D104.7).
  * Behind a reverse proxy it listens on loopback too, and anybody may be there.
  */
+/** What the operator says of a native provider. */
+function nativeSettings(config: Config, name: NativeProviderName) {
+  return {
+    api_key: config[`${name}_api_key`],
+    base_url: config[`${name}_base_url`],
+    // Only providers with several protocols have the setting.
+    protocol: (config as Partial<Record<string, unknown>>)[`${name}_protocol`] as ModelProtocol | undefined,
+  }
+}
+
 function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
   const known = public_url === undefined ? undefined : URL.parse(public_url)?.hostname

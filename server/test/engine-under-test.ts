@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { pino } from 'pino'
 import type { ModelSource } from '../src/engine/model-call.ts'
+import type { NewTask } from '../src/engine/new-task.ts'
 import { startEngine } from '../src/engine/start.ts'
 import { makeSandboxes } from '../src/engine/tools/sandbox.ts'
 import { makeTools } from '../src/engine/tools/tools.ts'
@@ -14,13 +15,14 @@ import { eventually, makeTestDatabase } from './harness.ts'
 export interface TaskNow {
   status: string
   error: { code: string; retryable: boolean } | null
-  output: { content: string } | null
+  output: { content: string; data: unknown } | null
   wait: { reason: string; until: string } | null
 }
 
 /** The engine with its tools on a database of its own, without HTTP in front. */
 export interface EngineUnderTest {
   sql: Sql
+  enqueue(task: NewTask): Promise<void>
   /** Gives a new agent of this configuration a task. */
   give(config: object, input: string): Promise<string>
   read(id: string): Promise<TaskNow>
@@ -55,6 +57,7 @@ export async function startEngineUnderTest(models: ModelSource): Promise<EngineU
   return {
     sql,
     read,
+    enqueue: (task) => sql.begin((tx) => engine.enqueue(tx, task)),
     async give(more, input) {
       const agent = await insertTestAgent(sql, { retry, tools: ['current_time'], ...more })
       const task = newTestTask(agent, input)

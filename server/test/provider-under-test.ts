@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { modelFacts } from '#contract/model-facts.ts'
+import type { ModelProtocol } from '#contract/model-providers.ts'
 import { type Model, ModelError, type ModelErrorCode } from '../src/engine/models/model.ts'
 import { type CallLimits, callLimits } from '../src/engine/models/model-watch.ts'
 import { makeModelWires } from '../src/engine/models/model-wires.ts'
@@ -11,11 +13,30 @@ export const providerKinds: ProviderKind[] = ['openai', 'openai_compatible', 'an
 /** The key that `makeModel` gives its provider. */
 export const providerKey = 'sk-fake-0123456789'
 
+/** How each is spoken to unless a test says otherwise. */
+export const protocolOf: Record<ProviderKind, ModelProtocol> = {
+  openai: 'responses',
+  openai_compatible: 'chat',
+  anthropic: 'messages',
+}
+
+/** Where each is asked. */
+export const pathOf: Record<ProviderKind, string> = {
+  openai: '/v1/responses',
+  openai_compatible: '/v1/chat/completions',
+  anthropic: '/v1/messages',
+}
+
 /** A model of a kind at an address, with other limits where they are named. */
-export function makeModel(kind: ProviderKind, base_url: string, limits: Partial<CallLimits> = {}): Model {
+export function makeModel(
+  kind: ProviderKind,
+  base_url: string,
+  limits: Partial<CallLimits> = {},
+  protocol: ModelProtocol = protocolOf[kind],
+): Model {
   return makeProviderModel(
-    { name: kind, kind, base_url, api_key: providerKey },
-    { wires: makeModelWires(), limits: { ...callLimits, ...limits } },
+    { name: kind, kind, base_url, api_key: providerKey, protocol },
+    { wires: makeModelWires(), limits: { ...callLimits, ...limits }, factsOf: modelFacts },
   )
 }
 

@@ -42,6 +42,10 @@ const taskEventWords: Record<TaskEventType, Words> = {
   'tool.called': ['The model called a tool.', ['step_id', 'index', 'tool']],
   'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
   'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
+  'context.compacted': [
+    'The earlier part of the conversation was replaced by a summary, which is the `output` of the step.',
+    ['step_id', 'index', 'before_step', 'kept_history'],
+  ],
   'approval.requested': [
     'A person is asked: for leave to make a call, or (`kind` `recovery`) what became of one.',
     ['approval_id', 'step_id', 'kind', 'tool', 'arguments', 'expires_at'],

@@ -56,6 +56,7 @@ const stepWords: Record<StepType, string> = {
   tool_call: 'one call of a tool',
   approval: 'a decision of a person',
   wait: 'a pause that the agent asked for',
+  compaction: 'the earlier part of a long conversation is replaced by a summary',
 }
 
 const stepStateWords: Record<StepState, string> = {

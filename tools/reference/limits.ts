@@ -39,6 +39,7 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   config_tool: ['Each of `config.tools`', 'characters'],
   config_temperature: ['`config.temperature`, from 0', ''],
   config_max_tokens: ['`config.max_tokens`, from 1', ''],
+  config_keep_last_steps: ['`config.context.keep_last_steps`, from 1', ''],
   config_fallback_models: ['`config.fallback_models`', 'items'],
   config_steps: ['`config.max_steps`, and `max_steps` of a task, from 1', ''],
   config_timeout_seconds: ['`config.timeout_seconds`, from 1', 'seconds'],
@@ -95,6 +96,7 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   credentials_per_project: ['Credentials of a project', ''],
   test_case_name: ['Name of a test case', 'characters'],
   test_case_expected: ['`expected` of a test case', 'characters'],
+  data_schema_bytes: ['`input_schema` and `output_schema`', 'bytes as JSON'],
   test_cases_per_agent: ['Test cases of an agent', ''],
   idempotency_key: ['`Idempotency-Key`, printable ASCII', 'characters'],
 }
@@ -102,6 +104,8 @@ const boundWords: Record<keyof typeof bounds, Words> = {
 const taskWords: Record<keyof typeof taskBounds, Words> = {
   input: ['`input` of a task, and each of its messages', 'characters'],
   input_messages: ['Messages of an `input`', 'items'],
+  message_parts: ['Parts of one message of an `input`', 'items'],
+  input_bytes: ['An `input` that is an object', 'bytes as JSON'],
   wait_seconds: ['`wait` for a task', 'seconds'],
   timeout_seconds: ['`timeout_seconds` of a task', 'seconds'],
   queue_ttl_seconds: ['`queue_ttl_seconds` of a task', 'seconds'],

@@ -6,7 +6,15 @@ import type { TaskLive } from './task-live.ts'
 
 /** Newest events that are searched for what workers did. */
 const searched_events = 500
-const telling = ['task.started', 'task.resumed', 'task.retrying', 'task.waiting', 'model.fallback', 'step.failed']
+const telling = [
+  'task.started',
+  'task.resumed',
+  'task.retrying',
+  'task.waiting',
+  'model.fallback',
+  'context.compacted',
+  'step.failed',
+]
 
 /** Which workers had the task, and what was tried again: the newest end of its events, without its work. */
 export function AttemptsView({ live }: { live: TaskLive }) {
@@ -55,13 +63,14 @@ export function AttemptsView({ live }: { live: TaskLive }) {
 }
 
 function tellData(data: Record<string, unknown>): string {
-  const { attempt, reason, wait, error, name, index, will_retry, retry_in_seconds } = data as {
+  const { attempt, reason, wait, error, name, index, before_step, will_retry, retry_in_seconds } = data as {
     attempt?: number
     reason?: string | null
     wait?: { reason: string }
     error?: { message: string }
     name?: string
     index?: number
+    before_step?: number
     will_retry?: boolean
     retry_in_seconds?: number
   }
@@ -69,7 +78,11 @@ function tellData(data: Record<string, unknown>): string {
     attempt !== undefined && `attempt ${attempt}`,
     reason && `because of ${reason.replaceAll('_', ' ')}`,
     wait && `for ${wait.reason.replaceAll('_', ' ')}`,
-    index !== undefined && `step ${index}, ${name ?? ''}`,
+    index !== undefined && (name === undefined ? `step ${index}` : `step ${index}, ${name}`),
+    before_step !== undefined &&
+      (before_step === 0
+        ? 'a summary in place of earlier messages of the thread'
+        : `a summary in place of the steps before step ${before_step}`),
     error?.message,
     will_retry === true && 'it is tried again',
     retry_in_seconds !== undefined && `again in ${formatDuration(retry_in_seconds * 1000)}`,

@@ -50,7 +50,7 @@ export function EditTask({
     <Dialog isOpen={isOpen} close={close} title="Edit and run again" width="max-w-2xl">
       <form onSubmit={(event) => void send(event)} className="space-y-3">
         <Field
-          label={isText ? 'Input' : 'Messages, as JSON'}
+          label={isText ? 'Input' : Array.isArray(task.input) ? 'Messages, as JSON' : 'Input, as JSON'}
           hint={`A new task of the same agent, as it is now, with the limits of this one. ${task.thread_id === null ? '' : 'It runs outside of the thread. '}This task stays as it is.`}
           {...(fault === undefined ? {} : { fault })}
         >
@@ -86,6 +86,7 @@ function limitsOf({
   timeout_seconds,
   max_attempts,
   budget,
+  output_schema,
   metadata,
 }: Task) {
   const given = { concurrency_key, queue_ttl_seconds, timeout_seconds }
@@ -94,6 +95,8 @@ function limitsOf({
     priority,
     max_attempts,
     ...(Object.keys(budget).length === 0 ? {} : { budget }),
+    // Of a service that is older it is not told.
+    ...(output_schema ? { output_schema } : {}),
     metadata: { ...metadata, [editedFrom]: id },
   }
 }

@@ -15,6 +15,17 @@ export function formatCount(value: number): string {
   return number.format(value)
 }
 
+/** Tokens that a model read and wrote, with what of them was cached and what was reasoning. */
+export function formatTokens(usage: Partial<Record<string, unknown>>): { in: string; out: string } {
+  const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0)
+  const text = (name: string, part: string, word: string): string =>
+    `${formatCount(count(name))}${count(part) > 0 ? ` (${formatCount(count(part))} ${word})` : ''}`
+  return {
+    in: text('input_tokens', 'cached_tokens', 'cached'),
+    out: text('output_tokens', 'reasoning_tokens', 'reasoning'),
+  }
+}
+
 /** US dollars; null where a price is not known, which is not nothing. */
 export function formatCost(usd: number | null | undefined): string {
   if (usd === null || usd === undefined) return 'unknown'

@@ -1,12 +1,14 @@
 import { Link as LinkIcon, RotateCcw, X } from 'lucide-react'
 import { useEffect } from 'react'
-import { formatCost, formatCount, formatDateTime, formatDuration, stepDuration_ms, words } from './format.ts'
+import { formatCost, formatDateTime, formatDuration, formatTokens, stepDuration_ms, words } from './format.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyButton, CopyId } from '../ui/copy.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'
 import type { TaskLive } from './task-live.ts'
 import { StepIcon } from './task-parts.tsx'
-import type { ModelOutput, Step, ToolInput } from './types.ts'
+import { ReasoningSummary } from './reasoning-summary.tsx'
+import { compactionWords, stepTitle } from './step-words.ts'
+import type { CompactionOutput, ModelOutput, Step, ToolInput } from './types.ts'
 import { ValueView } from './value-view.tsx'
 
 /** Everything that is known of one step. */
@@ -44,7 +46,7 @@ export function StepInspector({
     >
       <header className="sticky top-0 flex items-center gap-2 border-b border-line bg-page px-4 py-2">
         {step && <StepIcon step={step} />}
-        <h2 className="min-w-0 truncate font-semibold">{step?.name ?? `Step ${index}`}</h2>
+        <h2 className="min-w-0 truncate font-semibold">{step ? stepTitle(step) : `Step ${index}`}</h2>
         <span className="text-xs whitespace-nowrap text-soft">step {index}</span>
         <Button kind="ghost" size="small" className="ml-auto" aria-label="Close the step" onClick={onClose}>
           <X size={16} aria-hidden="true" />
@@ -92,12 +94,10 @@ function Facts({ step }: { step: Step }) {
     ['Took', `${formatDuration(stepDuration_ms(step))}${step.finished_at === null ? ' so far' : ''}`],
     ['Tries', String(step.attempt)],
   ]
-  if (usage)
-    facts.push(
-      ['Tokens in', `${formatCount(usage.input_tokens ?? 0)} (${formatCount(usage.cached_tokens ?? 0)} cached)`],
-      ['Tokens out', formatCount(usage.output_tokens ?? 0)],
-      ['Cost', formatCost(usage.cost_usd)],
-    )
+  if (usage) {
+    const tokens = formatTokens(usage)
+    facts.push(['Tokens in', tokens.in], ['Tokens out', tokens.out], ['Cost', formatCost(usage.cost_usd)])
+  }
   const { safety } = (step.input ?? {}) as ToolInput
   if (safety)
     facts.push([
@@ -121,13 +121,14 @@ function Facts({ step }: { step: Step }) {
 
 function Content({ step }: { step: Step }) {
   if (step.type === 'model_call') {
-    const { text, tool_calls = [], finish_reason } = (step.output ?? {}) as ModelOutput
+    const { text, tool_calls = [], finish_reason, reasoning_summary } = (step.output ?? {}) as ModelOutput
     return (
       <>
         <section>
           <Heading>Input</Heading>
           <p className="text-sm">{`${String((step.input as { messages?: number } | null)?.messages ?? 0)} messages of the conversation so far`}</p>
         </section>
+        {reasoning_summary && <ReasoningSummary text={reasoning_summary} />}
         <section>
           <Heading>Output</Heading>
           <ValueView label="Output" value={text} />
@@ -139,6 +140,18 @@ function Content({ step }: { step: Step }) {
           </section>
         )}
         {finish_reason && <p className="text-xs text-soft">It ended with {words(finish_reason)}.</p>}
+      </>
+    )
+  }
+  if (step.type === 'compaction') {
+    const { summary } = (step.output ?? {}) as CompactionOutput
+    return (
+      <>
+        <p className="text-sm">{compactionWords(step)}</p>
+        <section>
+          <Heading>Summary</Heading>
+          <ValueView label="Summary" value={summary} />
+        </section>
       </>
     )
   }

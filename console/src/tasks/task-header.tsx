@@ -3,7 +3,8 @@ import { useState } from 'react'
 import { cadre as api } from '../api/client.ts'
 import { curlOf } from '../ui/copy-as-curl.tsx'
 import { saveFile } from './download.ts'
-import { formatCost, formatCount, formatDateTime, formatDuration } from './format.ts'
+import { formatCost, formatCount, formatDateTime, formatDuration, formatTokens } from './format.ts'
+import { titleOf } from './input-words.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyButton, CopyId } from '../ui/copy.tsx'
 import { traceUrl, useTraceAddress } from '../trace-address.ts'
@@ -44,6 +45,7 @@ export function TaskHeader({
   const [traceAddress] = useTraceAddress()
   if (!task) return null
   const { project } = live
+  const tokens = formatTokens(task.usage)
   const trace = task.trace_id === null ? undefined : traceUrl(traceAddress, task.trace_id)
 
   async function act(name: string, work: () => Promise<void>): Promise<void> {
@@ -130,7 +132,7 @@ export function TaskHeader({
           [
             ['Time', spent],
             ['Steps', formatCount(live.stepCount)],
-            ['Tokens', `${formatCount(task.usage.input_tokens)} in, ${formatCount(task.usage.output_tokens)} out`],
+            ['Tokens', `${tokens.in} in, ${tokens.out} out`],
             ['Cost', formatCost(task.usage.cost_usd)],
           ] as const
         ).map(([name, value]) => (
@@ -148,12 +150,6 @@ export function TaskHeader({
       )}
     </header>
   )
-}
-
-/** The first line of what was asked. */
-export function titleOf({ input }: Pick<Task, 'input'>): string {
-  const text = typeof input === 'string' ? input : (input.findLast(({ role }) => role === 'user')?.content ?? '')
-  return text.trim().split('\n', 1)[0]?.slice(0, 120) || 'Task'
 }
 
 function Connection({ live }: { live: TaskLive }) {

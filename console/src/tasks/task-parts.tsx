@@ -6,6 +6,7 @@ import {
   CircleDashed,
   CircleHelp,
   Clock,
+  FoldVertical,
   Hourglass,
   LoaderCircle,
   ShieldQuestion,
@@ -40,12 +41,20 @@ export function TaskBadge({ task }: { task: Pick<Task, 'status' | 'wait' | 'canc
   )
 }
 
+const stepIcons: Partial<Record<string, typeof Ban>> = {
+  model_call: Bot,
+  tool_call: Wrench,
+  approval: ShieldQuestion,
+  wait: Clock,
+  compaction: FoldVertical,
+}
+
 export function StepIcon({ step }: { step: Pick<Step, 'type' | 'status'> }) {
   if (step.status === 'failed')
     return <CircleAlert size={15} className="shrink-0 text-bad" aria-label="failed" role="img" />
   if (step.status === 'unknown')
     return <CircleHelp size={15} className="shrink-0 text-bad" aria-label="outcome unknown" role="img" />
-  const Icon = { model_call: Bot, tool_call: Wrench, approval: ShieldQuestion, wait: Clock }[step.type]
+  const Icon = stepIcons[step.type] ?? CircleDashed
   const isOpen = step.status === 'started'
   return (
     <Icon

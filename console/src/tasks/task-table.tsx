@@ -5,7 +5,7 @@ import { formatAgo, formatCost, formatCount, formatDateTime, formatDuration } fr
 import { TaskBadge } from './task-parts.tsx'
 import { TaskTrigger } from './task-trigger.tsx'
 import type { Outcome, TaskBulk } from './task-bulk.tsx'
-import { titleOf } from './task-header.tsx'
+import { titleOf } from './input-words.ts'
 import type { Task } from './types.ts'
 
 interface TaskTable {

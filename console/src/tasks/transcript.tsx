@@ -1,12 +1,18 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronRight, User } from 'lucide-react'
 import { useEffect, useMemo, useRef } from 'react'
+import { DataTree } from '../ui/data-tree.tsx'
+import { Answer } from './answer.tsx'
 import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, formatTime, stepDuration_ms } from './format.ts'
 import type { TaskLive } from './task-live.ts'
+import { messagesOf } from './input-words.ts'
 import { Prose } from './prose.tsx'
+import { ReasoningSummary } from './reasoning-summary.tsx'
+import { compactionWords, stepTitle } from './step-words.ts'
+import { TaskOutput } from './task-output.tsx'
 import { FollowBar, StepIcon } from './task-parts.tsx'
-import type { ModelOutput, Step, Task, ToolInput } from './types.ts'
+import type { CompactionOutput, ModelOutput, Step, Task, ToolInput } from './types.ts'
 import { useFollow } from './use-follow.ts'
 import { textOf } from './value-view.tsx'
 
@@ -108,15 +114,25 @@ export function Transcript({
 }
 
 function Input({ task }: { task: Task }) {
-  const messages = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
+  const { input } = task
+  const messages = typeof input === 'string' ? [{ role: 'user', text: input }] : messagesOf(input)
+  if (!messages)
+    return (
+      <div className="mb-2">
+        <p className="mb-1 flex items-center gap-1.5 text-xs font-medium text-soft">
+          <User size={14} aria-hidden="true" /> input
+        </p>
+        <DataTree label="Input" value={input} />
+      </div>
+    )
   return (
     <>
-      {messages.map(({ role, content }, i) => (
+      {messages.map(({ role, text }, i) => (
         <div key={i} className="mb-2 rounded-lg bg-quiet px-4 py-3">
           <p className="mb-1 flex items-center gap-1.5 text-xs font-medium text-soft">
             <User size={14} aria-hidden="true" /> {role}
           </p>
-          <p className="text-sm whitespace-pre-wrap break-words">{cut(content)}</p>
+          <p className="text-sm whitespace-pre-wrap break-words">{cut(text)}</p>
         </div>
       ))}
     </>
@@ -132,7 +148,7 @@ function Said({ heading, text, thought }: { heading: string; text: string; thoug
     <div className="text-sm">
       <p className="text-xs text-soft">{heading}</p>
       {thought && <p className="border-l-2 border-line pl-3 text-soft whitespace-pre-wrap italic">{cut(thought)}</p>}
-      <Prose text={cut(text)} />
+      <Answer text={cut(text)} />
     </div>
   )
 }
@@ -160,7 +176,7 @@ function StepEntry({
         className="flex min-h-7 w-full cursor-pointer items-center gap-2 rounded text-left text-xs text-soft hover:bg-quiet"
       >
         <StepIcon step={step} />
-        <span className="truncate font-medium text-text">{step.name}</span>
+        <span className="truncate font-medium text-text">{stepTitle(step)}</span>
         <span className="whitespace-nowrap max-sm:hidden">{formatTime(step.started_at)}</span>
         <span className="ml-auto whitespace-nowrap font-mono tabular-nums">
           {step.usage &&
@@ -169,12 +185,18 @@ function StepEntry({
         </span>
         <ChevronRight size={14} aria-hidden="true" className="shrink-0" />
       </button>
-      {model?.text && (
-        <div className="mt-1 text-sm">
-          <Prose text={cut(model.text)} />
+      {model?.reasoning_summary && (
+        <div className="mt-1">
+          <ReasoningSummary text={cut(model.reasoning_summary)} />
         </div>
       )}
-      {step.type !== 'model_call' && <ToolLines step={step} />}
+      {model?.text && (
+        <div className="mt-1 text-sm">
+          <Answer text={cut(model.text)} />
+        </div>
+      )}
+      {step.type === 'compaction' && <CompactionLines step={step} />}
+      {step.type !== 'model_call' && step.type !== 'compaction' && <ToolLines step={step} />}
       {step.error && (
         <p className="mt-1 text-sm text-bad">
           {step.error.message} <code className="text-xs">{step.error.code}</code>
@@ -203,6 +225,24 @@ function ToolLines({ step }: { step: Step }) {
   )
 }
 
+/** What a compaction replaced, and by what. */
+function CompactionLines({ step }: { step: Step }) {
+  const { summary } = (step.output ?? {}) as CompactionOutput
+  return (
+    <div className="mt-1 space-y-1 text-sm">
+      <p className="text-soft">{compactionWords(step)}</p>
+      {summary !== undefined && summary !== '' && (
+        <details>
+          <summary className="min-h-6 w-fit cursor-pointer text-soft">Summary</summary>
+          <div className="mt-1 border-l-2 border-line pl-3">
+            <Prose text={cut(summary)} />
+          </div>
+        </details>
+      )}
+    </div>
+  )
+}
+
 function tokensOf(count: unknown): string {
   return count === 1 ? '1 token' : `${typeof count === 'number' ? count : 0} tokens`
 }
@@ -216,6 +256,7 @@ function End({ task, live }: { task: Task; live: TaskLive }) {
       {text ?? 'The task expired.'}
       {task.status === 'canceled' && <CancelReceipt live={live} />}
       {task.error && <p className="mt-1 text-sm text-bad">{`${task.error.message} (${task.error.code})`}</p>}
+      <TaskOutput output={task.output} />
     </div>
   )
 }

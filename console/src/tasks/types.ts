@@ -20,4 +20,12 @@ export interface ModelOutput {
   message_id?: string
   tool_calls?: { id: string; name: string; arguments: unknown }[]
   finish_reason?: string
+  /** What the model tells of its reasoning. */
+  reasoning_summary?: string
+}
+/** What a compaction is stored with. */
+export interface CompactionOutput {
+  summary?: string
+  /** The steps before this one are what the summary stands for; 0: what was said in the thread before the task. */
+  before_step?: number
 }

@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
 import { formatDuration, stepDuration_ms, timesOf, words } from './format.ts'
+import { stepTitle } from './step-words.ts'
 import { FollowBar, StepIcon } from './task-parts.tsx'
 import type { TaskLive } from './task-live.ts'
 import { makeAxis, type Scale, type Span } from './time-axis.ts'
@@ -104,6 +105,7 @@ const bars: Record<string, string> = {
   tool_call: 'bg-good',
   approval: 'bg-warn',
   wait: 'bg-warn',
+  compaction: 'bg-soft',
 }
 
 function Row({
@@ -131,7 +133,7 @@ function Row({
     >
       <span className="flex w-[45%] shrink-0 items-center gap-2 px-3 md:w-72">
         <StepIcon step={step} />
-        <span className="truncate">{step.name}</span>
+        <span className="truncate">{stepTitle(step)}</span>
         <span className="hidden shrink-0 text-xs text-soft md:inline">
           {words(step.type)}
           {step.attempt > 1 && ` · try ${step.attempt}`}

@@ -21,6 +21,8 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
   const agents = await tx<{ name: string }>`
     update agent set environment = null where environment is not null returning name`
   await tx`update agent_version set environment = null where environment is not null`
+  // Turns of models go back without their reasoning then.
+  await tx`update task_step set turn = null where turn is not null`
   const credentials = await tx<{ name: string }>`delete from credential returning name`
   const webhooks = await tx<{ id: string; url: string }>`select id, url from webhook order by id`
   for (const { id } of webhooks) {

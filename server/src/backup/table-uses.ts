@@ -48,6 +48,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   test_case: kept,
   agent_log: kept,
   agent_usage: kept,
+  model_warning: kept,
   usage_hour: kept,
   task_rollup: kept,
   task_rollup_state: kept,

@@ -1,11 +1,16 @@
+import type { ModelFacts } from '#contract/model-facts.ts'
 import { budgetFacts, tightestUnit, type BudgetUnit, type Hold, type Need, type Reservation } from './budgets.ts'
-import { conversation } from './conversation.ts'
+import { compactionRequest } from './compaction.ts'
+import { conversation, type ModelCallInput } from './conversation.ts'
 import { failed } from './endings.ts'
 import { estimateInput } from './estimate.ts'
 import type { Decide } from './journal.ts'
-import { offered, resolvedName, type ModelSource } from './model-call.ts'
+import { factsOf, resolvedName, type ModelSource } from './model-call.ts'
+import type { CallWarning } from './model-warnings.ts'
+import { answerTokens } from './models/dials.ts'
 import type { Prices } from './prices.ts'
 import type { Run } from './run.ts'
+import { offered } from './run-model.ts'
 import { nothingHeld, reserveCall } from './spending.ts'
 import type { LockedTask, Step, TaskError, TaskUsage, Wait } from './task-rows.ts'
 import type { CallUse } from './usage.queries.ts'
@@ -40,14 +45,20 @@ export function askRoom(
   if (model === undefined) return { begins: true, hold: null, max_output_tokens: undefined }
   const over = overLimit(task, run.usage, { steps: 1, tool_calls: 0 })
   if (over) return { begins: false, change: waitForOwn(task, run.usage, over, { steps: 1, tool_calls: 0 }) }
+  const facts = factsOf(models, step.name)
+  // A summary is not an answer of the agent's: its dials do not count.
+  const { max_tokens, lowered } = answerTokens(step.type === 'compaction' ? {} : run.work.config, facts)
   const call: Need = {
-    input_tokens: task.money && task.money.budgets.length > 0 ? estimateFor(run, step) : 0,
-    max_output_tokens: run.work.config.max_tokens,
+    input_tokens: task.money && task.money.budgets.length > 0 ? estimateFor(run, step, facts) : 0,
+    max_output_tokens: max_tokens,
     price: prices.of(model),
   }
   const reserved = reserveCall(task, ended, call)
-  if (reserved.outcome === 'held')
-    return { begins: true, hold: reserved.hold, max_output_tokens: reserved.max_output_tokens }
+  if (reserved.outcome === 'held') {
+    const { hold, max_output_tokens = max_tokens } = reserved
+    run.warnings = loweredWarnings(step.name, { max_tokens, max_output_tokens, lowered })
+    return { begins: true, hold, max_output_tokens }
+  }
   if (reserved.outcome === 'unpriced') return unpriced(run, task, step)
   return { begins: false, change: waitForRoom(task, reserved, { steps: 1, tool_calls: 0, call }) }
 }
@@ -70,9 +81,27 @@ export function overLimit(
   return undefined
 }
 
-function estimateFor(run: Run, step: Step): number {
+/** What the agent did not get of its `max_tokens`, and why. */
+function loweredWarnings(
+  model: string,
+  { max_tokens, max_output_tokens, lowered }: { max_tokens: number; max_output_tokens: number; lowered: boolean },
+): CallWarning[] {
+  const warning = (message: string): CallWarning => ({ model, feature: 'max_tokens', message })
+  return [
+    ...(lowered ? [warning(`${model} gives at most ${max_tokens} tokens in one answer; max_tokens is lowered to that.`)] : []),
+    ...(max_output_tokens < max_tokens
+      ? [warning(`A budget leaves ${model} less than max_tokens for an answer; it is bounded to what is left.`)]
+      : []),
+  ]
+}
+
+function estimateFor(run: Run, step: Step, facts: ModelFacts): number {
   const steps = run.steps.slice(0, step.index)
-  const messages = conversation({ ...run, input: run.work.input, steps })
+  if (step.type === 'compaction') {
+    const { system_prompt, messages } = compactionRequest(run, step, facts)
+    return estimateInput({ messages, system_prompt, tools: [], steps: [] })
+  }
+  const messages = conversation({ ...run, input: run.work.input, steps }, step.input as ModelCallInput)
   return estimateInput({ messages, system_prompt: run.work.config.system_prompt, tools: offered(run), steps })
 }
 

@@ -1,8 +1,10 @@
 import { eventAgent } from '#contract/events.ts'
+import { EventOutput } from '#contract/task-event-payloads.ts'
 import { agentMayWork, type TaskState } from '#contract/task-lifecycle.ts'
 import { lastText } from './conversation.ts'
 import type { Decide } from './journal.ts'
 import type { Run } from './run.ts'
+import { fitted } from './task-outbox.ts'
 import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
 
 type Change = ReturnType<Decide>
@@ -27,7 +29,7 @@ export function completed(task: LockedTask, run: Run, output: TaskOutput): Chang
         context: { ...spent(run), duration_seconds: duration_seconds(task) },
       },
     ],
-    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), task: endedTask(task, 'completed') } }],
+    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), ...completedTask(task, output) } }],
   }
 }
 
@@ -119,6 +121,7 @@ export function joined(first: Change | undefined, next: Change): Change {
     logs: [...(first.logs ?? []), ...(next.logs ?? [])],
     approvals: [...(first.approvals ?? []), ...(next.approvals ?? [])],
     calls: [...(first.calls ?? []), ...(next.calls ?? [])],
+    warnings: [...(first.warnings ?? []), ...(next.warnings ?? [])],
   }
 }
 
@@ -139,6 +142,12 @@ function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
     finished_at: task.told_at,
     duration_seconds: duration_seconds(task),
   }
+}
+
+/** A task that ended well with its output, cut as webhooks are told of it. */
+function completedTask(task: LockedTask, output: TaskOutput) {
+  const { value, truncated } = fitted(EventOutput, output)
+  return { task: { ...endedTask(task, 'completed'), output: value }, truncated }
 }
 
 function duration_seconds({ started_at, told_at }: LockedTask): number {

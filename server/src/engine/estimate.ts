@@ -2,7 +2,7 @@ import type { ModelMessage, ModelTool } from './models/model.ts'
 import type { Step } from './task-rows.ts'
 
 /** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
-const tokenBytes = 3
+export const tokenBytes = 3
 /** What a message costs beside its text. */
 const messageTokens = 4
 
@@ -19,9 +19,11 @@ export interface NextCall {
  * of the task and its answer, and a token for three bytes of all that came since; without such a call of the whole.
  */
 export function estimateInput({ messages, system_prompt = '', tools, steps }: NextCall): number {
-  const last = steps.findLast(
-    ({ type, status, usage }) => type === 'model_call' && status === 'completed' && usage !== null,
-  )
+  // What was counted before a compaction says nothing of what is sent after it.
+  const compacted = steps.findLastIndex(({ type, status }) => type === 'compaction' && status === 'completed')
+  const last = steps
+    .slice(compacted + 1)
+    .findLast(({ type, status, usage }) => type === 'model_call' && status === 'completed' && usage !== null)
   const counted = last && countedIn(last)
   if (!counted) return tokensOf(system_prompt) + tokensOf(JSON.stringify(tools)) + sum(messages)
   // Before the call there were so many, and then its answer.

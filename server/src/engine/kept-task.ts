@@ -1,6 +1,7 @@
+import type { TaskInput } from '#contract/tasks.ts'
 import type { TaskState } from '#contract/task-lifecycle.ts'
 import type { Fragment, Sql } from '../platform/database.ts'
-import type { TaskError, TaskInputMessage, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
+import type { TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
 
 /** A task as it is kept. */
 export interface TaskRow {
@@ -13,7 +14,7 @@ export interface TaskRow {
   schedule_id: string | null
   status: TaskState
   wait: Wait | null
-  input: string | TaskInputMessage[]
+  input: TaskInput
   output: TaskOutput | null
   error: TaskError | null
   priority: number
@@ -23,6 +24,7 @@ export interface TaskRow {
   timeout_seconds: number | null
   max_attempts: number
   budget: Record<string, unknown>
+  output_schema: Record<string, unknown> | null
   usage: TaskUsage
   metadata: Record<string, unknown>
   created_by: string
@@ -38,5 +40,5 @@ export interface TaskRow {
 /** Its columns, to be selected from `task`. */
 export const taskColumns = (sql: Sql): Fragment => sql.fragment`
   id, project_id, agent_id, agent_version, thread_id, retried_from, schedule_id, status, wait, input, output, error, priority,
-  concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, trace_id,
+  concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, output_schema, usage, metadata, created_by, trace_id,
   created_at, started_at, finished_at, updated_at, cancel_requested_at, last_sequence`

@@ -2,13 +2,15 @@ import { costOf, dollarsOf } from '#contract/model-prices.ts'
 import { redact } from '../events/agent-log.ts'
 import { cleanText, cleanValue } from './clean-text.ts'
 import type { CallInput } from './call-states.ts'
+import { compactionOutput } from './compaction.ts'
 import type { ModelCallOutput } from './conversation.ts'
 import type { Decide } from './journal.ts'
-import { ModelError, type ModelAnswer, type ModelToolCall } from './models/model.ts'
+import { ModelError, type ModelAnswer, type ModelToolCall, type ProviderTurn } from './models/model.ts'
 import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import type { Step } from './task-rows.ts'
 import { addCall } from './task-usage.ts'
+import type { Turns } from './turns.ts'
 
 type Change = ReturnType<Decide>
 
@@ -47,45 +49,31 @@ function named(steps: readonly Step[], index: number, calls: readonly ModelToolC
   })
 }
 
+/** Whose answer it is, what it costs, and how its turn is kept. */
+interface AnswerContext {
+  provider: string
+  asked: string
+  prices: Prices
+  turns: Turns
+}
+
 /** What an answer leaves: a finished step with what it used and cost, and its message. */
-export function answered(
-  run: Run,
-  step: Step,
-  answer: ModelAnswer,
-  { provider, asked, prices }: { provider: string; asked: string; prices: Prices },
-): Change {
-  const { input_tokens, output_tokens, cached_tokens } = answer.usage
-  const model = `${provider}/${answer.model}`
-  // What was asked for is what was reserved for, and what its provider charges by.
-  const price = prices.of(asked) ?? prices.of(model)
-  const cost = price && costOf(price, answer.usage)
-  const cost_usd = cost === null ? null : dollarsOf(cost)
+export function answered(run: Run, step: Step, answer: ModelAnswer, context: AnswerContext): Change {
+  const tool_calls = named(
+    run.steps,
+    step.index,
+    answer.tool_calls.map((call) => cleanValue(call) as ModelToolCall),
+  )
   const output: ModelCallOutput = {
     message_id: messageId(step),
     text: cleanText(answer.text),
-    tool_calls: named(
-      run.steps,
-      step.index,
-      answer.tool_calls.map((call) => cleanValue(call) as ModelToolCall),
-    ),
+    tool_calls,
     finish_reason: answer.finish_reason,
+    ...(answer.reasoning_summary ? { reasoning_summary: readableSummary(answer.reasoning_summary) } : {}),
   }
-  const done: Step = {
-    ...step,
-    status: 'completed',
-    output,
-    error: null,
-    model,
-    usage: { input_tokens, output_tokens, cached_tokens, cost_usd },
-  }
-  run.steps[step.index] = done
+  const turn = answer.turn && context.turns.seal(run.agent_id, withIds(answer.turn, tool_calls))
   run.unfinished = ''
-  run.usage = addCall(run.usage, model, answer.usage, cost_usd)
-  const events: Change['events'] = [
-    {
-      type: 'step.completed',
-      data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage },
-    },
+  return finishedCall(run, { ...step, output, ...(turn === undefined ? {} : { turn }) }, answer, context, [
     {
       type: 'message.completed',
       data: {
@@ -96,11 +84,52 @@ export function answered(
         tool_calls: output.tool_calls,
       },
     },
-    { type: 'usage.updated', data: { usage: run.usage } },
-  ]
+  ])
+}
+
+/** What a summary leaves: it takes the place of what it sums up from the next call on. */
+export function compacted(run: Run, step: Step, answer: ModelAnswer, context: AnswerContext): Change {
+  const output = compactionOutput(step, cleanText(answer.text))
+  const { before_step, kept_history } = output
+  return finishedCall(run, { ...step, output }, answer, context, [
+    { type: 'context.compacted', data: { step_id: step.id, index: step.index, before_step, kept_history } },
+  ])
+}
+
+/** A call that a model answered, as it is journaled, told and charged for. */
+function finishedCall(
+  run: Run,
+  step: Step,
+  { usage, model: answering, network }: ModelAnswer,
+  { provider, asked, prices }: AnswerContext,
+  told: NonNullable<Change['events']>,
+): Change {
+  const { input_tokens, output_tokens, cached_tokens, reasoning_tokens = 0 } = usage
+  const model = `${provider}/${answering}`
+  // What was asked for is what was reserved for, and what its provider charges by.
+  const price = prices.of(asked) ?? prices.of(model)
+  const cost = price && costOf(price, usage)
+  const cost_usd = cost === null ? null : dollarsOf(cost)
+  const written = usage.cache_write_tokens ? { cache_write_tokens: usage.cache_write_tokens } : {}
+  const done: Step = {
+    ...step,
+    status: 'completed',
+    error: null,
+    model,
+    usage: { input_tokens, output_tokens, cached_tokens, ...written, reasoning_tokens, cost_usd },
+  }
+  run.steps[step.index] = done
+  run.usage = addCall(run.usage, model, usage, cost_usd)
   return {
     steps: [done],
-    events,
+    events: [
+      {
+        type: 'step.completed',
+        data: { step_id: step.id, index: step.index, type: step.type, name: step.name, model, usage: done.usage },
+      },
+      ...told,
+      { type: 'usage.updated', data: { usage: run.usage } },
+    ],
     usage: run.usage,
     crashes: 0,
     calls: [{ model, input_tokens, output_tokens, cached_tokens, cost_usd }],
@@ -108,9 +137,27 @@ export function answered(
       model_calls: 1,
       input_tokens,
       output_tokens,
-      network_in: answer.network.bytes_in,
-      network_out: answer.network.bytes_out,
+      network_in: network.bytes_in,
+      network_out: network.bytes_out,
     },
+  }
+}
+
+/** Characters of a summary of reasoning that are kept for people. */
+const summaryMax = 100_000
+
+function readableSummary(text: string): string {
+  return text.length <= summaryMax
+    ? text
+    : `${text.slice(0, summaryMax)}\n[cut: ${text.length - summaryMax} more characters]`.toWellFormed()
+}
+
+/** A turn whose calls have the identifiers that the journal knows them by. */
+function withIds(turn: ProviderTurn, calls: readonly ModelToolCall[]): ProviderTurn {
+  let at = 0
+  return {
+    ...turn,
+    parts: turn.parts.map((part) => (part.type === 'tool_call' ? { ...part, id: calls[at++]?.id ?? part.id } : part)),
   }
 }
 

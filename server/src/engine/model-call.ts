@@ -1,13 +1,16 @@
+import { modelFacts, type ModelFacts } from '#contract/model-facts.ts'
 import type { Hub } from '../events/streams-hub.ts'
 import { newId } from '../platform/ids.ts'
 import { noSpan } from '../platform/tracing.ts'
 import { cleanText } from './clean-text.ts'
-import { conversation } from './conversation.ts'
+import { compactionRequest } from './compaction.ts'
+import { conversation, type ModelCallInput } from './conversation.ts'
 import { joined } from './endings.ts'
 import type { Decide } from './journal.ts'
 import {
   answered,
   asModelError,
+  compacted,
   interrupted,
   messageId,
   modelCall_ms,
@@ -15,19 +18,28 @@ import {
   providerFailed,
   type CallResult,
 } from './model-call-result.ts'
-import type { Model, ModelTool } from './models/model.ts'
+import { type Model, ModelError, type ModelRequest } from './models/model.ts'
 import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer } from './spans.ts'
-import type { AgentConfig, Step } from './task-rows.ts'
-import { policyOf } from './tool-policy.ts'
+import { chainOf, currentModel, offered } from './run-model.ts'
+import type { Step } from './task-rows.ts'
+import { outputSchema } from './task-output.ts'
 import { orAborted } from './tool-run.ts'
+import type { Turns } from './turns.ts'
 
 type Change = ReturnType<Decide>
 
 /** Where models come from: `engine/models`. Throws `ModelError` for a name with nothing behind it. */
 export interface ModelSource {
   resolve(name: string): { model: Model; name: string }
+  /** What is known of `provider/model`; the built-in list where it is left out. */
+  facts?: (provider_model: string) => ModelFacts
+}
+
+/** What is known of a model by its name in a configuration; of one with nothing behind it, what its name tells. */
+export function factsOf(models: ModelSource, name: string): ModelFacts {
+  return (models.facts ?? modelFacts)(resolvedName(models, name) ?? name)
 }
 
 /** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
@@ -40,12 +52,22 @@ export function resolvedName(models: ModelSource, name: string): string | undefi
   }
 }
 
-/** The intent of a model call: the step as it is committed before the call. A repeated call keeps its place. */
-export function beginModelCall(run: Run): Step {
+/**
+ * The intent of a model call: the step as it is committed before the call. A repeated call keeps its place and what it was
+ * told; `more` is what it is told beside the conversation.
+ */
+export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | 'results_left_out_before'> = {}): Step {
   const last = run.steps.at(-1)
   const again = last?.type === 'model_call' && last.status !== 'completed' ? last : undefined
   const index = again?.index ?? run.steps.length
   const done = again ? run.steps.slice(0, -1) : run.steps
+  const { repair, results_left_out_before } = { ...(again?.input as ModelCallInput | undefined), ...more }
+  const told = {
+    ...(repair === undefined ? {} : { repair }),
+    ...(results_left_out_before === undefined ? {} : { results_left_out_before }),
+  }
+  const input: ModelCallInput = { messages: 0, message_id: newId('msg'), ...told }
+  input.messages = conversation({ ...run, input: run.work.input, steps: done }, input).length
   return {
     task_id: run.claim.task_id,
     index,
@@ -56,7 +78,7 @@ export function beginModelCall(run: Run): Step {
     attempt: (again?.attempt ?? 0) + 1,
     failures: again?.failures ?? 0,
     name: again?.name ?? currentModel(run),
-    input: { messages: conversation({ ...run, input: run.work.input, steps: done }).length, message_id: newId('msg') },
+    input,
     output: null,
     error: null,
     model: null,
@@ -73,6 +95,7 @@ export interface CallContext {
   models: ModelSource
   prices: Prices
   hub: Hub
+  turns: Turns
   random: () => number
   signal: AbortSignal
   /** Told of every part of an answer that has come. */
@@ -81,79 +104,95 @@ export interface CallContext {
 
 /**
  * Makes the call of a step whose intent is committed. Never throws for what a provider does wrong: that is a result.
- * What is returned has not been written yet; it becomes one write with whatever happens next.
  */
 export async function callModel(
   run: Run,
   step: Step,
-  { models, prices, hub, random, signal, onBegun }: CallContext,
+  { models, prices, hub, turns, random, signal, onBegun }: CallContext,
 ): Promise<CallResult> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
+  const isTurn = step.type === 'model_call'
   let bytes = 0
   run.unfinished = ''
-  run.message_id = messageId(step)
+  if (isTurn) run.message_id = messageId(step)
+  const warnings = run.takeWarnings(step.name)
+  const warned = <T extends CallResult>(result: T): T => ({ ...result, change: { ...result.change, warnings } })
   let span = noSpan
   try {
-    const { config, input } = run.work
     const { model, name } = models.resolve(step.name)
     span = beginChatSpan(run, step, { provider: model.provider, model: name })
     const aborted = AbortSignal.any([signal, limit.signal])
     const call = model.call({
       model: name,
-      system_prompt: config.system_prompt,
-      messages: conversation({ ...run, input, steps: run.steps.slice(0, step.index) }),
-      tools: offered(run),
-      temperature: config.temperature,
-      max_tokens: run.max_output_tokens ?? config.max_tokens,
+      ...(isTurn ? turnRequest(run, step, turns) : summaryRequest(run, step, factsOf(models, step.name))),
+      max_tokens: run.max_output_tokens,
       signal: aborted,
       attempt: step.failures + 1,
+      on_warning: (warning) => void warnings.push({ ...warning, model: step.name }),
       on_delta: (text) => {
         if (aborted.aborted) return
         onBegun?.()
         const clean = cleanText(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
+        // A summary is no message of the task's.
+        if (!isTurn) return
         run.unfinished += clean
         hub.delta(run.claim.task_id, messageId(step), clean)
       },
-      // Its size is bounded with the whole answer's by the model; it is not kept.
+      // Its size is bounded with the whole answer's by the model.
       on_reasoning: (text) => {
         if (aborted.aborted) return
         onBegun?.()
-        hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
+        if (isTurn) hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
       },
     })
     const answer = await orAborted(call, aborted)
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
+    if (!isTurn && answer.text.trim() === '')
+      throw new ModelError('provider_bad_answer', 'The summary of the conversation is empty.', { retryable: true })
     noteAnswer(span, answer)
     span.end()
-    const asked = `${model.provider}/${name}`
-    return { outcome: 'answered', change: answered(run, step, answer, { provider: model.provider, asked, prices }) }
+    const of = { provider: model.provider, asked: `${model.provider}/${name}`, prices, turns }
+    return warned({ outcome: 'answered', change: isTurn ? answered(run, step, answer, of) : compacted(run, step, answer, of) })
   } catch (thrown) {
     const error = signal.aborted ? undefined : asModelError(thrown)
     span.end(error?.code ?? 'aborted')
-    if (!error) return { outcome: 'interrupted', change: interrupted(run, step, thrown) }
-    return providerFailed(run, step, error, random)
+    if (!error) return warned({ outcome: 'interrupted', change: interrupted(run, step, thrown) })
+    return warned(providerFailed(run, step, error, random))
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** The tools that the model is told of: what a policy denies it need not know. */
-export function offered({ toolset, work }: Run): ModelTool[] {
-  return [...toolset.tools.values()].filter(({ name }) => policyOf(work.config, name) !== 'deny')
+type Asked = Omit<ModelRequest, 'model' | 'max_tokens' | 'signal'>
+
+/** What the model of a task is asked at a step. */
+function turnRequest(run: Run, step: Step, turns: Turns): Asked {
+  const { config, input } = run.work
+  const { effort, service_tier, temperature, system_prompt, prompt_cache = 'auto' } = config
+  const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
+  return {
+    system_prompt,
+    messages: turns.open(run.agent_id, messages),
+    tools: offered(run),
+    temperature,
+    effort,
+    service_tier,
+    cache_key: prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`,
+    output_schema: outputSchema(run),
+  }
 }
 
-/** The model that answers now: the one that took over last, as long as the configuration still names it. */
-function currentModel({ steps, work: { config } }: Run): string {
-  const last = steps.findLast(({ type }) => type === 'model_call')?.name
-  return last !== undefined && chainOf(config).includes(last) ? last : config.model
-}
-
-/** Each model once: one that is named again would take over from itself for ever. */
-function chainOf({ model, fallback_models = [] }: AgentConfig): string[] {
-  return [...new Set([model, ...fallback_models])]
+/** What a model is asked that sums up: neither tools nor the agent's dials, and nothing that is worth caching. */
+function summaryRequest(run: Run, step: Step, facts: ModelFacts): Asked {
+  return {
+    ...compactionRequest(run, step, facts),
+    tools: [],
+    temperature: undefined,
+    service_tier: run.work.config.service_tier,
+  }
 }
 
 /**
@@ -161,6 +200,8 @@ function chainOf({ model, fallback_models = [] }: AgentConfig): string[] {
  * stays. Undefined where there is none.
  */
 export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'failed' }>): Change | undefined {
+  // A model that has no room for the conversation: it is made shorter instead.
+  if (result.error.code === 'context_length_exceeded') return undefined
   const step = run.steps.at(-1)!
   const chain = chainOf(run.work.config)
   const next = chain[chain.indexOf(step.name) + 1]

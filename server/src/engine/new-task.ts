@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { subscriptionsOf } from '#contract/events.ts'
 import { notFound } from '#contract/problems.ts'
+import type { TaskInput } from '#contract/tasks.ts'
 import { agentMayWork } from '#contract/task-lifecycle.ts'
 import { emitAll, type NewEvent } from '../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../platform/database.ts'
@@ -9,7 +10,7 @@ import { freeSlots, gatesOf, isKeyHeld, lockGates } from './gates.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import type { NewJob, Queue } from './queue.ts'
 import { isToldOfTasks, taskOutbox } from './task-outbox.ts'
-import { noUsage, type TaskInputMessage } from './task-rows.ts'
+import { noUsage } from './task-rows.ts'
 
 /** A task as it is asked for (tasks 2 and 3). */
 export interface NewTask {
@@ -23,7 +24,9 @@ export interface NewTask {
     settles_to: string | null
     config?: { max_concurrent_tasks?: unknown }
   }
-  input: string | TaskInputMessage[]
+  input: TaskInput
+  /** What `output.data` must be; null where that of its agent's configuration counts. */
+  output_schema?: Record<string, unknown> | null
   /** It runs after the tasks that its thread has already; `thread_not_found` where that is not one of its agent's. */
   thread_id?: string | null
   /** Of all tasks of the project with the same key one runs or waits at a time. */
@@ -120,15 +123,15 @@ async function store(
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
         run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
-        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog)
+        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema)
       select r.id, r.project_id, r.agent_id, r.agent_version, r.thread_id, r.thread_position, r.concurrency_key, 'queued', r.input,
         r.priority, r.run_after, r.due_at, r.queue_ttl_seconds, r.timeout_seconds, r.max_attempts, ${lowestLimits(tx)}, r.usage,
         r.metadata, r.created_by, r.request_id, r.trace_id, r.job_id, r.slot, 1, now() + make_interval(secs => r.queue_ttl_seconds),
-        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog
+        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int, thread_id text,
         thread_position int, concurrency_key text, input jsonb, priority int, run_after timestamptz, due_at timestamptz,
         queue_ttl_seconds int, timeout_seconds int, max_attempts int, budget jsonb, usage jsonb, metadata jsonb, created_by text,
-        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean)
+        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (
         select coalesce(v.config, a.config)->'budget' as budget from agent a
@@ -196,6 +199,7 @@ function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }:
     traceparent: task.traceparent ?? null,
     credential_id: task.credential_id ?? null,
     backlog,
+    output_schema: task.output_schema ?? null,
   }
 }
 

@@ -1,3 +1,4 @@
+import { nativeProviderNames, nativeProviders, type NativeProviderName } from '#contract/native-providers.ts'
 import { modelPrices, type ModelPrice } from '#contract/model-prices.ts'
 
 /** What models cost here. */
@@ -16,15 +17,12 @@ export interface PriceSettings {
   elsewhere: readonly string[]
 }
 
-const homes = { openai: 'api.openai.com', anthropic: 'api.anthropic.com' }
-
-/** Which providers of the list are reached at another address than their own. */
-export function providersElsewhere(base_urls: { openai: string | undefined; anthropic: string | undefined }): string[] {
-  const isElsewhere = (url: string | undefined, home: string) => url !== undefined && URL.parse(url)?.hostname !== home
-  return [
-    ...(isElsewhere(base_urls.openai, homes.openai) ? ['openai'] : []),
-    ...(isElsewhere(base_urls.anthropic, homes.anthropic) ? ['anthropic'] : []),
-  ]
+/** Which native providers are reached at another address than their own. */
+export function providersElsewhere(base_urls: Partial<Record<NativeProviderName, string | undefined>>): string[] {
+  return nativeProviderNames.filter((name) => {
+    const url = base_urls[name]
+    return url !== undefined && URL.parse(url)?.hostname !== URL.parse(nativeProviders[name].base_url)?.hostname
+  })
 }
 
 /** Prices by exact name: the operator's, then those of the list. Nothing is guessed. */

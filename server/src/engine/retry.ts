@@ -1,4 +1,4 @@
-import type { Sql } from '../platform/database.ts'
+import type { Fragment, Sql } from '../platform/database.ts'
 import { jsonb } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 
@@ -33,6 +33,7 @@ async function keptSteps(tx: Sql, from_task: string, from_step: number): Promise
     where case type
       when 'model_call' then status = 'completed'
       when 'wait' then status <> 'started'
+      when 'compaction' then status = 'completed'
       when 'approval' then status = 'failed' or status = 'completed'
         and exists (select from begun c where c.turn = b.turn and c.call = b.call
           and (c.type = 'tool_call' or c.type = 'wait' and c.status <> 'started'))
@@ -45,15 +46,22 @@ async function copySteps(tx: Sql, from_task: string, to_task: string, kept: read
   if (kept.length === 0) return
   const ids = kept.map(() => newId('step'))
   await tx`
-    insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
+    insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
       started_at, finished_at)
     select ${to_task}, k.place - 1, k.id, s.agent_id, s.type, case when s.status = 'unknown' then 'started' else s.status end,
       s.attempt, 0, s.name,
       case when s.status in ('started', 'unknown') and s.input->>'safety' is distinct from 'safe'
-        then s.input - 'repeat' - 'approval_id' || '{"safety": "unsafe"}' else s.input end,
-      s.output, s.error, s.model, null, s.started_at, s.finished_at
+        then s.input - 'repeat' - 'approval_id' || '{"safety": "unsafe"}' else ${moved(tx, 'input', 'results_left_out_before', kept)} end,
+      ${moved(tx, 'output', 'before_step', kept)}, s.error, s.model, null, s.turn, s.started_at, s.finished_at
     from unnest(${[...kept]}::int[], ${ids}::text[]) with ordinality as k(index, id, place)
     join task_step s on s.task_id = ${from_task} and s.index = k.index`
+}
+
+/** A member of a step that names a step by its index, as that is in the new journal. */
+function moved({ fragment }: Sql, column: 'input' | 'output', member: string, kept: readonly number[]): Fragment {
+  const of = column === 'input' ? fragment`s.input` : fragment`s.output`
+  return fragment`case when jsonb_typeof(${of}->${member}) = 'number' and s.type in ('model_call', 'compaction') then jsonb_set(${of}, array[${member}]::text[],
+        to_jsonb((select count(*) from unnest(${[...kept]}::int[]) i(index) where i.index < (${of}->>${member})::int))) else ${of} end`
 }
 
 async function copyMessages(

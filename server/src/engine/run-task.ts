@@ -3,18 +3,35 @@ import type { Hub } from '../events/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
 import { callsOf, inputOf, type OpenCall } from './call-states.ts'
 import { askModel } from './ask-model.ts'
-import { conversationLength, conversationMax, type ModelCallOutput } from './conversation.ts'
+import { beginCompaction, compactionDue, openCompaction, squeeze } from './compaction.ts'
+import {
+  type CompactionInput,
+  conversationLength,
+  conversationMax,
+  lastAnswer,
+  type ModelCallOutput,
+} from './conversation.ts'
 import { completed, failed, joined, waiting } from './endings.ts'
 import { coolingDown, kept, outOfTokens, type GuardContext } from './guard.ts'
 import type { Decide, Journal } from './journal.ts'
-import { beginModelCall, discardedMessage, fallBack, resolvedName, type ModelSource } from './model-call.ts'
+import {
+  beginModelCall,
+  discardedMessage,
+  factsOf,
+  fallBack,
+  resolvedName,
+  type ModelSource,
+} from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from './prices.ts'
 import type { BegunCall, Run } from './run.ts'
-import type { LockedTask, Step, TaskError, Wait } from './task-rows.ts'
+import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
+import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
+import { currentModel } from './run-model.ts'
 import { runCalls } from './tool-run.ts'
+import type { Turns } from './turns.ts'
 
 type Change = ReturnType<Decide>
 
@@ -24,6 +41,8 @@ export interface RunContext extends GuardContext {
   models: ModelSource
   prices: Prices
   hub: Hub
+  /** How turns of models are kept. */
+  turns: Turns
   /** Reads the journal and the messages of a run anew, after others have written to them. */
   reload: (run: Run) => Promise<void>
 }
@@ -51,7 +70,9 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
  * prepared, and no budget bounds its task.
  */
 export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
-  if (run.hasJournal || task.unseen > 0 || tooManySteps(run, []) || tooLong(run, [])) return undefined
+  const next = { do: 'ask', repair: undefined } as const
+  if (run.hasJournal || task.unseen > 0 || tooManySteps(run, [], next) || tooLong(run, next)) return undefined
+  if (compactionDue(run, factsOf(context.models, currentModel(run)))) return undefined
   const { model: signal } = run.nextSignals()
   const step = beginModelCall(run)
   const model = resolvedName(context.models, step.name)
@@ -70,13 +91,72 @@ const over = (error?: TaskError): Turn => ({ next: 'over', error })
 
 async function takeTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
   const open = callsOf(run.steps).filter(({ at }) => at.state !== 'done')
-  const failure = tooManySteps(run, open) ?? tooLong(run, open)
-  if (failure) {
-    await context.journal.write(run.claim, (task) => joined(pending, failed(task, failure, run)))
-    return over(failure)
+  const next = open.length > 0 ? ({ do: 'tools' } as const) : afterAnswer(run)
+  const failure = tooManySteps(run, open, next) ?? tooLong(run, next)
+  if (failure) return end(run, context, pending, failure)
+  switch (next.do) {
+    case 'tools':
+      return toolTurn(run, context, pending)
+    case 'finish':
+      return finish(run, context, pending, next)
+    case 'ask':
+      return askTurn(run, context, pending, next.repair)
   }
-  if (open.length > 0) return toolTurn(run, context, pending)
-  return isAnswered(run) ? finish(run, context, pending) : modelTurn(run, context, pending)
+}
+
+/** What comes after the calls of tools: the end with an answer or without a valid one, or a call of the model. */
+type Next =
+  | { do: 'tools' }
+  | { do: 'finish'; output: TaskOutput; error?: TaskError | undefined }
+  | { do: 'ask'; repair: string | undefined }
+
+function afterAnswer(run: Run): Exclude<Next, { do: 'tools' }> {
+  const answer = lastAnswer(run)
+  const { text, tool_calls } = (answer?.output ?? { tool_calls: [] }) as ModelCallOutput
+  if (!answer || tool_calls.length > 0) return { do: 'ask', repair: undefined }
+  const judged = judgeOutput(outputSchema(run), answer)
+  if ('data' in judged) return { do: 'finish', output: { content: text, data: judged.data } }
+  const repair = repairOf(run, judged.fault)
+  if (repair !== undefined) return { do: 'ask', repair }
+  return { do: 'finish', output: { content: text, data: null }, error: outputInvalid(answer, judged.fault) }
+}
+
+/** Before the model is asked: whether the conversation has to be made shorter, because it is long or was refused as too long. */
+async function askTurn(
+  run: Run,
+  context: RunContext,
+  pending: Change | undefined,
+  repair: string | undefined,
+): Promise<Turn> {
+  const open = openCompaction(run.steps)
+  if (open) return modelTurn(run, context, pending, beginCompaction(run, open.input as CompactionInput))
+  const last = run.steps.at(-1)
+  if (last?.type === 'model_call' && last.error?.code === 'context_length_exceeded' && last.status === 'failed') {
+    const change = squeeze(run)
+    if (!change) return end(run, context, pending, exhausted(last))
+    const step =
+      change.do === 'compact'
+        ? beginCompaction(run, change.input)
+        : beginModelCall(run, { results_left_out_before: change.before })
+    return modelTurn(run, context, pending, step)
+  }
+  const due = compactionDue(run, factsOf(context.models, currentModel(run)))
+  const more = repair === undefined ? {} : { repair }
+  return modelTurn(run, context, pending, due ? beginCompaction(run, due) : beginModelCall(run, more))
+}
+
+function exhausted({ id, name }: Step): TaskError {
+  return {
+    code: 'context_exhausted',
+    message: `The conversation does not fit the context window of ${name}, and cannot be made any shorter.`,
+    retryable: false,
+    step_id: id,
+  }
+}
+
+async function end(run: Run, { journal }: RunContext, pending: Change | undefined, error: TaskError): Promise<Turn> {
+  await journal.write(run.claim, (task) => joined(pending, failed(task, error, run)))
+  return over(error)
 }
 
 /** What an earlier attempt left unfinished: a message that its watchers should forget. */
@@ -108,9 +188,9 @@ function resumed(run: Run): Change | undefined {
  * Steps that a task may take at most, counting calls that the model has just asked for. One that a person is asked about
  * takes two: nobody is asked for leave to make a call that could not be made.
  */
-function tooManySteps(run: Run, open: readonly OpenCall[]): TaskError | undefined {
+function tooManySteps(run: Run, open: readonly OpenCall[], next: Next): TaskError | undefined {
   const toCome = open.reduce((sum, one) => sum + stepsToCome(run, one), 0)
-  const asksModel = open.length === 0 && !isAnswered(run) && nextModelCall(run) === run.steps.length
+  const asksModel = next.do === 'ask' && nextModelCall(run) === run.steps.length
   if (run.steps.length + toCome + (asksModel ? 1 : 0) <= run.stepsMax) return undefined
   return {
     code: 'max_steps_reached',
@@ -121,8 +201,8 @@ function tooManySteps(run: Run, open: readonly OpenCall[]): TaskError | undefine
 }
 
 /** Before a call of the model: whether there is more to read than a process can hold for each of its tasks. */
-function tooLong(run: Run, open: readonly OpenCall[]): TaskError | undefined {
-  if (open.length > 0 || isAnswered(run)) return undefined
+function tooLong(run: Run, next: Next): TaskError | undefined {
+  if (next.do !== 'ask') return undefined
   if (conversationLength({ ...run, input: run.work.input }) <= conversationMax) return undefined
   return {
     code: 'conversation_too_long',
@@ -140,27 +220,25 @@ function stepsToCome({ work }: Run, { call, at }: OpenCall): number {
 /** The index of the next model call: a repeated one keeps its place. */
 function nextModelCall({ steps }: Run): number {
   const last = steps.at(-1)
-  return last?.type === 'model_call' && last.status !== 'completed' ? last.index : steps.length
+  const isOpen = last?.type === 'model_call' || last?.type === 'compaction'
+  return isOpen && last.status !== 'completed' ? last.index : steps.length
 }
 
-/** Whether the model has answered without asking for anything, and nothing has come since. */
-function isAnswered({ steps, messages }: Run): boolean {
-  const last = steps.at(-1)
-  if (last?.type !== 'model_call' || last.status !== 'completed') return false
-  const { tool_calls } = last.output as ModelCallOutput
-  return tool_calls.length === 0 && !messages.some(({ before_step }) => before_step > last.index)
-}
-
-async function finish(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
-  const { text } = run.steps.at(-1)!.output as ModelCallOutput
+async function finish(
+  run: Run,
+  context: RunContext,
+  pending: Change | undefined,
+  { output, error }: Extract<Next, { do: 'finish' }>,
+): Promise<Turn> {
   let reads = false
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
     if (run.expired) return joined(pending, kept(run, task, context)!)
     // Somebody wrote to it just now: the answer is not the last one.
-    return joined(pending, reads ? read(run) : completed(task, run, { content: text, data: null }))
+    if (reads) return joined(pending, read(run))
+    return joined(pending, error ? { ...failed(task, error, run), secrets: run.secrets } : completed(task, run, output))
   })
-  if (!holds || !reads) return over()
+  if (!holds || !reads) return over(reads ? undefined : error)
   await context.reload(run)
   return { next: 'turn', pending: undefined }
 }
@@ -170,9 +248,9 @@ function read(run: Run): Change {
   return { read: { before_step: nextModelCall(run) } }
 }
 
-async function modelTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+/** Writes the intent of a call of a model, for the next turn or for a summary, and makes the call. */
+async function modelTurn(run: Run, context: RunContext, pending: Change | undefined, step: Step): Promise<Turn> {
   const { model: signal } = run.nextSignals()
-  const step = beginModelCall(run)
   const model = resolvedName(context.models, step.name)
   let reads = false
   let failure = undefined as TaskError | undefined
@@ -209,7 +287,7 @@ async function makeCall(run: Run, context: RunContext, { step, model, signal }: 
     const goesOn = await waitToRetry(run, context, result.change, retry_after_seconds, signal)
     return goesOn ? { next: 'turn', pending: undefined } : over()
   }
-  const change = fallBack(run, result)
+  const change = result.error.code === 'context_length_exceeded' && step.type === 'model_call' ? result.change : fallBack(run, result)
   return change ? { next: 'turn', pending: change } : over(await fail(run, context, result))
 }
 

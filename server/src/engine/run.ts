@@ -1,7 +1,8 @@
 import { noSpan, type Span } from '../platform/tracing.ts'
 import type { ReadMessage } from './conversation.ts'
 import type { Claim } from './journal.ts'
-import type { ModelMessage } from './models/model.ts'
+import type { CallWarning } from './model-warnings.ts'
+import type { KeptMessage } from './turns.ts'
 import type { LockedTask, Step, TaskUsage, TaskWork } from './task-rows.ts'
 import { noTools, type Toolset } from './tools/tool.ts'
 
@@ -49,12 +50,14 @@ export class Run {
   /** Messages that were sent to the task and that it has read. */
   messages: readonly ReadMessage[]
   /** What earlier tasks of its thread said. */
-  history: readonly ModelMessage[] = []
+  history: readonly KeptMessage[] = []
   /** What its agent may call. */
   toolset: Toolset = noTools
   usage: TaskUsage
   /** Output that the next call may have at most, where its budgets say so. */
   max_output_tokens: number | undefined
+  /** What the next call of a model is known not to get as its agent asks: see `takeWarnings`. */
+  warnings: CallWarning[] = []
   /** Text of the message that is being written. */
   unfinished = ''
   /** That message, or the last one. */
@@ -132,6 +135,13 @@ export class Run {
       this.#toolGrace = undefined
     }
     return { model: this.#abort.signal, tools: this.#toolAbort.signal }
+  }
+
+  /** The warnings that are to be told with the call of a model, which then are told. */
+  takeWarnings(model: string): CallWarning[] {
+    const warnings = this.warnings.filter((warning) => warning.model === model)
+    this.warnings = []
+    return warnings
   }
 
   /** Values that must not appear in logs and errors. */

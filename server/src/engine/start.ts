@@ -33,6 +33,7 @@ import type { PublishedEvents } from './task-changes.ts'
 import { listReadMessages, listSteps } from './task-rows.ts'
 import { threadHistory } from './thread-history.ts'
 import type { ToolSource } from './tools/tool.ts'
+import { makeTurns } from './turns.ts'
 import { startUpkeep } from './upkeep.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { Worker } from './worker.ts'
@@ -127,6 +128,7 @@ export async function startEngine({
       random,
       cooldown: makeCooldown({ bus }),
       breaker: makeBreaker(),
+      turns: makeTurns(secrets, log),
       reload: (run) => reload(sql, run),
     },
     environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),

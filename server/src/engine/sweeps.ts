@@ -111,6 +111,7 @@ export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> 
     while ((await purgeThreads(sql, agent_id)) === purgeBatch) continue
     while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
     await sql`delete from agent_usage where agent_id = ${agent_id}`
+    await sql`delete from model_warning where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`
     await sql`delete from log_rollup where agent_id = ${agent_id}`
     // The first time it is only marked; the second time nobody can have been creating a task any more. Where a task came meanwhile,

@@ -14,6 +14,7 @@ import type { JobAttempt, NewJob, Queue } from './queue.ts'
 import type { CancelRequest, LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
 import { holdAfter, settleChanges } from './spending.ts'
 import { taskOutbox, type ToldTask } from './task-outbox.ts'
+import { type CallWarning, newWarnings } from './model-warnings.ts'
 import { addUsage, type AgentConsumption, type CallUse, type Consumption } from './usage.queries.ts'
 
 /** What is to become of one locked task. What is not given stays as it is. */
@@ -48,6 +49,8 @@ export interface TaskChange {
   approvals?: NewApproval[]
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
+  /** What its model does not take as it was asked: logged once for each version of its agent. */
+  warnings?: CallWarning[]
   /** What must not appear in its logs: values of environment variables (decision D48). */
   secrets?: readonly string[]
   /** What is told of its agent. */
@@ -58,6 +61,8 @@ export interface TaskChange {
   /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
   hold?: Hold | null
 }
+
+type Logs = NonNullable<TaskChange['logs']>
 
 /** Events of one task that will have happened once the transaction has committed. */
 export interface PublishedEvents {
@@ -82,7 +87,7 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
     rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
     steps: changes.flatMap(({ steps = [] }) => steps),
     events: changes.flatMap((change) => sequenced({ ...change, events: keptEvents(change) })),
-    logs: logRows(changes),
+    logs: logRows(changes, await newWarnings(tx, changes)),
   })
   await writeApprovals(tx, changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
@@ -101,15 +106,16 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
   return published
 }
 
-function logRows(changes: readonly TaskChange[]): AgentLogRow[] {
-  const entries = changes.flatMap(({ task, logs = [] }) =>
-    logs.map(({ context, ...log }) => ({
+function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChange, Logs>): AgentLogRow[] {
+  const entries = changes.flatMap((change) => {
+    const { task, logs = [] } = change
+    return [...(warnings.get(change) ?? []), ...logs].map(({ context, ...log }) => ({
       ...log,
       agent_id: task.agent_id,
       task_id: task.id,
       context: { task_id: task.id, ...context },
-    })),
-  )
+    }))
+  })
   return agentLogRows(
     entries,
     changes.flatMap(({ secrets = [] }) => secrets),
@@ -222,14 +228,14 @@ async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Prom
       -- The list leads to the index whatever the planner thinks of the sizes of the two.
       where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id
     ), journaled as (
-      insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
+      insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
         started_at, finished_at)
-      select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, now(), case when status <> 'started' then now() end
+      select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, decode(turn, 'base64'), now(), case when status <> 'started' then now() end
       from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
-        attempt int, failures int, name text, input jsonb, output jsonb, error jsonb, model text, usage jsonb)
+        attempt int, failures int, name text, input jsonb, output jsonb, error jsonb, model text, usage jsonb, turn text)
       on conflict (task_id, index) do update set status = excluded.status, attempt = excluded.attempt, failures = excluded.failures,
         name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
-        usage = excluded.usage, finished_at = excluded.finished_at,
+        usage = excluded.usage, turn = excluded.turn, finished_at = excluded.finished_at,
         started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
     ), logged as (
       insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)

@@ -55,7 +55,7 @@ describe('what webhooks are told of a task', () => {
   it('is what the contract shows, cut or not', () => {
     for (const type of taskEventNames) {
       const { task: shown, agent: _agent, sequence, truncated, ...own } = eventExamples[type]
-      const more = { output: { content: 'a long answer' }, by_model: {} }
+      const more = { by_model: {} }
       const [told] = taskOutbox(
         { ...task, status: shown.status },
         [type],
@@ -75,7 +75,7 @@ describe('what webhooks are told of a task', () => {
       assert.deepEqual(check(eventPayloads[type], told!.data), [], type)
       const bytes = Buffer.byteLength(JSON.stringify(told))
       assert.ok(bytes < bytesMax, `${type}: ${bytes}`)
-      const isLong = ['task.failed', 'task.expired', 'task.canceled', 'task.waiting'].includes(type)
+      const isLong = ['task.completed', 'task.failed', 'task.expired', 'task.canceled', 'task.waiting'].includes(type)
       assert.equal(told!.data.truncated, isLong || type.startsWith('approval.'), type)
     }
   })

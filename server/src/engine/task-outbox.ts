@@ -1,3 +1,4 @@
+import type { Static, TSchema } from 'typebox'
 import type { EventOf } from '#contract/event-payloads.ts'
 import { subscriptionsOf, taskSubscriptions, type TaskEventName } from '#contract/events.ts'
 import { isObject } from '#contract/merge-patch.ts'
@@ -66,6 +67,14 @@ function told(type: TaskEventName, task: ToldTask, sequence: number, own: Told['
   const data = fit(taskEventPayloads[type], whole, cut) as object
   // The engine writes the members of its events as the contract names them; the tests hold them against each other.
   return { type, data: { ...data, truncated: cut.happened } } as EventOf<TaskEventName>
+}
+
+/** A value as its schema bounds it, and whether anything of it was cut or left out. */
+export function fitted<T extends TSchema>(schema: T, value: unknown): { value: Static<T>; truncated: boolean } {
+  const cut = { happened: false }
+  // What does not fit is cut or null, as the schema allows.
+  const fit_value = fit(schema, value, cut) as Static<T>
+  return { value: fit_value, truncated: cut.happened }
 }
 
 /** The part of a schema that says what is kept of a value. */

@@ -1,4 +1,6 @@
 import type { AgentState } from '#contract/agent-lifecycle.ts'
+import type { Effort, PromptCache, ServiceTier } from '#contract/model-dials.ts'
+import type { TaskInput } from '#contract/tasks.ts'
 import type {
   ApprovalTimeout,
   StepState,
@@ -25,6 +27,7 @@ export interface TaskUsage {
   input_tokens: number
   output_tokens: number
   cached_tokens: number
+  reasoning_tokens: number
   steps: number
   tool_calls: number
   cost_usd: number | null
@@ -36,6 +39,7 @@ export interface ModelShare {
   input_tokens: number
   output_tokens: number
   cached_tokens: number
+  reasoning_tokens: number
   cost_usd: number | null
 }
 
@@ -43,6 +47,7 @@ export const noUsage: TaskUsage = {
   input_tokens: 0,
   output_tokens: 0,
   cached_tokens: 0,
+  reasoning_tokens: 0,
   steps: 0,
   tool_calls: 0,
   cost_usd: 0,
@@ -154,13 +159,13 @@ export async function lockTasksWithWork(
   tx: Sql,
   ids: readonly string[],
 ): Promise<Map<string, LockedTask & { work: TaskWork }>> {
-  const more = tx.fragment`, t.input, t.metadata, t.traceparent, coalesce(v.config, a.config) as config,
+  const more = tx.fragment`, t.input, t.output_schema, t.metadata, t.traceparent, coalesce(v.config, a.config) as config,
     case when v.agent_id is null then a.environment else v.environment end as environment`
   const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
   return new Map(
-    rows.map(({ input, metadata, traceparent, config, environment, ...task }) => {
+    rows.map(({ input, output_schema, metadata, traceparent, config, environment, ...task }) => {
       const { id, timeout_seconds, thread_id } = task
-      const work = { id, input, timeout_seconds, thread_id, metadata, traceparent, config, environment }
+      const work = { id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, config, environment }
       return [id, { ...task, work }]
     }),
   )
@@ -191,7 +196,9 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
 /** What a claimed task is run with. Large values are read here once, not with every write. */
 export interface TaskWork {
   id: string
-  input: string | TaskInputMessage[]
+  input: TaskInput
+  /** Its own; null where that of its agent's configuration counts. */
+  output_schema: Record<string, unknown> | null
   timeout_seconds: number | null
   thread_id: string | null
   config: AgentConfig
@@ -201,16 +208,16 @@ export interface TaskWork {
   traceparent: string | null
 }
 
-export interface TaskInputMessage {
-  role: 'system' | 'user' | 'assistant'
-  content: string
-}
-
 /** The members of an agent's configuration that a task depends on. */
 export interface AgentConfig {
   model: string
   temperature?: number
   max_tokens?: number
+  effort?: Effort
+  service_tier?: ServiceTier
+  prompt_cache?: PromptCache
+  context?: { compact_at_tokens?: number; keep_last_steps?: number; model?: string }
+  output_schema?: Record<string, unknown>
   tools?: string[]
   system_prompt?: string
   max_steps?: number
@@ -241,12 +248,15 @@ export interface Step {
   error: { code: string; message: string; retryable: boolean } | null
   model: string | null
   usage: unknown
+  /** Of a finished call of a model: the turn as its provider wrote it, encrypted, in base64; see `turns.ts`. */
+  turn?: string | null
 }
 
 /** The journal of tasks, each in the order of its steps. */
 export async function listSteps(sql: Sql, task_ids: readonly string[]): Promise<Map<string, Step[]>> {
   const rows = await sql<Step>`
-    select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage
+    select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
+      encode(turn, 'base64') as turn
     from task_step where task_id = any(${[...task_ids]}) order by task_id, index`
   return Map.groupBy(rows, ({ task_id }) => task_id)
 }

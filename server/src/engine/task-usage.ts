@@ -9,10 +9,17 @@ export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_
     input_tokens: 0,
     output_tokens: 0,
     cached_tokens: 0,
+    reasoning_tokens: 0,
     cost_usd: 0,
   }
   const plus = <
-    T extends { input_tokens: number; output_tokens: number; cached_tokens: number; cost_usd: number | null },
+    T extends {
+      input_tokens: number
+      output_tokens: number
+      cached_tokens: number
+      reasoning_tokens?: number
+      cost_usd: number | null
+    },
   >(
     sum: T,
   ): T => ({
@@ -20,6 +27,8 @@ export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_
     input_tokens: sum.input_tokens + used.input_tokens,
     output_tokens: sum.output_tokens + used.output_tokens,
     cached_tokens: sum.cached_tokens + used.cached_tokens,
+    // Tasks that were begun by an earlier build have counted none.
+    reasoning_tokens: (sum.reasoning_tokens ?? 0) + (used.reasoning_tokens ?? 0),
     // Whatever is added to something unknown is unknown.
     cost_usd:
       sum.cost_usd === null || cost_usd === null

@@ -10,6 +10,7 @@ import type { Instruments } from './instruments.ts'
 /** The same models, whose calls are counted and timed. */
 export function observeModels(models: ModelSource, meters: Instruments): ModelSource {
   return {
+    ...(models.facts ? { facts: models.facts } : {}),
     resolve(name) {
       const resolved = models.resolve(name)
       return { ...resolved, model: observeModel(resolved.model, meters) }

@@ -251,6 +251,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
     work: {
       id: row.id,
       input: row.id,
+      output_schema: null,
       timeout_seconds: null,
       thread_id: null,
       config,

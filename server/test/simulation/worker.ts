@@ -94,6 +94,7 @@ export class SimulatedWorker implements SimulatedProcess {
       models: { resolve: (name) => ({ model, name }) },
       prices: { of: () => null },
       hub: silentHub,
+      turns: { seal: () => '', open: (_, messages) => [...messages] },
       reload: async (run) => void (run.steps = [...(store.tasks.get(run.claim.task_id)?.steps ?? [])]),
       tokens_per_hour: Infinity,
       random: () => chance.next(),

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { createTask } from '#contract/tasks.ts'
 import { APIConnectionError } from '#sdk/errors.ts'
+import type { NewTask } from '#sdk/types.ts'
 import { confirm } from '../../ask.ts'
 import { define, type AddCommand } from '../../define.ts'
-import { exitCodes, Interrupted, UnknownOutcome } from '../../failure.ts'
-import { text } from '../../fields.ts'
+import { exitCodes, Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
+import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../live-view.ts'
-import { asError, leaveTask, mustHaveCompleted, taskExits, watch } from '../../watching.ts'
+import { asError, dataOnlyText, leaveTask, mustHaveCompleted, taskExits, watch, writeData } from '../../watching.ts'
 
 /** Whether nobody knows what became of a request. */
 function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
@@ -23,25 +25,46 @@ function unknownOutcome(cause: Interrupted | APIConnectionError, key: string): U
   )
 }
 
+const { input, output_schema, agent_version } = createTask.body.properties as Record<
+  'input' | 'output_schema' | 'agent_version',
+  Schema
+>
+const options = { output_schema, agent_version }
+
+/** What the agent is asked, and how. */
+async function bodyOf(words: string | undefined, given: Record<string, unknown>): Promise<NewTask> {
+  if ((words === undefined) === (given.inputJson === undefined))
+    throw new UsageError('Say what the agent is asked: either <input>, or --input-json.')
+  readOnce([
+    ['<input>', words],
+    ['--input-json', given.inputJson],
+    ['--output-schema', given.outputSchema],
+  ])
+  const read = await readFields({ input, ...options }, { ...given, input: words })
+  return { ...(read as NewTask), ...(typeof given.thread === 'string' ? { thread_id: given.thread } : {}) }
+}
+
 /** Gives an agent a task, and shows it. */
-export const addTasksRun: AddCommand = (program) =>
-  define(program, 'tasks run', {
+export const addTasksRun: AddCommand = (program) => {
+  const command = define(program, 'tasks run', {
     summary: 'Give an agent a task, and show it while it is worked on.',
     description:
       'Ctrl-C asks whether it is to be canceled, also while it is still being sent; without an answer it goes on. `tasks create` has all that a task can be given.',
-    args: ['<agent_id>', '<input>'],
+    args: ['<agent_id>', '[input]'],
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @question.txt --json',
+      'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @mail.txt --output-schema invoice.schema.json --data-only',
     ],
     exits: taskExits,
-    async run(context, [agent_id = '', input = ''], { thread, idempotencyKey }) {
-      const body = { input: await text(input), ...(typeof thread === 'string' ? { thread_id: thread } : {}) }
+    async run(context, [agent_id = '', words], given) {
+      const { idempotencyKey, dataOnly = false } = given
+      const body = await bodyOf(words, given)
       const project = context.project()
       if (context.options.dryRun) return context.out.json({ method: 'POST', agent_id, body })
       const client = context.client()
       // Before the request: somebody waits for a first sign of life.
-      const view = new LiveView(context.out)
+      const view = new LiveView(context.out, { hasText: !dataOnly })
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
       const send = () =>
         untilInterrupted((signal) =>
@@ -61,7 +84,9 @@ export const addTasksRun: AddCommand = (program) =>
           return leaveTask(client, project, task_id, isCanceled)
         })
       view.resume()
-      mustHaveCompleted(await watch(context, client, id, true, view))
+      const task = await watch(context, client, id, true, view)
+      if (dataOnly) writeData(context.out, task)
+      else mustHaveCompleted(task)
     },
   })
     .option('--thread <id>', 'The conversation that it goes on.')
@@ -69,3 +94,8 @@ export const addTasksRun: AddCommand = (program) =>
       '--idempotency-key <key>',
       'Gives the task once, however often the command is run with the same key within 24 hours.',
     )
+    .option('--data-only', dataOnlyText)
+  addJsonField(command, 'input')
+  addFields(command, options)
+  return command
+}

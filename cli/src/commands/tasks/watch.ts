@@ -1,5 +1,6 @@
 import { define, type AddCommand } from '../../define.ts'
-import { mustHaveCompleted, taskExits, watch } from '../../watching.ts'
+import { LiveView } from '../../live-view.ts'
+import { dataOnlyText, mustHaveCompleted, taskExits, watch, writeData } from '../../watching.ts'
 
 /** Shows a task while it is worked on. */
 export const addTasksWatch: AddCommand = (program) =>
@@ -8,9 +9,15 @@ export const addTasksWatch: AddCommand = (program) =>
     description:
       'Text as it is written, steps, tokens and cost; --json writes each event on its line. Ctrl-C leaves the task alone.',
     args: ['<task_id>'],
-    examples: ['cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4'],
+    examples: [
+      'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+      'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4 --data-only',
+    ],
     exits: taskExits,
-    async run(context, [task_id = '']) {
-      mustHaveCompleted(await watch(context, context.client(), task_id, false))
+    async run(context, [task_id = ''], { dataOnly = false }) {
+      const view = new LiveView(context.out, { hasText: !dataOnly })
+      const task = await watch(context, context.client(), task_id, false, view)
+      if (dataOnly) writeData(context.out, task)
+      else mustHaveCompleted(task)
     },
-  })
+  }).option('--data-only', dataOnlyText)

@@ -1,5 +1,6 @@
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type FormEvent, type ReactNode } from 'react'
+import { isObject } from '../../../../contract/src/merge-patch.ts'
 import { APIError } from '../../../../sdk/src/errors.ts'
 import { differences } from '../../agents/config-diff.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
@@ -11,7 +12,7 @@ import { Panel } from '../../ui/page.tsx'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
 import { AboutFields } from './about-fields.tsx'
 import { complaintAt, type Refused } from './complaints.ts'
-import { ConfigFields } from './config-fields.tsx'
+import { ConfigFields, type SchemaMember } from './config-fields.tsx'
 import { broughtTo, comparable, type Draft } from './draft.ts'
 import { EnvironmentFields } from './environment-fields.tsx'
 import { JsonField } from './json-field.tsx'
@@ -51,13 +52,15 @@ export function AgentForm({
   const [isBusy, setBusy] = useState(false)
   const [jsonFault, setJsonFault] = useState<string>()
   const [metadataFault, setMetadataFault] = useState<string>()
+  const [schemaFaults, setSchemaFaults] = useState<Partial<Record<SchemaMember, string | undefined>>>({})
   /** Rises where the draft is replaced by another. */
   const [edition, setEdition] = useState(0)
   const isSaved = useRef(false)
   const navigate = useNavigate()
   const { config } = draft
-  // What is no JSON yet has no form.
-  const isJson = search.as === 'json' || jsonFault !== undefined
+  const isSchemaBroken = Object.values(schemaFaults).some((fault) => fault !== undefined)
+  // What is no JSON yet has no form, and a schema that is none yet is only in the form.
+  const isJson = (search.as === 'json' && !isSchemaBroken) || jsonFault !== undefined
   const setConfig = (config: Draft['config']): void => setDraft((draft) => ({ ...draft, config }))
   const [refused, setRefused] = useState<Refused>()
   /** What is wrong with a field or a part of it: as one types, or of what was sent. */
@@ -65,8 +68,15 @@ export function AgentForm({
     const complaint = complaintAt(field, { draft, before, sent: refused })
     if (!complaint) return undefined
     const { message, code } = complaint
+    // Of a part of what the field holds: which.
+    const path = complaint.field.slice(field.length).replace(/^[.]/, '')
     return (
       <>
+        {path !== '' && !message.includes(path) && (
+          <>
+            <code className="wrap-anywhere">{path}</code>:{' '}
+          </>
+        )}
         {message} <code className="font-normal text-soft">{code}</code>
       </>
     )
@@ -96,9 +106,13 @@ export function AgentForm({
         ? 'The configuration is no JSON'
         : metadataFault !== undefined
           ? 'The metadata is no JSON'
-          : saved && !isChanged
-            ? 'Nothing is changed'
-            : undefined
+          : schemaFaults.input_schema !== undefined
+            ? 'The input schema is not valid'
+            : schemaFaults.output_schema !== undefined
+              ? 'The output schema is not valid'
+              : saved && !isChanged
+                ? 'Nothing is changed'
+                : undefined
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
     if (reason !== undefined || isBusy) return
@@ -122,7 +136,9 @@ export function AgentForm({
       onSubmit={(event) => void submit(event)}
     >
       <UnsavedGuard
-        isUnsaved={() => (isChanged || jsonFault !== undefined || metadataFault !== undefined) && !isSaved.current}
+        isUnsaved={() =>
+          (isChanged || jsonFault !== undefined || metadataFault !== undefined || isSchemaBroken) && !isSaved.current
+        }
       />
       <div className="space-y-4">
         <AboutFields
@@ -145,7 +161,12 @@ export function AgentForm({
               >
                 Form
               </Button>
-              <Button kind={isJson ? 'plain' : 'ghost'} aria-pressed={isJson} onClick={() => change({ as: 'json' })}>
+              <Button
+                kind={isJson ? 'plain' : 'ghost'}
+                aria-pressed={isJson}
+                reason={isSchemaBroken ? 'A schema is not valid: fix it first' : undefined}
+                onClick={() => change({ as: 'json' })}
+              >
                 JSON
               </Button>
             </span>
@@ -164,7 +185,15 @@ export function AgentForm({
                 onFault={setJsonFault}
               />
             ) : (
-              <ConfigFields project_id={project_id} config={config} fault={fault} change={setConfig} />
+              <ConfigFields
+                key={edition}
+                project_id={project_id}
+                config={config}
+                fault={fault}
+                schemaFaults={schemaFaults}
+                onSchemaFault={(member, fault) => setSchemaFaults((faults) => ({ ...faults, [member]: fault }))}
+                change={setConfig}
+              />
             )}
           </div>
         </Panel>
@@ -195,6 +224,7 @@ export function AgentForm({
           <TryPanel
             project_id={project_id}
             agent_id={saved.agent_id}
+            input_schema={isObject(config.input_schema) ? config.input_schema : undefined}
             isChanged={isChanged}
             saveFirst={async () => {
               const isSaved = await run(saved.keep)

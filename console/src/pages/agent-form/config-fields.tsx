@@ -1,17 +1,34 @@
 import { useState, type ReactNode } from 'react'
+import { dialNotes, type DialNote, type Dials } from '../../../../contract/src/dial-notes.ts'
 import { isObject } from '../../../../contract/src/merge-patch.ts'
+import {
+  contextDefaults,
+  maxTokensDefault,
+  type Effort,
+  type PromptCache,
+  type ServiceTier,
+} from '../../../../contract/src/model-dials.ts'
 import { approvalTimeouts } from '../../../../contract/src/task-lifecycle.ts'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { DialHint } from './dial-hint.tsx'
 import { ListInput } from './list-input.tsx'
 import { ModelField } from './model-field.tsx'
+import { useModelProviders } from './model-providers.ts'
+import { SchemaField } from './schema-field.tsx'
 import { ToolsField } from './tools-field.tsx'
 
 type Config = Record<string, unknown>
 type NumberField = readonly [path: string, label: string, hint: string]
 
-const usual: readonly NumberField[] = [
+const ofModel: readonly NumberField[] = [
   ['temperature', 'Temperature', 'From 0; higher is freer.'],
-  ['max_tokens', 'Tokens of an answer', 'At most.'],
+  [
+    'max_tokens',
+    'Tokens of an answer',
+    `At most, reasoning included. By default ${tokens(maxTokensDefault.plain)}, or ${tokens(maxTokensDefault.reasoning)} if the model reasons.`,
+  ],
+]
+const usual: readonly NumberField[] = [
   ['max_steps', 'Steps of a task', 'At most.'],
   ['timeout_seconds', 'Seconds of a task', 'At most.'],
   ['max_concurrent_tasks', 'Tasks at the same time', 'Those beyond it wait.'],
@@ -31,10 +48,69 @@ const patience: readonly NumberField[] = [
   ],
   ['approval_timeout_seconds', 'Seconds that an approval waits', '7 days where nothing is said.'],
 ]
+const context: readonly NumberField[] = [
+  [
+    'context.compact_at_tokens',
+    'Tokens before compaction',
+    `By default ${contextDefaults.compact_at_percent}% of the context window.`,
+  ],
+  [
+    'context.keep_last_steps',
+    'Recent steps to keep',
+    `They stay word for word. By default ${contextDefaults.keep_last_steps}.`,
+  ],
+]
 const further = ['fallback_models', 'budget', 'retry', 'approval_timeout_seconds', 'approval_on_timeout']
+const effortWords: Record<Effort, string> = {
+  none: 'None',
+  minimal: 'Minimal',
+  low: 'Low',
+  medium: 'Medium',
+  high: 'High',
+  max: 'Max',
+}
+const tierWords: Record<ServiceTier, string> = {
+  auto: 'Auto',
+  default: 'Default',
+  flex: 'Flex: cheaper, slower',
+  priority: 'Priority: faster, at a higher price',
+}
+const cacheWords: Record<PromptCache, string> = { auto: 'On', off: 'Off' }
 const timeoutWords: Record<(typeof approvalTimeouts)[number], string> = {
   reject: 'the call is rejected',
   cancel: 'the task is canceled',
+}
+
+const schemas = [
+  {
+    member: 'input_schema',
+    label: 'Input schema',
+    hint: 'JSON Schema of an object. With one, every task takes an object in place of a text.',
+  },
+  {
+    member: 'output_schema',
+    label: 'Output schema',
+    hint: 'JSON Schema of an object. With one, every task answers with data that is valid against it.',
+  },
+] as const
+export type SchemaMember = (typeof schemas)[number]['member']
+
+/** The dials among what may be any JSON. */
+function dialsOf({ model, fallback_models, temperature, max_tokens, effort, service_tier }: Config): Dials {
+  const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+  const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
+  return {
+    model: textOf(model),
+    fallback_models: Array.isArray(fallback_models) ? fallback_models.map(String) : [],
+    temperature: numberOf(temperature),
+    max_tokens: numberOf(max_tokens),
+    effort: textOf(effort),
+    service_tier: textOf(service_tier),
+  }
+}
+
+function tokens(count: number): string {
+  return count.toLocaleString('en')
 }
 
 /** What of a configuration has a field of its own; all else is kept, and is there as JSON. */
@@ -42,14 +118,25 @@ export function ConfigFields({
   project_id,
   config,
   fault,
+  schemaFaults,
+  onSchemaFault,
   change,
 }: {
   project_id: string
   config: Config
   /** What is wrong with a field, by its path from the body on. */
   fault: (field: string) => ReactNode
+  /** Why what is written as a schema is none, by the member. */
+  schemaFaults: Readonly<Record<string, string | undefined>>
+  onSchemaFault: (member: SchemaMember, fault: string | undefined) => void
   change: (config: Config) => void
 }) {
+  const { providers } = useModelProviders()
+  const byDefault = providers.data?.model_providers.find(({ is_default }) => is_default)
+  const notes = dialNotes(dialsOf(config), byDefault?.name)
+  const hintOf = (member: DialNote['member'], hint: string): ReactNode => (
+    <DialHint hint={hint} notes={notes.filter((note) => note.member === member)} />
+  )
   const set = (path: string, value: unknown): void => change(withMember(config, path.split('.'), value))
   const text = (path: string): string => {
     const value = path.split('.').reduce<unknown>((of, name) => (isObject(of) ? of[name] : undefined), config)
@@ -57,7 +144,12 @@ export function ConfigFields({
   }
   const numbers = (fields: readonly NumberField[]): ReactNode =>
     fields.map(([path, label, hint]) => (
-      <Field key={path} label={label} hint={hint} fault={fault(`config.${path}`)}>
+      <Field
+        key={path}
+        label={label}
+        hint={path === 'temperature' || path === 'max_tokens' ? hintOf(path, hint) : hint}
+        fault={fault(`config.${path}`)}
+      >
         <TextInput
           type="number"
           step="any"
@@ -68,6 +160,31 @@ export function ConfigFields({
     ))
   // As it was when it came to be shown: it does not close under who empties a field.
   const [isFurther] = useState(() => further.some((name) => config[name] !== undefined))
+  const [isTyped] = useState(() => schemas.some(({ member }) => config[member] !== undefined))
+  const [isLong] = useState(() => config.context !== undefined)
+  const choice = (
+    member: string,
+    label: string,
+    hint: ReactNode,
+    words: Readonly<Record<string, string>>,
+    unset: string,
+  ): ReactNode => {
+    const value = text(member)
+    return (
+      <Field label={label} hint={hint} fault={fault(`config.${member}`)}>
+        <SelectInput value={value} onChange={(event) => set(member, event.target.value || undefined)}>
+          <option value="">{unset}</option>
+          {Object.entries(words).map(([name, word]) => (
+            <option key={name} value={name}>
+              {word}
+            </option>
+          ))}
+          {/* What a newer service knows stays as it is. */}
+          {value !== '' && !(value in words) && <option value={value}>{value}</option>}
+        </SelectInput>
+      </Field>
+    )
+  }
   return (
     <>
       <ModelField
@@ -76,6 +193,30 @@ export function ConfigFields({
         fault={fault('config.model')}
         onChange={(model) => set('model', model)}
       />
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">
+        {numbers(ofModel)}
+        {choice(
+          'effort',
+          'Effort',
+          hintOf('effort', 'How much it reasons before it answers.'),
+          effortWords,
+          "Model's default",
+        )}
+        {choice(
+          'service_tier',
+          'Service tier',
+          hintOf('service_tier', 'How its provider prices and schedules calls.'),
+          tierWords,
+          "Provider's default",
+        )}
+        {choice(
+          'prompt_cache',
+          'Prompt caching',
+          'Repeated parts of a prompt cost less where the provider caches them.',
+          cacheWords,
+          'On (default)',
+        )}
+      </div>
       <Field label="Instructions" fault={fault('config.system_prompt')} hint="What it is told before every task.">
         <TextArea
           rows={10}
@@ -94,6 +235,45 @@ export function ConfigFields({
         }}
       />
       <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">{numbers(usual)}</div>
+      <details open={isTyped}>
+        <summary className="min-h-6 font-medium">Input and output</summary>
+        <div className="mt-3 space-y-4">
+          {schemas.map(({ member, label, hint }) => (
+            <SchemaField
+              key={member}
+              label={label}
+              hint={hint}
+              value={config[member]}
+              fault={schemaFaults[member] ?? fault(`config.${member}`)}
+              onChange={(schema) => set(member, schema)}
+              onFault={(fault) => onSchemaFault(member, fault)}
+            />
+          ))}
+        </div>
+      </details>
+      <details open={isLong}>
+        <summary className="min-h-6 font-medium">Long conversations</summary>
+        <p className="mt-1 text-sm text-soft">
+          When a conversation nears the context window, its earlier steps are replaced by a summary. Nothing is removed
+          from the task.
+        </p>
+        <div className="mt-3 grid grid-cols-1 gap-4 sm:grid-cols-2">
+          {numbers(context)}
+          <Field
+            label="Summaries written by"
+            hint="The one that the task runs on by default."
+            fault={fault('config.context.model')}
+          >
+            <TextInput
+              list="models"
+              autoComplete="off"
+              spellCheck={false}
+              value={text('context.model')}
+              onChange={(event) => set('context.model', event.target.value || undefined)}
+            />
+          </Field>
+        </div>
+      </details>
       <details open={isFurther}>
         <summary className="min-h-6 font-medium">Budget of a task, other models, approvals</summary>
         <div className="mt-3 grid gap-4 sm:grid-cols-2">

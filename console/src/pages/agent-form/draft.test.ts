@@ -63,3 +63,35 @@ test('a variable that is set, changed or removed is a difference, and one that s
   assert.deepEqual(paths({ TOKEN: '' }), ['environment_variables.TOKEN'])
   assert.deepEqual(paths({ TOKEN: null, NEW: 'x' }), ['environment_variables.NEW', 'environment_variables.TOKEN'])
 })
+
+test('a schema is sent whole and brought along whole, its removal is null, and what the form does not know stays', () => {
+  const schema = (...names: string[]) => ({
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, { type: 'string', default: null }])),
+  })
+  const before = draftOf({
+    ...agent,
+    config: {
+      model: 'a',
+      input_schema: schema('a', 'b'),
+      output_schema: schema('c'),
+      context: { later: 1 },
+      new_dial: 7,
+    },
+  })
+  const { output_schema: _, ...others } = before.config
+  const written = { ...before, config: { ...others, effort: 'low', input_schema: schema('b') } }
+  assert.deepEqual(bodyOfChange(before, written), {
+    config: { effort: 'low', input_schema: schema('b'), output_schema: null },
+  })
+  assert.deepEqual(bodyOfChange(before, before), {})
+  const fresh = { ...before, config: { ...before.config, input_schema: schema('a', 'x'), effort: 'high' } }
+  const brought = broughtTo(fresh, before, written)
+  assert.deepEqual(brought.config, {
+    model: 'a',
+    input_schema: schema('b'),
+    context: { later: 1 },
+    new_dial: 7,
+    effort: 'low',
+  })
+})

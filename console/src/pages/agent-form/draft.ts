@@ -55,13 +55,31 @@ export function bodyOfNew({ name, description, tags, metadata, config, environme
 export function bodyOfChange(before: Draft, now: Draft) {
   const tags = hasSameTags(before, now) ? {} : { tags: now.tags.length === 0 ? null : now.tags }
   const metadata = { ...patchBetween(before.metadata, now.metadata), ...tags }
-  const config = withVariables(patchBetween(before.config, now.config), now.environment)
+  const config = withVariables(configPatch(before.config, now.config), now.environment)
   return {
     ...(before.name === now.name ? {} : { name: now.name }),
     ...(before.description === now.description ? {} : { description: now.description }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...(Object.keys(config).length === 0 ? {} : { config }),
   }
+}
+
+/** Members that a change replaces whole: member by member, a schema would become one that nobody wrote. */
+const replacedWhole = ['input_schema', 'output_schema']
+
+function configPatch(before: Draft['config'], now: Draft['config']): Record<string, unknown> {
+  const patch = patchBetween(before, now)
+  return { ...patch, ...wholeOf(now, (name) => name in patch && now[name] !== undefined) }
+}
+
+function withPatch(config: Draft['config'], patch: Record<string, unknown>): Draft['config'] {
+  const merged = mergePatch(config, patch) as Draft['config']
+  return { ...merged, ...wholeOf(patch, (name) => name in patch && patch[name] !== null) }
+}
+
+/** Those of the members that are replaced whole, as they are. */
+function wholeOf(of: Record<string, unknown>, isThere: (name: string) => boolean): Record<string, unknown> {
+  return Object.fromEntries(replacedWhole.filter(isThere).map((name) => [name, of[name]]))
 }
 
 /** Variables may also be among what was written as JSON. */
@@ -82,7 +100,7 @@ export function broughtTo(fresh: Draft, before: Draft, written: Draft): Draft {
     description: written.description === before.description ? fresh.description : written.description,
     tags: hasSameTags(before, written) ? fresh.tags : written.tags,
     metadata: mergePatch(fresh.metadata, patchBetween(before.metadata, written.metadata)) as Draft['metadata'],
-    config: mergePatch(fresh.config, patchBetween(before.config, written.config)) as Draft['config'],
+    config: withPatch(fresh.config, configPatch(before.config, written.config)),
     environment: written.environment,
   }
 }

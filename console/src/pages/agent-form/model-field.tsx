@@ -2,11 +2,11 @@ import type { ReactNode } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import type { ModelProvider } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
-import { permissionsQuery } from '../../api/queries.ts'
 import { messageOf } from '../../api/error-words.ts'
 import { Field, TextInput } from '../../ui/field.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useModelProviders } from './model-providers.ts'
 
 const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad' } as const
 
@@ -25,21 +25,14 @@ export function ModelField({
   fault: ReactNode
   onChange: (model: string) => void
 }) {
-  const { data: permissions } = useQuery(permissionsQuery)
-  const isAdmin = permissions?.scopes.includes('admin') === true
-  const providers = useQuery({
-    queryKey: ['model-providers'],
-    queryFn: () => cadre.service.modelProviders(),
-    enabled: isAdmin,
-    staleTime: 30_000,
-  })
+  const { providers, isKnown, isAdmin } = useModelProviders()
   const used = useQuery({
     queryKey: ['project', project_id, 'agents', 'models'],
     queryFn: async () => {
       const { items } = await cadre.agents.list(project_id, { limit: 100 }).page()
       return [...new Set(['builtin/echo', ...items.map(({ config }) => config.model)])]
     },
-    enabled: permissions !== undefined && !isAdmin,
+    enabled: isKnown && !isAdmin,
   })
   const known = providers.data?.model_providers
   const offered = known?.flatMap(({ models }) => models) ?? used.data ?? []

@@ -1,44 +1,49 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { Field, TextArea } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { InputField } from '../playground/input-field.tsx'
+import { blankInput, readInput } from '../playground/input.ts'
 import { Output } from '../playground/output.tsx'
+import { useBlankInput } from '../playground/use-input-schema.ts'
 import { useRuns } from '../playground/use-runs.ts'
+
+const hello = 'Hello, agent'
 
 /** Gives the agent a task beside its form, as it was saved last. `isChanged`: the form says something else by now. */
 export function TryPanel({
   project_id,
   agent_id,
+  input_schema,
   isChanged,
   saveFirst,
 }: {
   project_id: string
   agent_id: string
+  /** What the form says that a task must be given; undefined where that is a message. */
+  input_schema: Record<string, unknown> | undefined
   isChanged: boolean
   /** Saves what the form says; false where the service refused it. */
   saveFirst: () => Promise<boolean>
 }) {
-  const [text, setText] = useState('Hello, agent')
+  const [text, setText] = useState(() => (input_schema ? blankInput(input_schema) : hello))
+  useBlankInput(input_schema, setText, hello)
+  const read = readInput(text, input_schema)
   const { runs, begin, stop, isRunning } = useRuns(project_id)
   const run = runs.at(-1)
-  const reason = isRunning ? 'It works on the last one' : text.trim() === '' ? 'Write something first' : undefined
+  const reason = isRunning ? 'It works on the last one' : 'fault' in read ? read.fault : undefined
+  const hint = isChanged
+    ? 'What you changed is saved first: tasks have a version.'
+    : 'A task like any other: kept, counted and billed.'
   const start = async (): Promise<void> => {
+    if ('fault' in read) return
     if (isChanged && !(await saveFirst())) return
-    await begin({ agent_id, thread_id: undefined, input: text })
+    await begin({ agent_id, thread_id: undefined, input: read.input })
   }
   return (
     <Panel title="Try it">
       <div className="space-y-3 p-4">
-        <Field
-          label="Message"
-          hint={
-            isChanged
-              ? 'What you changed is saved first: tasks have a version.'
-              : 'A task like any other: kept, counted and billed.'
-          }
-        >
-          <TextArea rows={3} value={text} onChange={(event) => setText(event.target.value)} />
-        </Field>
+        <InputField schema={input_schema} text={text} hint={hint} rows={3} onChange={setText} />
+        {input_schema && <p className="text-sm text-soft">{hint}</p>}
         <div className="flex flex-wrap gap-2">
           <Button kind="primary" reason={reason} onClick={() => void start()}>
             {isChanged ? 'Save and try' : 'Try'}

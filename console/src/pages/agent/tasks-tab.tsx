@@ -5,6 +5,7 @@ import type { Task } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
+import { inputText } from '../../tasks/input-words.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -36,7 +37,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
       isWide: true,
       cell: ({ id, input }) => (
         <Link {...paths.task(project_id, id)} className="text-text no-underline hover:underline">
-          {typeof input === 'string' ? input : input.at(-1)?.content}
+          {inputText(input)}
         </Link>
       ),
     },

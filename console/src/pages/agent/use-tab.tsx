@@ -1,16 +1,19 @@
 import { Link } from '@tanstack/react-router'
+import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { sdkOf, shellOf, Snippets } from '../../agents/snippets.tsx'
 import { paths } from '../../paths.ts'
 import { curlOf, quoted } from '../../ui/copy-as-curl.tsx'
 import { Panel } from '../../ui/page.tsx'
 import type { TabProps } from './tab.ts'
 
-const input = 'Hello, agent'
-
 /** How a program gives it a task, and how it follows one. */
 export function UseTab({ project_id, agent }: TabProps) {
   const tasks = `/api/v1/projects/${project_id}/agents/${agent.id}/tasks`
-  const run = `cadre.tasks.run('${project_id}', '${agent.id}', { input: '${input}' })`
+  const { input_schema } = agent.config
+  const input = input_schema ? skeletonOf(input_schema) : 'Hello, agent'
+  const literal = typeof input === 'string' ? `'${input}'` : JSON.stringify(input)
+  const words = typeof input === 'string' ? quoted(input) : `--input-json ${quoted(JSON.stringify(input))}`
+  const run = `cadre.tasks.run('${project_id}', '${agent.id}', { input: ${literal} })`
   return (
     <div className="space-y-4">
       <p className="max-w-3xl text-soft">
@@ -27,12 +30,14 @@ export function UseTab({ project_id, agent }: TabProps) {
               curl: () => curlOf('POST', tasks, { query: { wait: 30 }, body: { input } }),
               sdk: () =>
                 sdkOf(
-                  `const { id } = await cadre.tasks.create('${project_id}', '${agent.id}', { input: '${input}' })`,
+                  `const { id } = await cadre.tasks.create('${project_id}', '${agent.id}', { input: ${literal} })`,
                   `const task = await cadre.tasks.wait('${project_id}', id)`,
-                  'console.log(task.output?.content)',
+                  `console.log(task.output?.${agent.config.output_schema ? 'data' : 'content'})`,
                 ),
               cli: () =>
-                shellOf(`cadre tasks create ${agent.id} --project ${project_id} --input ${quoted(input)} --wait 30`),
+                shellOf(
+                  `cadre tasks create ${agent.id} --project ${project_id} ${typeof input === 'string' ? '--input ' : ''}${words} --wait 30`,
+                ),
             }}
           />
         </div>
@@ -47,7 +52,7 @@ export function UseTab({ project_id, agent }: TabProps) {
             texts={{
               curl: () => `${curlOf('POST', tasks, { body: { input } })} -N -H 'Accept: text/event-stream'`,
               sdk: () => sdkOf(`for await (const event of ${run}) console.log(event.type, event.data)`),
-              cli: () => shellOf(`cadre tasks run ${agent.id} ${quoted(input)} --project ${project_id}`),
+              cli: () => shellOf(`cadre tasks run ${agent.id} ${words} --project ${project_id}`),
             }}
           />
         </div>

@@ -7,6 +7,7 @@ import { cadre } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
+import { inputText } from '../../tasks/input-words.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -120,9 +121,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
               className="flex items-center gap-3 px-4 py-2 text-text no-underline hover:bg-quiet hover:text-text"
             >
               <Status state={status} />
-              <span className="min-w-0 flex-1 truncate">
-                {typeof input === 'string' ? input : input.at(-1)?.content}
-              </span>
+              <span className="min-w-0 flex-1 truncate">{inputText(input)}</span>
               <span className="text-sm text-soft tabular-nums max-sm:hidden">
                 {started_at && finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>

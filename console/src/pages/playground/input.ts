@@ -1,18 +1,24 @@
+import { isObject } from '../../../../contract/src/merge-patch.ts'
 import type { NewTask } from '../../../../sdk/src/types.ts'
+import { skeletonOf } from '../../agents/schema-skeleton.ts'
+import { notJson } from '../../agents/schema-text.ts'
 
 export type TaskInput = NewTask['input']
+type Messages = Extract<TaskInput, readonly unknown[]>
 
 /**
  * What was typed as the input of a task: a list of messages where it is JSON's list of them, the text itself otherwise. Other
- * JSON is a text like any other; what begins like a list of messages and cannot be read is a slip of the hand.
+ * JSON is a text like any other; what begins like a list of messages and cannot be read is a slip of the hand. Where the agent
+ * has an input schema, it is an object.
  */
-export function readInput(text: string): { input: TaskInput } | { fault: string } {
+export function readInput(text: string, schema?: object): { input: TaskInput } | { fault: string } {
   const trimmed = text.trim()
+  if (schema) return readObject(trimmed)
   if (trimmed === '') return { fault: 'Type something for the agent' }
   if (!/^\[\s*\{/.test(trimmed)) return { input: text }
   try {
     const value: unknown[] = JSON.parse(trimmed)
-    return { input: value.every(isMessage) ? value : text }
+    return { input: isMessages(value) ? value : text }
   } catch {
     return /"role"\s*:/.test(trimmed)
       ? { fault: 'It begins like a list of messages in JSON and is none' }
@@ -20,11 +26,26 @@ export function readInput(text: string): { input: TaskInput } | { fault: string 
   }
 }
 
-function isMessage(value: unknown): value is Exclude<TaskInput, string>[number] {
-  return typeof value === 'object' && value !== null && 'role' in value && 'content' in value
+function readObject(text: string): { input: TaskInput } | { fault: string } {
+  if (text === '') return { fault: 'This agent takes a JSON object' }
+  try {
+    const input: unknown = JSON.parse(text)
+    return isObject(input) ? { input } : { fault: 'This agent takes a JSON object' }
+  } catch (error) {
+    return { fault: notJson(error) }
+  }
+}
+
+function isMessages(value: unknown[]): value is Messages {
+  return value.every((one) => typeof one === 'object' && one !== null && 'role' in one && 'content' in one)
 }
 
 /** An input as a person reads it. */
 export function textOf(input: TaskInput): string {
   return typeof input === 'string' ? input : JSON.stringify(input, null, 2)
+}
+
+/** What an input begins with: the members that a schema requires. */
+export function blankInput(schema: object): string {
+  return JSON.stringify(skeletonOf(schema), null, 2)
 }

@@ -1,15 +1,16 @@
 import { Link } from '@tanstack/react-router'
-import { Check, CircleAlert, LoaderCircle, ShieldQuestion } from 'lucide-react'
+import { Check, CircleAlert, FoldVertical, LoaderCircle, ShieldQuestion } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { paths } from '../../paths.ts'
-import { Prose } from '../../tasks/prose.tsx'
+import { formatTokens } from '../../tasks/format.ts'
+import { Answer } from '../../tasks/answer.tsx'
+import { DataTree } from '../../ui/data-tree.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Status } from '../../ui/status.tsx'
 import { duration } from '../../ui/time.tsx'
 import type { Item } from './transcript.ts'
 import type { Run } from './use-runs.ts'
 
-const number = new Intl.NumberFormat('en')
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 6 })
 /** Characters of an answer that is still being written up to which each word more is laid out as Markdown. */
 const laidOutLive = 10_000
@@ -29,6 +30,7 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
         ))}
         {isRunning && transcript.items.length === 0 && <p className="text-soft">Waiting for the agent…</p>}
       </div>
+      {transcript.data !== undefined && <DataTree label="Data of the answer" value={transcript.data} />}
       <p role="status" className="sr-only">
         {isRunning || task_id === undefined ? '' : `The task is ${transcript.status}`}
       </p>
@@ -44,6 +46,7 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
 
 function Facts({ run, project_id }: { run: Run; project_id: string }) {
   const { status, usage } = run.transcript
+  const tokens = formatTokens(usage ?? {})
   return (
     <p className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-soft">
       <Status
@@ -53,8 +56,8 @@ function Facts({ run, project_id }: { run: Run; project_id: string }) {
       <Elapsed {...run} />
       {usage && (
         <>
-          <span>{number.format(usage.input_tokens)} in</span>
-          <span>{number.format(usage.output_tokens)} out</span>
+          <span>{tokens.in} in</span>
+          <span>{tokens.out} out</span>
           <span>{usage.cost_usd === null ? 'price not known' : dollars.format(usage.cost_usd)}</span>
         </>
       )}
@@ -68,11 +71,18 @@ function Shown(item: Item & { project_id: string; task_id: string | undefined })
     return (
       <div className="rounded-md border border-line bg-panel p-3 break-words">
         {item.isDone || item.text.length < laidOutLive ? (
-          <Prose text={item.text} />
+          <Answer text={item.text} />
         ) : (
           <p className="whitespace-pre-wrap">{item.text}</p>
         )}
       </div>
+    )
+  if (item.kind === 'compaction')
+    return (
+      <p className="flex items-center gap-2 px-1 text-soft">
+        <FoldVertical size={14} aria-hidden />
+        Context compacted: what came earlier was replaced by a summary.
+      </p>
     )
   if (item.kind === 'tool') {
     const Icon = { running: LoaderCircle, completed: Check, failed: CircleAlert }[item.state]

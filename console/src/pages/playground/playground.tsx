@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgentNames, useNewestAgents } from '../../agents/agent-names.ts'
+import { readSchema } from '../../agents/schema-text.ts'
 import { serviceUrl } from '../../agents/snippets.tsx'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
@@ -10,17 +11,19 @@ import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextArea } from '../../ui/field.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
+import { Advanced } from './advanced.tsx'
 import { Cases } from './cases.tsx'
 import { Column } from './column.tsx'
 import { newThread } from './conversation.ts'
+import { InputField } from './input-field.tsx'
 import { readInput, textOf } from './input.ts'
 import { asSdk } from './snippets.ts'
 import { useTestCases } from './test-cases.ts'
-import { useRuns } from './use-runs.ts'
+import { useBlankInput, useInputSchema } from './use-input-schema.ts'
+import { useRuns, type More } from './use-runs.ts'
 import { WhichAgents } from './which-agents.tsx'
 
 /**
@@ -47,7 +50,14 @@ export default function Playground() {
     if (open !== undefined && shown.current !== open.id) setText(textOf(open.input))
     shown.current = open?.id
   }, [open])
-  const read = readInput(text)
+  const version = /^\d{1,9}$/.test(words.version ?? '') ? Number(words.version) : undefined
+  const schema = useInputSchema(project_id, agent_id, version)
+  const blank = useBlankInput(schema, setText)
+  const [schemaText, setSchemaText] = useState('')
+  const outputSchema = readSchema(schemaText)
+  const typed: More = 'schema' in outputSchema && outputSchema.schema ? { output_schema: outputSchema.schema } : {}
+  const more: More = { ...typed, ...(version === undefined ? {} : { agent_version: version }) }
+  const read = readInput(text, schema)
   const isRunning = first.isRunning || second.isRunning
   const hasTwo = other_id !== undefined || open?.expected != null
   const names = useAgentNames(project_id, [agent_id, other_id])
@@ -58,16 +68,19 @@ export default function Playground() {
         ? 'It still answers'
         : 'fault' in read
           ? read.fault
-          : undefined
+          : 'fault' in outputSchema
+            ? 'The output schema is not valid'
+            : undefined
   const give = (threads: { thread?: string | undefined; against_thread?: string | undefined }): void => {
     if (agent_id === undefined || 'fault' in read) return
     // A message of a conversation leaves its field for the next one, once the service has it.
     const accepted = (): void => {
-      if (isConversation) setText((now) => (now === text ? '' : now))
+      if (isConversation) setText((now) => (now === text ? blank : now))
     }
-    void first.begin({ agent_id, thread_id: threads.thread, input: read.input, accepted })
+    void first.begin({ agent_id, thread_id: threads.thread, input: read.input, more, accepted })
     if (other_id === undefined) return
-    void second.begin({ agent_id: other_id, thread_id: threads.against_thread, input: read.input, accepted })
+    const { input } = read
+    void second.begin({ agent_id: other_id, thread_id: threads.against_thread, input, more: typed, accepted })
   }
   const send = async (): Promise<void> => {
     if (reason !== undefined || agent_id === undefined) return
@@ -103,7 +116,7 @@ export default function Playground() {
               text={() =>
                 curlOf('POST', path, {
                   query: { wait: 30 },
-                  body: { input, ...(isConversation ? { thread_id: thread ?? 'thread_…' } : {}) },
+                  body: { input, ...more, ...(isConversation ? { thread_id: thread ?? 'thread_…' } : {}) },
                 })
               }
               label="Copy as curl"
@@ -113,7 +126,7 @@ export default function Playground() {
             <CopyButton
               text={() =>
                 asSdk(
-                  { project_id, agent_id: agent_id ?? '', input, baseURL: serviceUrl() },
+                  { project_id, agent_id: agent_id ?? '', input, baseURL: serviceUrl(), more },
                   isConversation ? { thread_id: thread } : undefined,
                 )
               }
@@ -163,19 +176,25 @@ export default function Playground() {
                 isRunning={isRunning}
                 change={setWords}
               />
-              <Field label="Message" hint="Text, or JSON: a list of messages. Ctrl Enter sends it.">
-                <TextArea
-                  rows={7}
-                  value={text}
-                  onChange={(event) => setText(event.target.value)}
-                  onKeyDown={(event) => {
-                    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-                      event.preventDefault()
-                      void send()
-                    }
-                  }}
+              <InputField
+                schema={schema}
+                text={text}
+                hint="Text, or JSON: a list of messages. Ctrl Enter sends it."
+                rows={7}
+                onChange={setText}
+                send={() => void send()}
+              />
+              {agent_id !== undefined && (
+                <Advanced
+                  key={agent_id}
+                  project_id={project_id}
+                  agent_id={agent_id}
+                  version={version}
+                  onVersion={(next) => setWords({ version: next === undefined ? undefined : String(next) })}
+                  schemaText={schemaText}
+                  onSchemaText={setSchemaText}
                 />
-              </Field>
+              )}
               <div className="flex flex-wrap gap-2">
                 <Button kind="primary" type="submit" reason={reason}>
                   Send

@@ -1,8 +1,15 @@
 import type { TaskInput } from './input.ts'
+import type { More } from './use-runs.ts'
 
 /** The same as a program over the SDK: giving an agent a task, by itself or in a conversation, and reading what it says. */
 export function asSdk(
-  { project_id, agent_id, input, baseURL }: { project_id: string; agent_id: string; input: TaskInput; baseURL: string },
+  {
+    project_id,
+    agent_id,
+    input,
+    baseURL,
+    more = {},
+  }: { project_id: string; agent_id: string; input: TaskInput; baseURL: string; more?: More },
   conversation?: { thread_id: string | undefined },
 ): string {
   const agent = JSON.stringify(agent_id)
@@ -12,7 +19,8 @@ export function asSdk(
       : conversation.thread_id === undefined
         ? `const { id: thread_id } = await project.threads.create({ agent_id: ${agent} })\n`
         : `const thread_id = ${JSON.stringify(conversation.thread_id)}\n`
-  const given = `{ input: ${JSON.stringify(input)}${thread === '' ? '' : ', thread_id'} }`
+  const further = Object.entries(more).map(([name, value]) => `, ${name}: ${JSON.stringify(value)}`)
+  const given = `{ input: ${JSON.stringify(input)}${thread === '' ? '' : ', thread_id'}${further.join('')} }`
   return `import { Cadre } from '@cadre/sdk'
 
 const cadre = new Cadre({ apiKey: process.env.CADRE_API_KEY, baseURL: ${JSON.stringify(baseURL)} })

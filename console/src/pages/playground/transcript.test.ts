@@ -35,3 +35,21 @@ test('a call of the model that only asks for tools leaves no empty message', () 
   assert.deepEqual(known.items, [{ kind: 'tool', id: 's', index: 1, name: 'wait', state: 'failed', error: 'no' }])
   assert.deepEqual([known.status, known.usage?.output_tokens, known.error?.code], ['failed', 2, 'x'])
 })
+
+test('the data of an answer comes with the end of its task, or with a task that has ended before', () => {
+  assert.equal(told(['task.completed', { output: { content: 'Hello', data: null } }]).data, undefined)
+  assert.deepEqual(told(['task.completed', { output: { content: '{"a":1}', data: { a: 1 } } }]).data, { a: 1 })
+  assert.deepEqual(
+    told(['task.snapshot', { task: { status: 'completed', output: { content: '{"a":1}', data: { a: 1 } } } }]).data,
+    { a: 1 },
+  )
+})
+
+test('each compaction is told once, in its place', () => {
+  const compacted = ['context.compacted', { step_id: 's' }] as [string, object]
+  const { items } = told(['message.completed', { message_id: 'a', content: 'Hello' }], compacted, compacted)
+  assert.deepEqual(
+    items.map(({ kind }) => kind),
+    ['message', 'compaction'],
+  )
+})

@@ -12,13 +12,23 @@ export type Item =
       state: 'running' | 'completed' | 'failed'
       error?: string
     }
+  | { kind: 'compaction'; id: string }
   | { kind: 'approval'; id: string; name: string; isOpen: boolean }
 
 /** What is known of a task from its stream. */
 export interface Transcript {
   items: readonly Item[]
   status: string
-  usage?: { input_tokens: number; output_tokens: number; tool_calls: number; cost_usd: number | null }
+  usage?: {
+    input_tokens: number
+    output_tokens: number
+    cached_tokens?: number
+    reasoning_tokens?: number
+    tool_calls: number
+    cost_usd: number | null
+  }
+  /** What the task answered with, where it is data. */
+  data?: unknown
   error?: { code: string; message: string }
 }
 
@@ -34,11 +44,12 @@ interface Data {
   approval_id?: string
   usage?: Transcript['usage']
   error?: { code: string; message: string }
-  task?: { status: string; usage?: Transcript['usage'] }
+  output?: { data?: unknown } | null
+  task?: { status: string; usage?: Transcript['usage']; output?: Data['output'] }
 }
 
 /** What is known after another event. A text that was discarded, as its call is made again, is taken back. */
-export function after(known: Transcript, { type, data }: TaskStreamEvent): Transcript {
+export function after(known: Transcript, { type, data, sequence }: TaskStreamEvent): Transcript {
   const {
     message_id = '',
     step_id = '',
@@ -49,12 +60,18 @@ export function after(known: Transcript, { type, data }: TaskStreamEvent): Trans
     content = '',
     usage,
     error,
+    output,
     task,
   } = data as Data
   const put = (item: Item): Transcript => ({ ...known, items: replaced(known.items, item) })
   switch (type) {
     case 'task.snapshot':
-      return { ...known, status: task?.status ?? known.status, ...(task?.usage ? { usage: task.usage } : {}) }
+      return {
+        ...known,
+        status: task?.status ?? known.status,
+        ...(task?.usage ? { usage: task.usage } : {}),
+        ...dataOf(task?.output),
+      }
     case 'message.snapshot':
       return put({ kind: 'message', id: message_id, text, isDone: false })
     case 'message.delta': {
@@ -86,6 +103,8 @@ export function after(known: Transcript, { type, data }: TaskStreamEvent): Trans
         state: 'failed',
         ...(error ? { error: error.message } : {}),
       })
+    case 'context.compacted':
+      return put({ kind: 'compaction', id: `compaction ${step_id || sequence}` })
     case 'approval.requested':
       return put({ kind: 'approval', id: approval_id, name: tool, isOpen: true })
     case 'approval.resolved':
@@ -104,10 +123,20 @@ export function after(known: Transcript, { type, data }: TaskStreamEvent): Trans
     case 'task.failed':
     case 'task.canceled':
     case 'task.expired':
-      return { ...known, status: type.slice('task.'.length), ...(usage ? { usage } : {}), ...(error ? { error } : {}) }
+      return {
+        ...known,
+        status: type.slice('task.'.length),
+        ...(usage ? { usage } : {}),
+        ...(error ? { error } : {}),
+        ...dataOf(output),
+      }
     default:
       return known
   }
+}
+
+function dataOf(output: Data['output']): { data?: unknown } {
+  return output?.data === undefined || output.data === null ? {} : { data: output.data }
 }
 
 function replaced(items: readonly Item[], item: Item): Item[] {

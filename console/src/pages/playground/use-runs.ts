@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
+import type { NewTask } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { useOwnStream } from '../../api/live.tsx'
 import { whileVisible } from '../../api/visible.ts'
@@ -26,11 +27,15 @@ export interface Run {
   error: unknown
 }
 
+/** What a task is given beside its input. */
+export type More = Pick<NewTask, 'output_schema' | 'agent_version'>
+
 /** What is given to which agent. */
 export interface Given {
   agent_id: string
   thread_id: string | undefined
   input: TaskInput
+  more?: More
   /** Is called once the service has the task. */
   accepted?: () => void
 }
@@ -41,7 +46,7 @@ export function useRuns(project_id: string) {
   const watching = useRef<AbortController>(undefined)
   useEffect(() => () => watching.current?.abort(), [])
 
-  const begin = async ({ accepted, ...given }: Given): Promise<void> => {
+  const begin = async ({ accepted, more, ...given }: Given): Promise<void> => {
     watching.current?.abort()
     const watch = new AbortController()
     watching.current = watch
@@ -64,6 +69,7 @@ export function useRuns(project_id: string) {
     try {
       const { agent_id, thread_id, input } = given
       const task = await cadre.tasks.create(project_id, agent_id, {
+        ...more,
         input,
         ...(thread_id === undefined ? {} : { thread_id }),
       })

@@ -21,7 +21,7 @@ export function WhichAgents({ project_id, agent_id, other_id, candidates, isRunn
           project_id={project_id}
           label="Agent"
           value={agent_id}
-          onChange={(agent) => change({ agent, case: undefined, thread: undefined })}
+          onChange={(agent) => change({ agent, case: undefined, thread: undefined, version: undefined })}
         />
       </div>
       <Checkbox

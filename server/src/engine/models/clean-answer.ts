@@ -28,6 +28,7 @@ export function cleanAnswer(answer: ModelAnswer): ModelAnswer {
     model: cleanName(answer.model),
     tool_calls: cleanCalls(answer.tool_calls),
     usage: cleanUsage(answer.usage),
+    ...(answer.reasoning_summary ? { reasoning_summary: cleanText(answer.reasoning_summary) } : {}),
   }
 }
 
@@ -47,7 +48,13 @@ function cleanUsage(usage: ModelUsage): ModelUsage {
     input_tokens: cleanCount(usage.input_tokens),
     output_tokens: cleanCount(usage.output_tokens),
     cached_tokens: cleanCount(usage.cached_tokens),
+    ...optional('cache_write_tokens', cleanCount(usage.cache_write_tokens)),
+    ...optional('reasoning_tokens', cleanCount(usage.reasoning_tokens)),
   }
+}
+
+function optional(name: string, count: number): Record<string, number> {
+  return count > 0 ? { [name]: count } : {}
 }
 
 /** A count that is none is 0: it is never guessed. */

@@ -78,11 +78,14 @@ function readRetryAfter(headers: Record<string, string>): number | undefined {
   return Number.isNaN(until_ms) ? undefined : Math.max(0, (until_ms - Date.now()) / 1000)
 }
 
-function byStatus({ message, kind, headers }: Complaint, status: number, name: string): ModelError {
+function byStatus({ message, kind, headers }: Complaint, given: number, name: string): ModelError {
+  // In the middle of a stream there is no status, and a library that makes one up says 400 for all that it does not know.
+  const status = given === 400 ? (statusOfKind(kind) ?? given) : given
   const said = `${name} answered ${status}${message === '' ? '.' : `: ${message}`}`
   const retry_after = readRetryAfter(headers)
   if (status === 401 || status === 403) return fail('provider_credentials_refused', said)
   if (status === 404 || kind.includes('model_not_found')) return fail('model_not_found', said)
+  if (isTooLong(status, kind, message)) return fail('context_length_exceeded', said)
   if (status === 408 || status === 504) return fail('provider_timeout', said, { retry_after })
   // A spent quota is answered 429 too, and does not come back by waiting.
   if (status === 429) {
@@ -95,6 +98,15 @@ function byStatus({ message, kind, headers }: Complaint, status: number, name: s
     })
   }
   return fail('provider_refused_request', said)
+}
+
+/** Words by which providers and servers refuse a conversation that does not fit the context window. */
+const tooLong =
+  /context[_ ](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input (is|length).{0,40}(too long|exceed)|exceeds? (the )?(available )?context|reduce the length/i
+
+function isTooLong(status: number, kind: string, message: string): boolean {
+  if (kind.includes('context_length_exceeded')) return true
+  return (status === 400 || status === 413 || status === 422) && tooLong.test(message)
 }
 
 function fail(

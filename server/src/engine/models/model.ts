@@ -1,3 +1,6 @@
+import type { ModelProtocol } from '#contract/model-providers.ts'
+import type { Effort, ServiceTier } from '#contract/model-dials.ts'
+
 /**
  * A model as the engine sees it: one call, one answer. The loop around it, its journal and its limits are the
  * engine's; wire formats are the provider libraries'.
@@ -21,7 +24,30 @@ export interface ModelMessage {
   /** For `tool`: which call this is the result of. */
   tool_call_id?: string
   tool_name?: string
+  /** For `tool`: the call failed, or was refused. */
+  is_error?: boolean
+  /** For `assistant`: the whole turn, for the provider that wrote it. To any other goes what stands above. */
+  turn?: ProviderTurn
 }
+
+/**
+ * An assistant's turn as its provider wrote it, with reasoning and whatever else only that provider understands. It goes back
+ * to the same provider byte by byte, in its place, and is shown to nobody.
+ */
+export interface ProviderTurn {
+  provider: string
+  protocol: ModelProtocol
+  parts: TurnPart[]
+}
+
+/** `metadata` is the provider's own: signatures, encrypted reasoning, identifiers of items. */
+export type TurnPart = { metadata?: TurnMetadata } & (
+  | { type: 'text' | 'reasoning'; text: string }
+  /** `input` is the text that the model wrote. */
+  | { type: 'tool_call'; id: string; name: string; input: string }
+)
+
+export type TurnMetadata = Record<string, Record<string, unknown>>
 
 export interface ModelToolCall {
   id: string
@@ -45,11 +71,20 @@ export interface ModelRequest {
   tools: ModelTool[]
   /** 0 to 2; undefined leaves it to the provider. */
   temperature: number | undefined
+  /** Bound of the answer with its reasoning. */
   max_tokens: number | undefined
+  effort?: Effort | undefined
+  service_tier?: ServiceTier | undefined
+  /** Names what stays the same from call to call, where the provider is asked to cache it; undefined: it is not asked. */
+  cache_key?: string | undefined
+  /** JSON Schema of the answer, an object; undefined: the answer is a text. */
+  output_schema?: Record<string, unknown> | undefined
   signal: AbortSignal
   on_delta?: (text: string) => void
   /** Gets what the model thinks before it answers, where its provider tells; it is no part of the answer. */
   on_reasoning?: (text: string) => void
+  /** Gets what is changed or left out of the request because the model does not take it. */
+  on_warning?: (warning: ModelWarning) => void
   /** Which try of this call this is, from 1. Only `builtin/script` looks at it: its errors may pass after some tries. */
   attempt?: number
 }
@@ -64,6 +99,17 @@ export interface ModelAnswer {
   /** What the provider counted; 0 where it does not say. */
   usage: ModelUsage
   network: NetworkUse
+  /** The summary of its reasoning that the provider gives for people; empty where it gives none. */
+  reasoning_summary?: string
+  /** The whole turn, where it has more in it than text and calls; see `ProviderTurn`. */
+  turn?: ProviderTurn | undefined
+}
+
+/** Something that was asked for and that a model does not take as it was asked. */
+export interface ModelWarning {
+  /** The member of the configuration, or the provider library's name of a feature: `temperature`. */
+  feature: string
+  message: string
 }
 
 export interface ModelUsage {
@@ -73,6 +119,8 @@ export interface ModelUsage {
   cached_tokens: number
   /** Input tokens that it keeps from now on, where it charges for that. */
   cache_write_tokens?: number
+  /** Output tokens that went into reasoning. */
+  reasoning_tokens?: number
 }
 
 /** Bytes that crossed the network for one call, headers and bodies, measured on the socket. */
@@ -90,6 +138,7 @@ export type ModelErrorCode =
   | 'provider_timeout'
   | 'provider_refused_request'
   | 'provider_bad_answer'
+  | 'context_length_exceeded'
 
 /** What went wrong with a call, and whether the same call may succeed later. */
 export class ModelError extends Error {

@@ -48,9 +48,15 @@ describe('a model name', () => {
     ],
     ['without a provider is refused when none is configured', {}, 'gpt-5', refused],
     [
-      'with an unknown word in front is whole for a server that may have such names',
+      'with an unknown provider in front is refused, also where the default provider may have such names',
       { openai: openrouter },
       'meta-llama/Llama-4',
+      refused,
+    ],
+    [
+      'with slashes of its own is sent to the provider in front of them',
+      { openai: openrouter },
+      'openai/meta-llama/Llama-4',
       'openai meta-llama/Llama-4',
     ],
     [
@@ -74,6 +80,14 @@ describe('a model name', () => {
   for (const [promise, settings, name, expected] of cases) {
     it(promise, () => assert.equal(resolve(settings, name), expected))
   }
+
+  it('with an unknown provider in front is refused with those there are and what to write instead', () => {
+    const { resolve: find } = makeModels({ openai: openrouter, providers: [local], default_model: 'x' })
+    assert.throws(
+      () => find('antropic/claude-opus-5'),
+      /provider "antropic" .* is not configured.*openai\/antropic\/claude-opus-5.* Configured: builtin, local, ollama, openai\./,
+    )
+  })
 
   it('is refused with the variable to set', () => {
     const { resolve: find } = makeModels({ default_model: 'x' })

@@ -1,34 +1,49 @@
+import { modelFacts } from '#contract/model-facts.ts'
+import type { ModelProtocol } from '#contract/model-providers.ts'
+import {
+  nativeProviderNames,
+  nativeProviders,
+  type NativeProvider,
+  type NativeProviderName,
+} from '#contract/native-providers.ts'
 import { echoModel } from './builtin-echo.ts'
 import { scriptModel } from './builtin-script.ts'
 import { type Model, ModelError } from './model.ts'
 import { type CallLimits, callLimits } from './model-watch.ts'
 import { makeModelWires } from './model-wires.ts'
 import { makeProviderModel } from './provider-model.ts'
-import { anthropicBaseUrl, ollamaBaseUrl, openaiBaseUrl, type Provider } from './providers.ts'
+import { type FactsOf, ollamaBaseUrl, type Provider } from './providers.ts'
 
-export interface ModelSettings {
-  /** Configured by a key, a base URL or both; another base URL than OpenAI's own needs no key. */
-  openai?: { api_key?: string | undefined; base_url?: string | undefined }
-  anthropic?: { api_key?: string | undefined; base_url?: string | undefined }
-  /** Further servers that speak the OpenAI protocol, by name. One named `ollama` replaces the default one. */
-  providers?: readonly { name: string; base_url: string; api_key?: string | undefined }[]
+export interface ModelSettings extends Partial<Record<NativeProviderName, ProviderSettings>> {
+  /** Further servers that speak a protocol of OpenAI's, by name. One named `ollama` replaces the default one. */
+  providers?: readonly { name: string; base_url: string; api_key?: string; protocol?: ModelProtocol }[]
   /** The model of agents that name none. */
   default_model: string
+  /** What models can hold, where the operator says so, by `provider/model`. */
+  limits?: ReadonlyMap<string, { context?: number; output?: number; reasons?: boolean }>
+}
+
+/** A native provider is there by a key, a base URL or both; another base URL than its own needs no key. */
+interface ProviderSettings {
+  api_key?: string | undefined
+  base_url?: string | undefined
+  protocol?: ModelProtocol | undefined
 }
 
 /** Where models come from. */
 export interface Models {
   default_model: string
   /**
-   * The model behind a name, and the name that its provider knows it by. `provider/model` names both. A name without a
-   * known provider in front goes to the default provider: OpenAI where it is configured, whatever its base URL, else
-   * the first of `providers`, else Anthropic. If the default provider is OpenAI itself or Anthropic, whose names have
-   * no slash, then an unknown word before a slash is an error.
+   * The model behind a name, and the name that its provider knows it by. `provider/model` names both; the model's part may
+   * have slashes of its own. A name without a slash goes to the default provider: the first native one that is configured,
+   * whatever its base URL, else the first of `providers`; see `defaultProvider`.
    *
    * Throws `ModelError` `provider_not_configured` or `model_not_found`; whether a provider has a model, only a call
    * tells. Nothing is connected or loaded here.
    */
   resolve(name: string): { model: Model; name: string }
+  /** What is known of `provider/model`. */
+  facts: FactsOf
 }
 
 const builtins = new Map<string, Model>([
@@ -42,10 +57,12 @@ const builtinNames = builtinModels.join(' and ')
 /** Makes the models that the settings open. `builtin/…` and `ollama/…` are always there. */
 export function makeModels(settings: ModelSettings, { limits = callLimits }: { limits?: CallLimits } = {}): Models {
   const wires = makeModelWires()
+  const facts = makeFacts(settings)
   const providers = listProviders(settings)
-  const models = new Map(providers.map((provider) => [provider.name, makeProviderModel(provider, { wires, limits })]))
+  const models = new Map(
+    providers.map((provider) => [provider.name, makeProviderModel(provider, { wires, limits, factsOf: facts })]),
+  )
   const fallback = defaultProvider(settings, providers)
-
   const resolve = (full: string): { model: Model; name: string } => {
     const [provider, name] = split(full)
     if (provider === 'builtin') {
@@ -54,16 +71,21 @@ export function makeModels(settings: ModelSettings, { limits = callLimits }: { l
       return { model, name }
     }
     if (full === '' || name === '') throw fail('model_not_found', `"${full}" names no model.`)
-    const named = provider === undefined ? undefined : models.get(provider)
-    if (named) return { model: named, name }
-
-    const isKnown = provider === 'openai' || provider === 'anthropic'
-    const takesSlashes = fallback?.kind === 'openai_compatible'
-    const model = fallback && models.get(fallback.name)
-    if (isKnown || !model || (provider !== undefined && !takesSlashes)) throw notConfigured(full, provider)
-    return { model, name: full }
+    const model = models.get(provider ?? fallback?.name ?? '')
+    if (!model) throw notConfigured(full, provider, fallback, [...models.keys()])
+    return { model, name }
   }
-  return { default_model: settings.default_model, resolve }
+  return { default_model: settings.default_model, resolve, facts }
+}
+
+/** The list's facts with what the operator says instead: a model that reasons does so by default. */
+function makeFacts({ limits }: ModelSettings): FactsOf {
+  return (provider_model) => {
+    const facts = modelFacts(provider_model)
+    const { reasons, ...own } = limits?.get(provider_model) ?? {}
+    if (reasons === undefined || reasons === facts.reasons) return { ...facts, ...own }
+    return { ...facts, ...own, reasons, reasons_by_default: reasons }
+  }
 }
 
 /** `provider/model` in two; a name without a slash has no provider. The model's part may have slashes of its own. */
@@ -73,39 +95,61 @@ function split(full: string): [string | undefined, string] {
 }
 
 /** The providers that the settings open, `ollama` among them. */
-export function listProviders({ openai, anthropic, providers = [] }: ModelSettings): Provider[] {
+export function listProviders(settings: ModelSettings): Provider[] {
   const list = new Map<string, Provider>()
-  list.set('ollama', { name: 'ollama', kind: 'openai_compatible', base_url: ollamaBaseUrl, api_key: undefined })
-  for (const { name, base_url, api_key } of providers)
-    list.set(name, { name, kind: 'openai_compatible', base_url, api_key })
-  if (openai?.api_key || openai?.base_url) {
-    const base_url = openai.base_url || openaiBaseUrl
-    // OpenAI's own models have rules that its library knows; every other server gets the plain protocol.
-    const kind = URL.parse(base_url)?.hostname === 'api.openai.com' ? 'openai' : 'openai_compatible'
-    list.set('openai', { name: 'openai', kind, base_url, api_key: openai.api_key || undefined })
-  }
-  if (anthropic?.api_key || anthropic?.base_url) {
-    const base_url = anthropic.base_url || anthropicBaseUrl
-    list.set('anthropic', { name: 'anthropic', kind: 'anthropic', base_url, api_key: anthropic.api_key || undefined })
+  const addCompatible = (name: string, base_url: string, api_key?: string, protocol: ModelProtocol = 'chat'): void =>
+    void list.set(name, { name, kind: 'openai_compatible', base_url, api_key, protocol })
+  addCompatible('ollama', ollamaBaseUrl)
+  for (const { name, base_url, api_key, protocol } of settings.providers ?? [])
+    addCompatible(name, base_url, api_key, protocol)
+  for (const name of nativeProviderNames) {
+    const { api_key, base_url, protocol } = settings[name] ?? {}
+    if (api_key || base_url) list.set(name, nativeProvider(name, { api_key, base_url, protocol }))
   }
   return [...list.values()]
 }
 
-/** Where models go whose name has no known provider. */
+function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol }: ProviderSettings): Provider {
+  const { base_url: home, kind_follows_address, protocols }: NativeProvider = nativeProviders[name]
+  const address = base_url || home
+  const isHome = URL.parse(address)?.hostname === URL.parse(home)?.hostname
+  return {
+    name,
+    // A provider's own models have rules that its library knows; every other server gets the plain protocol.
+    kind: kind_follows_address && !isHome ? 'openai_compatible' : name,
+    base_url: address,
+    api_key: api_key || undefined,
+    protocol: protocol ?? (isHome ? protocols[0] : protocols.at(-1)!),
+  }
+}
+
+/** Where models go whose name has no provider: OpenAI where it is configured, else the first of `providers`, else Anthropic. */
 export function defaultProvider(settings: ModelSettings, providers: readonly Provider[]): Provider | undefined {
-  const order = ['openai', settings.providers?.[0]?.name, 'anthropic']
+  const [first, ...others] = nativeProviderNames
+  const order = [first, settings.providers?.[0]?.name, ...others]
   return order
     .map((name) => providers.find((provider) => provider.name === name))
     .find((provider) => provider !== undefined)
 }
 
-const variables: Record<string, string> = { openai: 'OPENAI_API_KEY', anthropic: 'ANTHROPIC_API_KEY' }
-
-function notConfigured(full: string, provider: string | undefined): ModelError {
-  const message =
-    provider === undefined
-      ? `The model "${full}" names no provider, and none is configured. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo.`
-      : `The provider "${provider}" of the model "${full}" is not configured${variables[provider] ? `; set ${variables[provider]}` : ''}.`
+function notConfigured(
+  full: string,
+  provider: string | undefined,
+  fallback: Provider | undefined,
+  names: readonly string[],
+): ModelError {
+  const there = ['builtin', ...names].toSorted().join(', ')
+  if (provider === undefined) {
+    const message = `The model "${full}" names no provider, and there is no default one. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo. Configured: ${there}.`
+    return fail('provider_not_configured', message)
+  }
+  const isNative = nativeProviderNames.some((name) => name === provider)
+  const hint = isNative
+    ? `; set ${provider.toUpperCase()}_API_KEY`
+    : fallback?.kind === 'openai_compatible'
+      ? `; for a model of ${fallback.name} with that name, write "${fallback.name}/${full}"`
+      : ''
+  const message = `The provider "${provider}" of the model "${full}" is not configured${hint}. Configured: ${there}.`
   return fail('provider_not_configured', message)
 }
 

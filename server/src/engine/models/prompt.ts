@@ -1,66 +1,145 @@
 import { isObject } from '#contract/merge-patch.ts'
-import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
-import type { LanguageModel } from './providers.ts'
+import type { CallOptions } from './adapter.ts'
+import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ProviderTurn, TurnPart } from './model.ts'
+import type { Provider } from './providers.ts'
 import type { WireNames } from './wire-names.ts'
 
-type CallOptions = Parameters<LanguageModel['doStream']>[0]
 type PromptMessage = CallOptions['prompt'][number]
+type AssistantPart = Extract<PromptMessage, { role: 'assistant' }>['content'][number]
+type Metadata = NonNullable<AssistantPart['providerOptions']>
+
+/** What a request is put into: whose it is, the names of its tools, and the tool that takes the answer, where one does. */
+export interface PromptContext {
+  provider: Provider
+  names: WireNames
+  signal: AbortSignal
+  /** Undefined where the answer is a text, or its provider enforces the schema. */
+  answer_tool: ModelTool | undefined
+}
 
 /**
  * A request in the form that the provider libraries take. All system messages come first, as one: not every provider
  * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it.
  */
-export function toCallOptions(request: ModelRequest, names: WireNames, signal: AbortSignal): CallOptions {
+export function toCallOptions(request: ModelRequest, context: PromptContext): CallOptions {
+  const { names, signal, answer_tool } = context
   const system = [
     request.system_prompt,
     ...request.messages.filter(({ role }) => role === 'system').map(({ content }) => content),
+    answer_tool && answerInstruction(names.toWire(answer_tool.name)),
   ]
     .filter((text) => text !== undefined && text !== '')
     .join('\n\n')
+  const tools = answer_tool ? [...request.tools, answer_tool] : request.tools
   return {
     prompt: [
       ...(system === '' ? [] : [{ role: 'system' as const, content: system }]),
-      ...request.messages.flatMap((message) => toPromptMessage(message, names)),
+      ...request.messages.flatMap((message) => toPromptMessage(message, context)),
     ],
-    ...(request.tools.length > 0 && {
-      tools: request.tools.map(({ name, description, parameters }) => ({
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, parameters }) => ({
         type: 'function' as const,
         name: names.toWire(name),
         description,
-        inputSchema: parameters,
+        inputSchema: withItems(parameters) as Record<string, unknown>,
       })),
     }),
-    ...(request.temperature !== undefined && { temperature: request.temperature }),
-    ...(request.max_tokens !== undefined && { maxOutputTokens: request.max_tokens }),
+    ...(request.output_schema !== undefined &&
+      !answer_tool && {
+        responseFormat: { type: 'json' as const, schema: request.output_schema, name: 'output' },
+      }),
     abortSignal: signal,
   }
 }
 
-function toPromptMessage(message: ModelMessage, names: WireNames): PromptMessage[] {
-  const { role, content } = message
-  if (role === 'system') return []
-  if (role === 'user') return [{ role, content: [{ type: 'text', text: content }] }]
-  if (role === 'tool') return [{ role, content: [toolResult(message, names)] }]
-  const calls = (message.tool_calls ?? []).map((call) => ({
-    type: 'tool-call' as const,
-    toolCallId: call.id,
-    toolName: names.toWire(call.name),
-    input: callInput(call),
-  }))
-  const text = content === '' ? [] : [{ type: 'text' as const, text: content }]
-  return text.length + calls.length === 0 ? [] : [{ role, content: [...text, ...calls] }]
+/** A schema in which every array says what is in it, as OpenAI wants it: anything, where it said nothing. */
+export function withItems(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withItems)
+  if (!isObject(schema)) return schema
+  const { type, items, prefixItems } = schema
+  const isArray = type === 'array' || (Array.isArray(type) && type.includes('array'))
+  const members = Object.entries(schema).map(([name, value]) => [name, isLiteral(name) ? value : withItems(value)])
+  return Object.fromEntries(
+    isArray && items === undefined && prefixItems === undefined ? [...members, ['items', {}]] : members,
+  ) as unknown
 }
 
-function toolResult({ content, tool_call_id, tool_name }: ModelMessage, names: WireNames) {
+/** Words whose value is no schema, whatever it looks like. */
+function isLiteral(word: string): boolean {
+  return ['const', 'enum', 'default', 'examples', 'required'].includes(word)
+}
+
+function answerInstruction(tool: string): string {
+  return `When you have the final answer, give it by calling the tool ${tool}, alone. Do not write it as text.`
+}
+
+function toPromptMessage(message: ModelMessage, context: PromptContext): PromptMessage[] {
+  const { role, content, turn } = message
+  if (role === 'system') return []
+  if (role === 'user') return [{ role, content: [{ type: 'text', text: content }] }]
+  if (role === 'tool') return [{ role, content: [toolResult(message, context)] }]
+  const parts =
+    turn && isOwnTurn(turn, context.provider) ? turnParts(turn, message, context) : plainParts(message, context)
+  return parts.length === 0 ? [] : [{ role, content: parts }]
+}
+
+/** Whether a provider wrote a turn itself, in the protocol that it is spoken to in now. */
+function isOwnTurn(turn: ProviderTurn, { name, protocol }: Provider): boolean {
+  return turn.provider === name && turn.protocol === protocol
+}
+
+/** A turn as it was written. Calls that have no result any more are left out, as providers demand. */
+function turnParts({ parts }: ProviderTurn, { tool_calls = [] }: ModelMessage, context: PromptContext): AssistantPart[] {
+  const open = new Set(tool_calls.map(({ id }) => id))
+  return parts.flatMap((part): AssistantPart[] => {
+    const own = part.metadata === undefined ? {} : { providerOptions: part.metadata as Metadata }
+    if (part.type === 'tool_call') return open.has(part.id) ? [{ ...callPart(part, context), ...own }] : []
+    if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text, ...own }]
+    return [{ type: 'reasoning', text: part.text, ...own }]
+  })
+}
+
+function callPart({ id, name, input }: Extract<TurnPart, { type: 'tool_call' }>, { provider, names }: PromptContext) {
+  const parsed = readArguments(input)
+  return {
+    type: 'tool-call' as const,
+    toolCallId: id,
+    toolName: names.toWire(name),
+    // Protocols that carry arguments as a text get the text that the model wrote.
+    input: isObject(parsed) && provider.protocol !== 'messages' && input.trim() !== '' ? input : asObject(parsed),
+  }
+}
+
+function plainParts({ content, tool_calls = [] }: ModelMessage, { names }: PromptContext): AssistantPart[] {
+  const calls = tool_calls.map(({ id, name, arguments: given }: ModelToolCall) => ({
+    type: 'tool-call' as const,
+    toolCallId: id,
+    toolName: names.toWire(name),
+    input: asObject(given),
+  }))
+  return [...(content === '' ? [] : [{ type: 'text' as const, text: content }]), ...calls]
+}
+
+function toolResult({ content, tool_call_id, tool_name, is_error }: ModelMessage, { names }: PromptContext) {
   return {
     type: 'tool-result' as const,
     toolCallId: tool_call_id ?? '',
     toolName: names.toWire(tool_name ?? ''),
-    output: { type: 'text' as const, value: content },
+    output: { type: is_error ? ('error-text' as const) : ('text' as const), value: content },
   }
 }
 
 /** Providers want an object; what the model once wrote instead is shown to it inside of one. */
-function callInput({ arguments: given }: ModelToolCall): Record<string, unknown> {
+function asObject(given: unknown): Record<string, unknown> {
   return isObject(given) ? given : { invalid_arguments: given }
+}
+
+/** Arguments as the model wrote them: parsed, or the text itself where it is not JSON; nothing at all is `{}`. */
+export function readArguments(input: string): unknown {
+  if (input.trim() === '') return {}
+  try {
+    return JSON.parse(input)
+  } catch {
+    return input
+  }
 }

@@ -110,7 +110,7 @@ for (const kind of providerKinds) {
       )
       assert.equal(server.requests.length, 1)
       const { body, headers } = server.requests[0] ?? assert.fail()
-      assert.deepEqual(kind === 'anthropic' ? readAnthropic(body) : readOpenai(body), {
+      assert.deepEqual(readSent[kind](body), {
         model: 'fake-1',
         stream: true,
         temperature: 0.5,
@@ -256,6 +256,34 @@ it('calls take no proxy from the environment, and the libraries are loaded by th
   assert.equal(stderr, '')
   assert.equal(proxy.connections(), 0)
 })
+
+const readSent = { openai: readResponses, openai_compatible: readOpenai, anthropic: readAnthropic }
+
+interface ResponsesBody {
+  input: { role?: string; type?: string; content: any; call_id: string; arguments: string; output: string }[]
+  tools?: { name: string }[]
+}
+
+function readResponses(sent: Record<string, unknown>): object {
+  const { input, tools = [] } = sent as unknown as ResponsesBody
+  const lines: string[] = []
+  const calls = input.filter(({ type }) => type === 'function_call')
+  for (const item of input.slice(1)) {
+    if (item.type === 'function_call_output') lines.push(`result ${item.call_id} ${item.output}`)
+    else if (item.role === 'user') lines.push(`user ${item.content[0].text}`)
+    else if (item === calls[0])
+      lines.push(`calls ${calls.map(({ call_id, arguments: given }) => `${call_id} ${given}`).join(' ')}`)
+  }
+  return {
+    model: sent['model'],
+    stream: sent['stream'],
+    temperature: sent['temperature'],
+    max_tokens: sent['max_output_tokens'],
+    system: input[0]?.content,
+    tools: tools.map(({ name }) => name),
+    messages: lines,
+  }
+}
 
 interface OpenaiBody {
   messages: {

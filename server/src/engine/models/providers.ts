@@ -1,9 +1,12 @@
-import type { OpenAICompatibleProvider } from '@ai-sdk/openai-compatible'
+import type { ModelFacts } from '#contract/model-facts.ts'
+import type { ModelProtocol, modelProviderKinds } from '#contract/model-providers.ts'
+import { anthropicAdapter } from './adapter-anthropic.ts'
+import { compatibleAdapter } from './adapter-compatible.ts'
+import { openaiAdapter } from './adapter-openai.ts'
+import type { Adapter } from './adapter.ts'
 
-/** A model of the provider libraries: what they all make, and the only part of them that we use. */
-export type LanguageModel = ReturnType<OpenAICompatibleProvider['chatModel']>
-
-export type ProviderKind = 'openai' | 'openai_compatible' | 'anthropic'
+/** Who answers at an address: a native provider itself, or any server that speaks the OpenAI protocol. */
+export type ProviderKind = Exclude<(typeof modelProviderKinds)[number], 'builtin'>
 
 /** A provider as the operator configured it. */
 export interface Provider {
@@ -11,35 +14,23 @@ export interface Provider {
   kind: ProviderKind
   base_url: string
   api_key: string | undefined
+  protocol: ModelProtocol
 }
 
-export const openaiBaseUrl = 'https://api.openai.com/v1'
-export const anthropicBaseUrl = 'https://api.anthropic.com/v1'
+/** What is known of a model: the list's, and what the operator says instead. */
+export type FactsOf = (provider_model: string) => ModelFacts
+
 /** Where Ollama listens if nothing else is said. */
 export const ollamaBaseUrl = 'http://127.0.0.1:11434/v1'
 
-/**
- * Makes a model of a provider. The libraries are loaded at their first use, so that a service without them starts
- * faster. Address and key are always handed over: without them the libraries would read the environment themselves.
- */
-export async function openLanguageModel(
-  { name, kind, base_url, api_key }: Provider,
-  model: string,
-  fetch: typeof globalThis.fetch,
-): Promise<LanguageModel> {
-  switch (kind) {
-    case 'openai': {
-      const { createOpenAI } = await import('@ai-sdk/openai')
-      return createOpenAI({ baseURL: base_url, apiKey: api_key ?? '', fetch }).chat(model)
-    }
-    case 'anthropic': {
-      const { createAnthropic } = await import('@ai-sdk/anthropic')
-      return createAnthropic({ baseURL: base_url, apiKey: api_key ?? '', fetch }).languageModel(model)
-    }
-    case 'openai_compatible': {
-      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
-      const key = api_key === undefined ? {} : { apiKey: api_key }
-      return createOpenAICompatible({ name, baseURL: base_url, ...key, fetch, includeUsage: true }).chatModel(model)
-    }
-  }
+/** The one place that decides which library speaks to a provider, and how. */
+const adapters: Record<ProviderKind, Adapter> = {
+  openai: openaiAdapter,
+  anthropic: anthropicAdapter,
+  openai_compatible: compatibleAdapter,
+}
+
+/** The adapter of a provider. */
+export function adapterOf({ kind }: Provider): Adapter {
+  return adapters[kind]
 }

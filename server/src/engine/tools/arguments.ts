@@ -61,18 +61,48 @@ export function checkArguments(
   if (!isObject(args)) return `The arguments of ${name} must be a JSON object.`
   if (JSON.stringify(args).length > argumentsMax)
     return `The arguments of ${name} must have at most ${argumentsMax} characters as JSON.`
-  const schema = compile(parameters)
-  if ('fault' in schema) return `The arguments of ${name} cannot be checked: its parameters ${schema.fault}.`
-  const { validate, isPlain } = schema
+  const result = validateValue(parameters, args)
+  if ('fault' in result) return `The arguments of ${name} cannot be checked: its parameters ${result.fault}.`
+  if (result.outcome === 'valid') return undefined
+  if (result.outcome === 'late')
+    return `The arguments of ${name} could not be checked in time. Use simpler or shorter ones.`
+  const { path, message } = describe(result.error)
+  return `The arguments of ${name} are not valid: ${path === '' ? 'they' : path} ${message}.`
+}
+
+/**
+ * What is wrong with a value by a schema: where, with dots between names, and words that follow that place; undefined where
+ * nothing is. Bounded like the checks of arguments.
+ */
+export function dataFault(schema: unknown, value: unknown): { path: string; message: string } | undefined {
+  if (JSON.stringify(value).length > argumentsMax)
+    return { path: '', message: `must have at most ${argumentsMax} characters as JSON` }
+  const result = validateValue(schema, value)
+  if ('fault' in result) return { path: '', message: `cannot be checked, because its schema ${result.fault}` }
+  if (result.outcome === 'valid') return undefined
+  if (result.outcome === 'late') return { path: '', message: 'could not be checked against its schema in time' }
+  return describe(result.error)
+}
+
+type Validated =
+  | { fault: string }
+  | { outcome: 'valid' }
+  | { outcome: 'late' }
+  | { outcome: 'invalid'; error: ErrorObject | undefined }
+
+function validateValue(schema: unknown, value: unknown): Validated {
+  const result = compile(schema)
+  if ('fault' in result) return result
+  const { validate, isPlain } = result
   try {
     // The bound itself costs more than most checks.
-    if (isPlain ? validate(args) : runBounded(() => validate(args), check_ms)) return undefined
+    if (isPlain ? validate(value) : runBounded(() => validate(value), check_ms)) return { outcome: 'valid' }
   } catch (error) {
     // A schema that refers to itself for ever ends as a RangeError of the stack.
     if (!(error instanceof TookTooLong) && !(error instanceof RangeError)) throw error
-    return `The arguments of ${name} could not be checked in time. Use simpler or shorter ones.`
+    return { outcome: 'late' }
   }
-  return `The arguments of ${name} are not valid: ${describe(validate.errors?.[0])}.`
+  return { outcome: 'invalid', error: validate.errors?.[0] }
 }
 
 function compile(schema: unknown): Compiled {
@@ -121,17 +151,18 @@ function tolerantRegExp(pattern: string, flags: string): RegExp {
   }
 }
 
-function describe(error: ErrorObject | undefined): string {
-  if (!error) return 'they break the schema'
+function describe(error: ErrorObject | undefined): { path: string; message: string } {
+  if (!error) return { path: '', message: 'must meet the schema' }
   const { keyword, instancePath, message = 'is not valid', params } = error
   const path = instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
-  const where = path === '' ? 'they' : path.slice(0, 200)
+  const where = path.slice(0, 200)
   if (keyword === 'additionalProperties' || keyword === 'unevaluatedProperties') {
     const extra = String(params.additionalProperty ?? params.unevaluatedProperty)
-    return `${where} must not have the member ${extra.slice(0, 100)}`
+    return { path: where, message: `must not have the member ${extra.slice(0, 100)}` }
   }
-  if (keyword === 'enum') return `${where} must be one of ${JSON.stringify(params.allowedValues).slice(0, 500)}`
-  return `${where} ${message.slice(0, 500)}`
+  if (keyword === 'enum')
+    return { path: where, message: `must be one of ${JSON.stringify(params.allowedValues).slice(0, 500)}` }
+  return { path: where, message: message.slice(0, 500) }
 }
 
 function firstLine(error: unknown): string {

@@ -13,12 +13,16 @@ const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
   br: promisify(brotliDecompress),
 }
 
-/** What a model reads of the answer to a tool's own request: its body; a status of 400 and more is a failure. */
+/**
+ * What a model reads of the answer to a tool's own request: its body. A status of 400 and more is a failure, and stands
+ * before the body, which alone may not tell that it is one.
+ */
 export async function toolAnswer(answer: EgressAnswer): Promise<ToolAnswer> {
   const { status, network } = answer
   const text = await readableBody(answer)
-  const content = text === '' ? `HTTP ${status} without content` : text
-  if (status < 400) return { content, network }
+  const isFailure = status >= 400
+  const content = text === '' ? `HTTP ${status} without content` : isFailure ? `HTTP ${status}: ${text}` : text
+  if (!isFailure) return { content, network }
   return { content, network, error: { code: `http_${status}`, message: `The server answered HTTP ${status}.` } }
 }
 

@@ -154,19 +154,31 @@ describe('a tool of kind http', () => {
 })
 
 describe('an answer', () => {
-  it('of 400 and more is a failure that the model reads', async (t) => {
+  it('of 400 and more is a failure that the model reads with its status', async (t) => {
     for (const status of [400, 404, 429, 500, 503]) {
       const { content, error } = await answers(t, (_request, response) => {
         response.writeHead(status, { 'content-type': 'text/plain' }).end('why not')
       })
-      assert.equal(content, 'why not')
+      assert.equal(content, `HTTP ${status}: why not`)
       assert.deepEqual(error, { code: `http_${status}`, message: `The server answered HTTP ${status}.` })
     }
   })
 
   it('without content says so', async (t) => {
-    const { content } = await answers(t, (_request, response) => void response.writeHead(204).end())
-    assert.equal(content, 'HTTP 204 without content')
+    for (const [status, code] of [
+      [204, undefined],
+      [500, 'http_500'],
+    ] as const) {
+      const { content, error } = await answers(t, (_request, response) => void response.writeHead(status).end())
+      assert.deepEqual([content, error?.code], [`HTTP ${status} without content`, code])
+    }
+  })
+
+  it('of 500 that is no text is described after its status', async (t) => {
+    const { content } = await answers(t, (_request, response) => {
+      response.writeHead(500, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0xff]))
+    })
+    assert.equal(content, 'HTTP 500: [3 bytes of image/png that are no text]')
   })
 
   it('that is no text is described, not dumped', async (t) => {

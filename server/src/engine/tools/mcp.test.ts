@@ -168,7 +168,7 @@ describe('the tools of an MCP server', () => {
       answer: ({ name }) => results[name as keyof typeof results],
     })
     const { call } = await opened(t, server.url)
-    assert.equal((await call('both')).content, '{"b": 1, "a": 2}')
+    assert.equal((await call('both')).content, '{"a":2,"b":1}')
     assert.equal((await call('data')).content, '{"a":2}')
     assert.deepEqual((await call('much')).content.split('\n'), [
       'one',

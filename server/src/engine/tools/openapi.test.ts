@@ -185,12 +185,12 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('fail where the server says so', async (t) => {
+  it('fail where the server says so, with its status', async (t) => {
     const { call } = await opened(t, { '/missing': { get: { operationId: 'get' } } })
     const { error, content } = await call('get', {})
     assert.deepEqual(
       { error, content },
-      { error: { code: 'http_404', message: 'The server answered HTTP 404.' }, content: '{"done":true}' },
+      { error: { code: 'http_404', message: 'The server answered HTTP 404.' }, content: 'HTTP 404: {"done":true}' },
     )
   })
 

@@ -4,6 +4,7 @@ import { isObject, mergePatch } from '#contract/merge-patch.ts'
 import { Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import { environmentLabel, readEnvironment } from '../../engine/environment.ts'
+import { schemaIssues } from '../../engine/data-schema.ts'
 import { check } from '../../http/validation.ts'
 import type { Secrets } from '../../platform/secrets.ts'
 import type { AgentContent, AgentRow } from './agents.queries.ts'
@@ -16,6 +17,7 @@ export interface AgentBody {
   metadata?: Record<string, unknown> | undefined
 }
 
+const schemaMembers = ['input_schema', 'output_schema'] as const
 const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
 
 /**
@@ -36,7 +38,7 @@ export function applyBody(
   default_model: string,
   secrets: Secrets,
 ): AgentContent {
-  const patch = body.config ?? {}
+  const patch: Record<string, unknown> = { ...body.config }
   const known = readableEnvironment(secrets, before) ?? {}
   const merged = mergePatch({ ...before.config, environment_variables: known }, patch) as Record<string, unknown>
   const metadata = mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>
@@ -44,7 +46,13 @@ export function applyBody(
   delete metadata.created_by
   delete metadata.version
   merged.model ??= default_model
-  const issues = check(whole, { config: merged, metadata })
+  // A schema that is half of one and half of another is neither.
+  for (const name of schemaMembers) if (isObject(patch[name])) merged[name] = patch[name]
+  const issues = [
+    ...check(whole, { config: merged, metadata }),
+    // Only those that are given: what is stored already need not be tried again.
+    ...schemaMembers.flatMap((name) => schemaIssues(`config.${name}`, patch[name])),
+  ]
   if (issues[0]) throw new Problem('validation_error', issues)
 
   const { environment_variables, ...config } = merged

@@ -1,8 +1,8 @@
 import { notFound } from '#contract/problems.ts'
 import type { ScheduleFault, ScheduleState } from '#contract/schedule-lifecycle.ts'
+import type { TaskInput } from '#contract/tasks.ts'
 import { projectId } from '#contract/project-id.ts'
 import type { NewTask } from '../../engine/new-task.ts'
-import type { TaskInputMessage } from '../../engine/task-rows.ts'
 import { answerConstraints, type ConstraintAnswers } from '../../platform/constraints.ts'
 import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
@@ -15,7 +15,7 @@ export interface ScheduleRow extends Timing {
   agent_id: string
   thread_id: string | null
   name: string
-  input: string | TaskInputMessage[]
+  input: TaskInput
   priority: number
   timeout_seconds: number | null
   budget: Record<string, unknown>

@@ -5,7 +5,9 @@ import type { Doer } from '#contract/audit.ts'
 import { mergePatch } from '#contract/merge-patch.ts'
 import { invalid, notFound, Problem, summarize } from '#contract/problems.ts'
 import * as operations from '#contract/schedules.ts'
+import type { TaskInput } from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
+import { inputIssues } from '../../engine/data-schema.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -50,7 +52,9 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
   handle(app, http, operations.createSchedule, {
     load: loadProject,
     run: async ({ sql, loaded, body, principal, doer }) => {
-      const { id: agent_id, project_id } = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
+      const agent = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
+      const { id: agent_id, project_id } = agent
+      requireInput(agent, body.input)
       const content: ScheduleContent = {
         name: body.name.normalize('NFC'),
         cron: cleanCron(body.cron),
@@ -87,6 +91,8 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
       sql.begin(async (tx) => {
         const before = await requireSchedule(tx, loaded, { lock: true })
         const content = changed(before, body)
+        if (body.input !== undefined)
+          requireInput(await requireAgent(tx, { id: before.agent_id, project_id: before.project_id }), body.input)
         if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
         const row = await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content))
         const states = { before: audited(before), after: audited(row) }
@@ -127,6 +133,12 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
       }),
   })
+}
+
+/** 400 where the agent does not take such an input as it is now. */
+function requireInput({ config }: { config: Record<string, unknown> }, input: TaskInput): void {
+  const issues = inputIssues(config['input_schema'], input)
+  if (issues.length > 0) throw new Problem('validation_error', issues)
 }
 
 async function pause(tx: Sql, key: ScheduleKey, doer: Doer) {

@@ -79,7 +79,7 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
 /** What a retry takes over. When it may begin is not among it: that was for the first time. */
 function sameAs(old: TaskRow) {
   const { input, thread_id, concurrency_key, priority, queue_ttl_seconds, timeout_seconds } = old
-  const { max_attempts, budget, metadata } = old
+  const { max_attempts, budget, output_schema, metadata } = old
   return {
     input,
     thread_id,
@@ -89,6 +89,7 @@ function sameAs(old: TaskRow) {
     timeout_seconds,
     max_attempts,
     budget,
+    output_schema,
     metadata,
   }
 }

@@ -11,7 +11,16 @@ import { isId } from '../../platform/ids.ts'
 
 /** A task as it is answered. */
 export function taskView(row: TaskRow) {
-  return { ...row, project_id: projectId(row.project_id) }
+  return { ...row, usage: wholeUsage(row.usage), project_id: projectId(row.project_id) }
+}
+
+/** Tasks of earlier builds have counted no reasoning. */
+function wholeUsage(usage: TaskRow['usage']): TaskRow['usage'] {
+  if (usage.reasoning_tokens !== undefined) return usage
+  const by_model = Object.fromEntries(
+    Object.entries(usage.by_model).map(([model, share]) => [model, { ...share, reasoning_tokens: 0 }]),
+  )
+  return { ...usage, reasoning_tokens: 0, by_model }
 }
 
 /** Names a task by its own and its project's identifier: another project's does not exist. */
@@ -105,7 +114,7 @@ async function searchTasks(
   const isId = /^task_[0-9a-z]*$/.test(search)
   // The characters of identifiers come before a brace.
   const named = isId ? fragment`and id >= ${search} and id < ${`${search}{`}` : fragment``
-  const text = fragment`case jsonb_typeof(input) when 'string' then input #>> '{}'
+  const text = fragment`case jsonb_typeof(input) when 'string' then input #>> '{}' when 'object' then input::text
     else (select string_agg(m->>'content', e'\n') from jsonb_array_elements(input) m) end`
   const contains = isId
     ? fragment`true`

@@ -6,8 +6,10 @@ import { recordAudit } from '../../events/audit.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'
+import { inputIssues, schemaIssues } from '../../engine/data-schema.ts'
 import type { NewTask } from '../../engine/new-task.ts'
 import { newId } from '../../platform/ids.ts'
+import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { makeLoadAsked, type AskedAgent } from './asked-agents.ts'
@@ -34,7 +36,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const { sql, loaded: agent } = handling
       requireAskedAccepting(agent)
       await occupyToWatch(handling)
-      const task = askedFor(handling)
+      const task = await askedFor(handling)
       if (!sql.isTransaction) return taskView(await engine.create(task))
       await engine.enqueue(sql, task)
       const gone = notFound('agent_not_found', 'agent', agent.id)
@@ -43,7 +45,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     shared: {
       prepare: async (handling): Promise<NewTask | undefined> => {
         requireAskedAccepting(handling.loaded)
-        const task = askedFor(handling)
+        const task = await askedFor(handling)
         if (!engine.mayShare(task)) return undefined
         await occupyToWatch(handling)
         return task
@@ -122,10 +124,19 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 }
 
-/** The task that a request asks for. */
-function askedFor(handling: Handling<typeof operations.createTask, AskedAgent>): NewTask {
-  const { loaded: agent, body } = handling
-  return { ...body, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
+/**
+ * The task that a request asks for. Throws 404 for a version that its agent never had, 400 for a schema that cannot be used, or
+ * an input that is not what the agent's version takes.
+ */
+async function askedFor(handling: Handling<typeof operations.createTask, AskedAgent>): Promise<NewTask> {
+  const { sql, loaded, body } = handling
+  const { agent_version = loaded.version, ...asked } = body
+  const { config } =
+    agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
+  const issues = [...inputIssues(config['input_schema'], body.input), ...schemaIssues('output_schema', body.output_schema)]
+  if (issues.length > 0) throw new Problem('validation_error', issues)
+  const agent = { ...loaded, version: agent_version }
+  return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
 }
 
 async function page(

@@ -29,7 +29,7 @@ const places = ({ fragment }: Sql, thread_id: string): Fragment => fragment`
   from task t join task_step s on s.task_id = t.id
   where t.thread_id = ${thread_id} and case s.type when 'model_call' then s.status = 'completed'
     -- Of an approval that was given the result is that of the call which follows.
-    else s.output is not null and not (s.type = 'approval' and s.status = 'completed') end`
+    else s.output is not null and s.type <> 'compaction' and not (s.type = 'approval' and s.status = 'completed') end`
 
 /**
  * A page of a thread's messages, in the order of its tasks, and how many there are. What a task has not read yet comes
@@ -53,7 +53,7 @@ export async function listThreadMessages(
     from page p cross join lateral (
       select ${madeId(sql, fragment`t.id || ':input:' || p.place`)} as id,
         case jsonb_typeof(t.input) when 'array' then t.input->p.place->>'role' else 'user' end as role,
-        case jsonb_typeof(t.input) when 'array' then t.input->p.place->>'content' else t.input#>>'{}' end as content,
+        ${inputText(sql)} as content,
         null::jsonb as tool_calls, null as tool_call_id, t.created_at
       from task t where t.id = p.task_id and p.kind = 'input'
       union all
@@ -69,6 +69,13 @@ export async function listThreadMessages(
     ) m
     order by p.thread_position, p.turn nulls last, p.place`)
   return { messages, total: count?.total ?? 0 }
+}
+
+/** What a message of an input says: the texts of its parts, an object as JSON. */
+function inputText({ fragment }: Sql): Fragment {
+  return fragment`case when jsonb_typeof(t.input) <> 'array' then t.input#>>'{}'
+          when jsonb_typeof(t.input->p.place->'content') = 'string' then t.input->p.place->>'content'
+          else (select string_agg(part->>'text', e'\n\n') from jsonb_array_elements(t.input->p.place->'content') part) end`
 }
 
 /** An identifier of a message: the time of its task's, and a hash of where it stands in place of chance. */

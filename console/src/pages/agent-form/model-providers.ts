@@ -1,0 +1,16 @@
+import { useQuery } from '@tanstack/react-query'
+import { cadre } from '../../api/client.ts'
+import { permissionsQuery } from '../../api/queries.ts'
+
+/** The providers of models, which owners and admins may see. */
+export function useModelProviders() {
+  const { data: permissions } = useQuery(permissionsQuery)
+  const isAdmin = permissions?.scopes.includes('admin') === true
+  const providers = useQuery({
+    queryKey: ['model-providers'],
+    queryFn: () => cadre.service.modelProviders(),
+    enabled: isAdmin,
+    staleTime: 30_000,
+  })
+  return { providers, isKnown: permissions !== undefined, isAdmin }
+}

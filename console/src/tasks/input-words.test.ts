@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { contentText, inputText, messagesOf, titleOf } from './input-words.ts'
+
+test('a message of parts is read as the texts of its parts', () => {
+  assert.equal(contentText('Hello'), 'Hello')
+  const parts = [
+    { type: 'text' as const, text: 'One' },
+    { type: 'text' as const, text: 'Two' },
+  ]
+  assert.equal(contentText(parts), 'One\nTwo')
+  assert.deepEqual(messagesOf([{ role: 'user', content: parts }]), [{ role: 'user', text: 'One\nTwo' }])
+})
+
+test('every kind of input has a title of one short line', () => {
+  assert.equal(titleOf({ input: '  First\nSecond' }), 'First')
+  assert.equal(titleOf({ input: '  ' }), 'Task')
+  const messages = [
+    { role: 'user' as const, content: [{ type: 'text' as const, text: 'Asked' }] },
+    { role: 'assistant' as const, content: 'Said' },
+  ]
+  assert.equal(titleOf({ input: messages }), 'Asked')
+  assert.equal(inputText(messages), 'Said')
+  assert.equal(titleOf({ input: { city: 'Berlin' } }), '{"city":"Berlin"}')
+  assert.equal(titleOf({ input: { text: 'x'.repeat(9999) } }).length, 120)
+  assert.equal(titleOf({ input: {} }), '{}')
+})

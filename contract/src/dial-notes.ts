@@ -1,0 +1,108 @@
+import { familyRuleOf, listedModelFacts, modelFacts, type ModelFacts } from './model-facts.ts'
+
+/** Every level of effort that a provider knows, from the least to the greatest. */
+const levels: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+
+/**
+ * The level that is used where `wanted` is asked of a model that takes `efforts`: the same, else the next higher one,
+ * else the next lower one. Where reasoning cannot be switched off, `none` is the least.
+ */
+export function nearestEffort(wanted: string, efforts: readonly string[]): string | undefined {
+  const from = levels.indexOf(wanted)
+  const upwards = levels.slice(from)
+  const downwards = levels.slice(0, from).toReversed()
+  return [...upwards, ...downwards].find((level) => efforts.includes(level))
+}
+
+/** The members of an agent's configuration that a model may not take as they are. */
+export interface Dials {
+  model?: string | null
+  fallback_models?: readonly string[] | null
+  temperature?: number | null
+  max_tokens?: number | null
+  effort?: string | null
+  service_tier?: string | null
+}
+
+export interface DialNote {
+  member: 'temperature' | 'max_tokens' | 'effort' | 'service_tier'
+  /** As the configuration names it. */
+  model: string
+  note: string
+}
+
+/**
+ * What the models of a configuration will not take of it, and what is done instead. Of a name without a provider nothing
+ * is known unless `default_provider` is.
+ */
+export function dialNotes(config: Dials, default_provider?: string): DialNote[] {
+  const models = new Set([config.model ?? '', ...(config.fallback_models ?? [])])
+  return [...models].flatMap((model) => {
+    const full = model.includes('/') ? model : default_provider && model ? `${default_provider}/${model}` : undefined
+    if (full === undefined) return []
+    const facts = modelFacts(full)
+    const name = full.slice(full.indexOf('/') + 1)
+    const notes = [
+      ['temperature', temperatureNote(config, name, facts)],
+      ['max_tokens', maxTokensNote(config, name, facts)],
+      ['effort', effortNote(config, name, facts, full)],
+      ['service_tier', serviceTierNote(config, name, facts, full)],
+    ] as const
+    return notes.flatMap(([member, note]) => (note === undefined ? [] : [{ member, model, note }]))
+  })
+}
+
+function temperatureNote({ temperature, effort }: Dials, name: string, facts: ModelFacts): string | undefined {
+  if (isUnset(temperature) || facts.temperature === 'always') return undefined
+  if (facts.temperature === 'never') return `${name} does not take a temperature; it is left out.`
+  return reasons(effort, facts) ? `${name} does not take a temperature while it reasons; it is left out.` : undefined
+}
+
+function maxTokensNote({ max_tokens }: Dials, name: string, { output }: ModelFacts): string | undefined {
+  if (isUnset(max_tokens) || output === undefined || max_tokens <= output) return undefined
+  const limit = output.toLocaleString('en-US')
+  return `${name} answers with at most ${limit} tokens; ${limit} is used.`
+}
+
+function effortNote({ effort }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
+  if (isUnset(effort)) return undefined
+  if (!facts.reasons) {
+    if (effort === 'none') return undefined
+    const isKnown = listedModelFacts.has(full) || familyRuleOf(full) !== undefined
+    return `${name} ${isKnown ? 'does not reason' : 'is not known to reason'}; effort is left out.`
+  }
+  const efforts = effortsTaken(facts)
+  if (efforts === undefined) return undefined
+  const used = nearestEffort(effort, efforts)
+  if (used === effort) return undefined
+  return used === undefined
+    ? `${name} takes no effort; it is left out.`
+    : `${name} has no effort “${effort}”; “${used}” is used.`
+}
+
+function serviceTierNote({ service_tier }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
+  if (isUnset(service_tier) || service_tier === 'auto') return undefined
+  const [provider] = full.split('/', 1)
+  const note = `${name} has no service tier “${service_tier}”; it is left out.`
+  if (provider === 'anthropic' || provider === 'builtin') return note
+  if (provider !== 'openai' || service_tier === 'default' || facts.service_tiers === undefined) return undefined
+  return facts.service_tiers.some((tier) => tier === service_tier) ? undefined : note
+}
+
+/** Whether a model reasons under an effort, or unasked where none is set. */
+function reasons(effort: Dials['effort'], facts: ModelFacts): boolean {
+  if (isUnset(effort)) return facts.reasons_by_default
+  const efforts = effortsTaken(facts)
+  return facts.reasons && (efforts === undefined ? effort : nearestEffort(effort, efforts)) !== 'none'
+}
+
+/** The efforts that can be asked for, by whatever name the provider has for it; undefined: not known. */
+function effortsTaken({ efforts, thinking, thinking_can_be_off }: ModelFacts): readonly string[] | undefined {
+  // Thinking that is asked for with a number of tokens has every level.
+  const taken = thinking === 'budget' && efforts?.length === 0 ? levels.slice(1) : efforts
+  return thinking_can_be_off === true && taken !== undefined ? ['none', ...taken] : taken
+}
+
+function isUnset(value: unknown): value is null | undefined {
+  return value === undefined || value === null
+}

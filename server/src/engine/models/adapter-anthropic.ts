@@ -1,0 +1,69 @@
+import type { Adapter, AdaptedRequest, CallOptions } from './adapter.ts'
+import { isStrictSchema } from './strict-schema.ts'
+
+/** Marks of what is to be cached; Anthropic takes four of them. */
+const cacheMark = { anthropic: { cacheControl: { type: 'ephemeral' } } }
+
+/** Anthropic's Messages. */
+export const anthropicAdapter: Adapter = {
+  async open({ base_url, api_key }, model, fetch) {
+    const { createAnthropic } = await import('@ai-sdk/anthropic')
+    return createAnthropic({ baseURL: base_url, apiKey: api_key ?? '', fetch }).languageModel(model)
+  },
+  // What Anthropic cannot enforce as it is written is asked for by a tool: its own way would close open objects.
+  schemaWay: ({ request, facts }) =>
+    facts.structured_output && request.output_schema !== undefined && isStrictSchema(request.output_schema)
+      ? 'native'
+      : 'tool',
+  adapt(adapted, options) {
+    const { request, dials } = adapted
+    const thinking = thinkingOf(adapted)
+    return {
+      ...(request.cache_key === undefined ? options : marked(options)),
+      // The library adds the budget of thinking to the tokens of the answer.
+      ...(thinking?.type === 'enabled' && options.maxOutputTokens !== undefined
+        ? { maxOutputTokens: options.maxOutputTokens - thinking.budgetTokens }
+        : {}),
+      providerOptions: {
+        anthropic: {
+          structuredOutputMode: 'outputFormat',
+          ...(thinking ? { thinking } : {}),
+          ...(dials.effort === undefined || dials.effort === 'none' ? {} : { effort: dials.effort }),
+          ...(dials.service_tier === undefined ? {} : { serviceTier: dials.service_tier }),
+        },
+      },
+    }
+  },
+}
+
+/** How thinking is asked for; undefined leaves it to the model. */
+function thinkingOf({ facts, dials }: AdaptedRequest) {
+  if (dials.effort === 'none') return { type: 'disabled' as const }
+  if (dials.thinking_tokens !== undefined) return { type: 'enabled' as const, budgetTokens: dials.thinking_tokens }
+  // Without it the newer models think without telling what.
+  if (dials.effort !== undefined && facts.thinking === 'adaptive')
+    return { type: 'adaptive' as const, display: 'summarized' as const }
+  return undefined
+}
+
+/**
+ * Marks the ends of what stays the same: the tools, the system prompt, and the conversation as it was sent last time and as it is
+ * sent now. The marks of the conversation move on with each round, so every round reads what the one before it wrote.
+ */
+function marked(options: CallOptions): CallOptions {
+  const { prompt, tools } = options
+  const last = prompt.length - 1
+  const before = prompt.findLastIndex(({ role }) => role === 'assistant') - 1
+  return {
+    ...options,
+    ...(tools && {
+      tools: tools.map((tool, at) =>
+        at === tools.length - 1 && tool.type === 'function' ? { ...tool, providerOptions: cacheMark } : tool,
+      ),
+    }),
+    prompt: prompt.map((message, at) =>
+      message.role === 'system' || at === last || at === before ? { ...message, providerOptions: cacheMark } : message,
+    ),
+  }
+}
+

@@ -1,0 +1,152 @@
+import { nearestEffort } from '#contract/dial-notes.ts'
+import { efforts, maxTokensDefault, serviceTiers } from '#contract/model-dials.ts'
+import type { ModelFacts } from '#contract/model-facts.ts'
+import type { ModelRequest, ModelWarning } from './model.ts'
+import type { Provider } from './providers.ts'
+import { thinkingTokens } from './thinking-tokens.ts'
+
+/** What a request's dials are set to, in the provider's own words. */
+export interface Dials {
+  effort: string | undefined
+  /** Of models whose thinking is bounded by a number of tokens: that number, which is part of `max_tokens`. */
+  thinking_tokens: number | undefined
+  temperature: number | undefined
+  service_tier: string | undefined
+  max_tokens: number | undefined
+}
+
+/** Output tokens that the Responses protocol takes at least. */
+const responsesOutputMin = 16
+
+type Asked = Pick<ModelRequest, 'model' | 'effort' | 'temperature' | 'service_tier' | 'max_tokens' | 'tools'>
+
+/**
+ * Sets the dials of a request for one model: what it does not have is mapped to the nearest that it has, or left out, and
+ * each change is a warning.
+ */
+export function setDials(asked: Asked, provider: Provider, facts: ModelFacts): { dials: Dials; warnings: ModelWarning[] } {
+  const warnings: ModelWarning[] = []
+  const warn = (feature: string, message: string): void => void warnings.push({ feature, message })
+  const max_tokens = setMaxTokens(asked, provider, warn)
+  const effort = setEffort(asked, provider, facts, warn)
+  const thinking_tokens = setThinking(asked, effort, max_tokens, facts, warn)
+  const isBudgetOnly = facts.thinking === 'budget' && effort !== 'none' && !facts.efforts?.includes(effort ?? '')
+  const temperature = setTemperature(asked, effort, facts, warn)
+  return {
+    dials: {
+      // A temperature is taken where reasoning is off, which some models want to be told.
+      effort: needsNone(temperature, effort, facts) ? 'none' : isBudgetOnly ? undefined : effort,
+      thinking_tokens,
+      temperature,
+      service_tier: setServiceTier(asked, provider, facts, warn),
+      max_tokens,
+    },
+    warnings,
+  }
+}
+
+/**
+ * Tokens of one answer at most: what the agent says, within what the model can, or the default. `reasons` where the
+ * answer includes reasoning.
+ */
+export function answerTokens(
+  config: { max_tokens?: number; effort?: string },
+  facts: ModelFacts,
+): { max_tokens: number; lowered: boolean } {
+  const wanted = config.max_tokens ?? maxTokensDefault[reasonsNow(config.effort, facts) ? 'reasoning' : 'plain']
+  const max_tokens = Math.min(wanted, facts.output ?? Infinity)
+  return { max_tokens, lowered: config.max_tokens !== undefined && max_tokens < config.max_tokens }
+}
+
+/** Whether the model reasons with this effort, unset where that is undefined. */
+export function reasonsNow(effort: string | undefined, facts: ModelFacts): boolean {
+  if (!facts.reasons) return false
+  return effort === undefined ? facts.reasons_by_default : effort !== 'none'
+}
+
+type Warn = (feature: string, message: string) => void
+
+function setMaxTokens({ max_tokens }: Asked, { protocol }: Provider, warn: Warn): number | undefined {
+  if (protocol !== 'responses' || max_tokens === undefined || max_tokens >= responsesOutputMin) return max_tokens
+  warn('max_tokens', `max_tokens is raised from ${max_tokens} to ${responsesOutputMin}, the least that the provider takes.`)
+  return responsesOutputMin
+}
+
+function setEffort(
+  { model, effort: asked, tools }: Asked,
+  { kind, protocol }: Provider,
+  facts: ModelFacts,
+  warn: Warn,
+): string | undefined {
+  // An agent that was stored before the member had a meaning may have anything there.
+  const wanted = asked !== undefined && efforts.includes(asked) ? asked : undefined
+  if (!facts.reasons) {
+    if (wanted !== undefined && wanted !== 'none') warn('effort', `${model} does not reason; effort is left out.`)
+    return undefined
+  }
+  const isChat = kind === 'openai' && protocol === 'chat'
+  const known = isChat ? facts.efforts?.filter((level) => level !== 'max') : facts.efforts
+  // OpenAI's Chat Completions takes tools only where the model does not reason.
+  if (isChat && tools.length > 0 && known?.includes('none') === true && wanted !== 'none') {
+    warn('effort', `${model} takes tools by Chat Completions only without reasoning; effort none is used.`)
+    return 'none'
+  }
+  if (wanted === undefined) return undefined
+  if (wanted === 'none' && facts.thinking_can_be_off === true) return 'none'
+  if (known === undefined) return wanted
+  if (known.length === 0) {
+    if (facts.thinking === 'budget') return wanted === 'none' ? undefined : wanted
+    warn('effort', `${model} takes no effort; it is left out.`)
+    return undefined
+  }
+  const nearest = nearestEffort(wanted, known)
+  if (nearest !== wanted) warn('effort', `${model} has no effort ${wanted}; ${nearest} is used.`)
+  return nearest
+}
+
+function setThinking(
+  { model, effort: asked }: Asked,
+  effort: string | undefined,
+  max_tokens: number | undefined,
+  facts: ModelFacts,
+  warn: Warn,
+): number | undefined {
+  if (facts.thinking !== 'budget' || effort === undefined || effort === 'none' || max_tokens === undefined) return undefined
+  const tokens = thinkingTokens(asked ?? effort, max_tokens)
+  if (tokens === undefined) warn('effort', `max_tokens ${max_tokens} leaves ${model} no room to think; it does not.`)
+  return tokens
+}
+
+function setTemperature(
+  { model, temperature }: Asked,
+  effort: string | undefined,
+  facts: ModelFacts,
+  warn: Warn,
+): number | undefined {
+  if (temperature === undefined || facts.temperature === 'always') return temperature
+  if (facts.temperature === 'without_reasoning' && !reasonsNow(effort, facts)) return temperature
+  const when = facts.temperature === 'never' ? '' : ' while it reasons'
+  warn('temperature', `${model} does not take a temperature${when}; it is left out.`)
+  return undefined
+}
+
+function needsNone(temperature: number | undefined, effort: string | undefined, facts: ModelFacts): boolean {
+  if (temperature === undefined || effort !== undefined || !facts.reasons) return false
+  return facts.temperature === 'without_reasoning' && facts.efforts?.includes('none') === true
+}
+
+function setServiceTier(
+  { model, service_tier }: Asked,
+  { name, kind }: Provider,
+  facts: ModelFacts,
+  warn: Warn,
+): string | undefined {
+  if (service_tier === undefined || !serviceTiers.includes(service_tier)) return undefined
+  const known = facts.service_tiers as readonly string[] | undefined
+  const isThere =
+    service_tier === 'auto' ||
+    (kind === 'anthropic' ? false : service_tier === 'default' || kind !== 'openai' || (known?.includes(service_tier) ?? true))
+  if (isThere) return service_tier
+  warn('service_tier', `${kind === 'anthropic' ? name : model} has no service tier ${service_tier}; it is left out.`)
+  return undefined
+}

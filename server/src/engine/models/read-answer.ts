@@ -1,0 +1,232 @@
+import type { LanguageModel } from './adapter.ts'
+import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, type TurnPart } from './model.ts'
+import { cutOff, toModelError } from './model-errors.ts'
+import { readArguments } from './prompt.ts'
+import type { Provider } from './providers.ts'
+import type { WireNames } from './wire-names.ts'
+
+type StreamPart =
+  Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never
+type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number]
+
+/** Characters of one answer: text, reasoning and arguments of calls together. */
+const answerCharsMax = 4 * 1024 * 1024
+/** Characters of what only the provider understands: signatures, encrypted reasoning. */
+const opaqueCharsMax = 2 * 1024 * 1024
+/** Reasoning items, texts and calls of one answer. */
+const partsMax = 10_000
+/** Characters of a library's warning. */
+const warningMax = 500
+
+export interface Reading {
+  request: ModelRequest
+  names: WireNames
+  provider: Provider
+  /** The tool that takes the answer, where one does: its call is the text of the answer. */
+  answer_tool: string | undefined
+  /** Called when the provider has begun to answer. */
+  onPart: () => void
+}
+
+/** Reads an answer as it is streamed. Throws `ModelError` for one that is not whole, or larger than its bounds. */
+export async function readAnswer(
+  stream: ReadableStream<StreamPart>,
+  reading: Reading,
+): Promise<Omit<ModelAnswer, 'network'>> {
+  const reader = new AnswerReader(reading)
+  for await (const part of stream) reader.take(part)
+  return reader.answer()
+}
+
+class AnswerReader {
+  readonly #reading: Reading
+  /** In the order in which they began. */
+  readonly #parts: TurnPart[] = []
+  readonly #open = new Map<string, Exclude<TurnPart, { type: 'tool_call' }>>()
+  #text = ''
+  #reasoning = ''
+  #model: string
+  #length = 0
+  #opaque = 0
+  #finished: Extract<StreamPart, { type: 'finish' }> | undefined
+
+  constructor(reading: Reading) {
+    this.#reading = reading
+    this.#model = reading.request.model
+  }
+
+  take(part: StreamPart): void {
+    const { provider, request, onPart } = this.#reading
+    if (part.type !== 'stream-start') onPart()
+    switch (part.type) {
+      case 'stream-start':
+        for (const warning of part.warnings) request.on_warning?.(readWarning(warning))
+        return
+      case 'error':
+        throw toModelError(part.error, provider.name)
+      case 'text-start':
+      case 'reasoning-start':
+        return this.#begin(part.type === 'text-start' ? 'text' : 'reasoning', part.id, part.providerMetadata)
+      case 'text-delta':
+      case 'reasoning-delta':
+        return this.#add(part.type === 'text-delta' ? 'text' : 'reasoning', part)
+      case 'text-end':
+      case 'reasoning-end':
+        return this.#note(this.#open.get(keyOf(part.type === 'text-end' ? 'text' : 'reasoning', part.id)), part.providerMetadata)
+      case 'tool-input-delta':
+        return this.#count(part.delta.length)
+      case 'tool-call':
+        return this.#call(part)
+      case 'response-metadata':
+        this.#model = part.modelId ?? this.#model
+        return
+      case 'finish':
+        this.#finished = part
+    }
+  }
+
+  answer(): Omit<ModelAnswer, 'network'> {
+    const { provider } = this.#reading
+    // A stream that just ends is reported as `interrupted` by one library and not at all by another.
+    const reason = this.#finished?.finishReason.unified
+    if (!this.#finished || reason === undefined || reason === 'interrupted' || reason === 'error')
+      throw cutOff(provider.name)
+    const calls = this.#parts.filter((part) => part.type === 'tool_call')
+    const given = this.#givenAnswer(calls)
+    const turn = this.#turn()
+    const { inputTokens, outputTokens } = this.#finished.usage
+    return {
+      text: given ?? this.#text,
+      tool_calls:
+        given === undefined
+          ? calls
+              .filter(({ name }) => name !== this.#reading.answer_tool)
+              .map(({ id, name, input }) => ({ id, name, arguments: readArguments(input) }))
+          : [],
+      finish_reason:
+        given !== undefined ? 'stop' : calls.length > 0 && reason === 'stop' ? 'tool_calls' : finishReasons[reason],
+      model: this.#model,
+      usage: {
+        input_tokens: inputTokens.total ?? 0,
+        output_tokens: outputTokens.total ?? 0,
+        cached_tokens: inputTokens.cacheRead ?? 0,
+        ...(inputTokens.cacheWrite ? { cache_write_tokens: inputTokens.cacheWrite } : {}),
+        ...(outputTokens.reasoning ? { reasoning_tokens: outputTokens.reasoning } : {}),
+      },
+      ...(this.#reasoning === '' ? {} : { reasoning_summary: this.#reasoning }),
+      ...(turn ? { turn } : {}),
+    }
+  }
+
+  /** The answer that the model gave by calling its tool; undefined where it did not, or asked for other calls with it. */
+  #givenAnswer(calls: readonly Extract<TurnPart, { type: 'tool_call' }>[]): string | undefined {
+    const { answer_tool } = this.#reading
+    if (answer_tool === undefined || calls.some(({ name }) => name !== answer_tool)) return undefined
+    return calls.at(-1)?.input
+  }
+
+  /** The whole turn, where there is more in it than its text. What was given by the tool that takes the answer is a text. */
+  #turn(): ModelAnswer['turn'] {
+    const { provider, answer_tool } = this.#reading
+    const isPlain = this.#parts.every(({ type, metadata }) => type === 'text' && !isTelling(metadata))
+    if (isPlain) return undefined
+    const hasOther = this.#parts.some((part) => part.type === 'tool_call' && part.name !== answer_tool)
+    const parts = this.#parts.flatMap((part): TurnPart[] => {
+      if (part.type !== 'tool_call' || part.name !== answer_tool) return [part]
+      return hasOther ? [] : [{ type: 'text', text: part.input }]
+    })
+    return { provider: provider.name, protocol: provider.protocol, parts }
+  }
+
+  #begin(type: 'text' | 'reasoning', id: string, metadata: unknown): void {
+    if (this.#parts.length >= partsMax) throw this.#tooLarge(`has more than ${partsMax} parts`)
+    const part = { type, text: '' } as const
+    const kept: Exclude<TurnPart, { type: 'tool_call' }> = { ...part }
+    this.#parts.push(kept)
+    this.#open.set(keyOf(type, id), kept)
+    this.#note(kept, metadata)
+  }
+
+  #add(type: 'text' | 'reasoning', { id, delta, providerMetadata }: { id: string; delta: string; providerMetadata?: unknown }) {
+    this.#count(delta.length)
+    const key = keyOf(type, id)
+    if (!this.#open.has(key)) this.#begin(type, id, undefined)
+    const part = this.#open.get(key)!
+    const isFirst = part.text === ''
+    part.text += delta
+    this.#note(part, providerMetadata)
+    if (delta === '') return
+    const { request } = this.#reading
+    if (type === 'text') {
+      this.#text += delta
+      request.on_delta?.(delta)
+      return
+    }
+    // Each part of a summary is a paragraph.
+    const more = isFirst && this.#reasoning !== '' ? `\n\n${delta}` : delta
+    this.#reasoning += more
+    request.on_reasoning?.(more)
+  }
+
+  #call({ toolCallId, toolName, input, providerMetadata }: Extract<StreamPart, { type: 'tool-call' }>): void {
+    if (this.#parts.length >= partsMax) throw this.#tooLarge(`has more than ${partsMax} parts`)
+    const part: TurnPart = {
+      type: 'tool_call',
+      id: toolCallId,
+      name: this.#reading.names.fromWire(toolName),
+      input,
+    }
+    this.#parts.push(part)
+    this.#note(part, providerMetadata)
+  }
+
+  /** Keeps what the provider tells of a part; what comes later replaces what came before, unless it is nothing. */
+  #note(part: TurnPart | undefined, metadata: unknown): void {
+    if (!part || typeof metadata !== 'object' || metadata === null) return
+    const kept: TurnMetadata = (part.metadata ??= {})
+    for (const [provider, members] of Object.entries(metadata as TurnMetadata)) {
+      const own = (kept[provider] ??= {})
+      for (const [name, value] of Object.entries(members)) {
+        if (value === null || value === undefined || own[name] === value) continue
+        this.#opaque += typeof value === 'string' ? value.length : JSON.stringify(value).length
+        own[name] = value
+      }
+    }
+    if (this.#opaque > opaqueCharsMax)
+      throw this.#tooLarge(`has more than ${opaqueCharsMax} characters of encrypted reasoning`)
+  }
+
+  #count(length: number): void {
+    this.#length += length
+    if (this.#length > answerCharsMax) throw this.#tooLarge(`is longer than ${answerCharsMax} characters`)
+  }
+
+  #tooLarge(how: string): ModelError {
+    return new ModelError('provider_bad_answer', `The answer of ${this.#reading.provider.name} ${how}.`, {
+      retryable: false,
+    })
+  }
+}
+
+function keyOf(type: string, id: string): string {
+  return `${type} ${id}`
+}
+
+/** Whether metadata say anything that the provider would miss: the identifier of an item that it did not keep does not. */
+function isTelling(metadata: TurnMetadata | undefined): boolean {
+  return Object.values(metadata ?? {}).some((members) => Object.keys(members).some((name) => name !== 'itemId'))
+}
+
+function readWarning(warning: Warning) {
+  const feature = 'feature' in warning ? warning.feature : 'setting' in warning ? warning.setting : 'request'
+  const details = 'details' in warning ? warning.details : 'message' in warning ? warning.message : undefined
+  return { feature, message: (details ?? `${feature} is not supported by the model; it is left out.`).slice(0, warningMax) }
+}
+
+const finishReasons = {
+  stop: 'stop',
+  length: 'length',
+  'tool-calls': 'tool_calls',
+  'content-filter': 'content_filter',
+  other: 'other',
+} as const
