@@ -34,7 +34,7 @@ const furtherExamples: Readonly<Record<string, readonly string[]>> = {
     'cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input @mail.txt --output-schema invoice.schema.json --wait 60 --data-only',
     `cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input-json '{"order":"4711"}' --agent-version 3`,
   ],
-  getTask: ['cadre tasks get task_01jcm3x5v8f9a2b4c6d8e0g2h4 --wait 60 --data-only'],
+  getTask: ['cadre tasks get task_01jcm3x5v8f9a2b4c6d8e0g2h4 --wait 60 --data'],
 }
 
 /** What a shell takes as it is. */
@@ -57,7 +57,7 @@ export function operationCommand(program: Command, operation: Operation, words: 
   }
   if (isDownload(operation))
     command.option('-o, --output <path>', 'A file to write it to, in the place of standard output.')
-  if (isTask(operation)) command.option('--data-only', dataOnlyText)
+  if (isTask(operation)) command.option(operation.body ? '--data-only' : '--data', dataOnlyText)
   if (operation.body) {
     addFields(command, members(operation.body))
     command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
@@ -81,7 +81,8 @@ async function run(
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
   const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
   const { out } = context
-  if (options.dataOnly && operation.method !== 'GET' && query?.wait === undefined)
+  const isDataAlone = options.dataOnly === true || (!operation.body && options.data === true)
+  if (isDataAlone && operation.method !== 'GET' && query?.wait === undefined)
     throw new UsageError('--data-only needs --wait, because a task has its data at its end.')
   if (operation.method !== 'GET' && options.dryRun) {
     const secrets = Object.entries(members(operation.body)).filter(([, schema]) => schema['x-secret'])
@@ -110,7 +111,7 @@ async function run(
     )
   }
   const member = listMember(operation)
-  if (options.dataOnly) return writeData(out, (await request()) as Task)
+  if (isDataAlone) return writeData(out, (await request()) as Task)
   if (member === undefined) return out.entry(await request())
   const max = limitOf(options)
   const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100

@@ -82,13 +82,13 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** The commands that give a task, or show one, with `--data-only`. */
+/** The commands that give a task, or show one, and write its data alone; where `--data` is a body it is another option. */
 const withData = [
-  ['tasks', 'run', 'agent_1', 'How much is it?'],
-  ['tasks', 'create', 'agent_1', '--input', 'How much is it?', '--wait', '60'],
-  ['tasks', 'get', 'task_1'],
-  ['tasks', 'watch', 'task_1'],
-  ['tasks', 'retry', 'task_1', '--wait', '60'],
+  ['tasks', 'run', 'agent_1', 'How much is it?', '--data'],
+  ['tasks', 'create', 'agent_1', '--input', 'How much is it?', '--wait', '60', '--data-only'],
+  ['tasks', 'get', 'task_1', '--data'],
+  ['tasks', 'watch', 'task_1', '--data'],
+  ['tasks', 'retry', 'task_1', '--wait', '60', '--data-only'],
 ]
 
 test('a schema of a file, a version and an input that is an object are sent as they were given', async () => {
@@ -158,15 +158,15 @@ test('a command line that cannot be meant so ends with 2, says why, and sends no
   assert.deepEqual(sent, [])
 })
 
-test('--data-only writes the data alone: on one line when piped, over several lines at a terminal', async () => {
+test('--data writes the data alone: on one line when piped, over several lines at a terminal', async () => {
   for (const words of withData) {
-    const piped = await runner.run([...words, '--data-only'], env)
+    const piped = await runner.run(words, env)
     assert.deepEqual([piped.code, piped.stdout], [0, `${JSON.stringify(invoice)}\n`], words.join(' '))
-    const shown = await runner.run([...words, '--data-only'], env, true)
+    const shown = await runner.run(words, env, true)
     assert.deepEqual([shown.code, shown.stdout], [0, `${JSON.stringify(invoice, null, 2)}\n`], words.join(' '))
-    const total = await runner.run([...words, '--data-only', '--jq', '.total'], env)
+    const total = await runner.run([...words, '--jq', '.total'], env)
     assert.deepEqual([total.code, total.stdout], [0, '12.5\n'], words.join(' '))
-    const member = await runner.run([...words, '--data-only', '--json=number'], env)
+    const member = await runner.run([...words, '--json=number'], env)
     assert.deepEqual([member.code, member.stdout], [0, '{"number":"4711"}\n'], words.join(' '))
   }
 })
@@ -182,7 +182,7 @@ test('a task without data leaves standard output empty, says why, and ends with 
   for (const [ended, message] of cases) {
     task = ended
     for (const words of withData) {
-      const { code, stdout, stderr } = await runner.run([...words, '--data-only'], env)
+      const { code, stdout, stderr } = await runner.run(words, env)
       assert.deepEqual([code, stdout], [1, ''], words.join(' '))
       assert.match(stderr, message)
     }
@@ -191,9 +191,9 @@ test('a task without data leaves standard output empty, says why, and ends with 
 
 test('a task that goes on says how its data are had later', async () => {
   task = { id: 'task_1', status: 'running' }
-  const { code, stdout, stderr } = await runner.run(['tasks', 'get', 'task_1', '--data-only'], env)
+  const { code, stdout, stderr } = await runner.run(['tasks', 'get', 'task_1', '--data'], env)
   assert.deepEqual([code, stdout], [1, ''])
-  assert.match(stderr, /because it is running[^]*next: cadre tasks watch task_1 --data-only/)
+  assert.match(stderr, /because it is running[^]*next: cadre tasks watch task_1 --data/)
 })
 
 test('what was cached and what was spent on reasoning is said where there was any', async () => {

@@ -77,14 +77,14 @@ export function mustHaveCompleted({ id, status }: Task): void {
   if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
 }
 
-/** What `--data-only` does, for its help. */
+/** What `--data` does, for its help; `--data-only` where `--data` is the body of the request. */
 export const dataOnlyText = 'Writes `output.data` of the task alone, as JSON; ends with 1 where the task has none.'
 
 /** Writes the data of a task's output, and nothing else. Throws `CommandFailure` where there are none. */
 export function writeData(out: Output, { id, status, output, error }: Task): void {
   if (status !== 'completed') {
     const why = error ? `: ${error.message} [${error.code}]` : ''
-    const next = isFinished(status) ? `cadre tasks steps ${id}` : `cadre tasks watch ${id} --data-only`
+    const next = isFinished(status) ? `cadre tasks steps ${id}` : `cadre tasks watch ${id} --data`
     throw new CommandFailure(`${id} has no data, because it is ${status}${why}`, next)
   }
   if (output?.data === null || output?.data === undefined)

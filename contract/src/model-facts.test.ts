@@ -15,6 +15,8 @@ const examples: readonly [name: string, reasons: boolean, by_default: boolean][]
   ['openai/gpt-5.2-chat-latest', true, true],
   ['openai/chat-latest', true, true],
   ['openai/gpt-5-codex', true, true],
+  ['openai/gpt-5-pro', true, true],
+  ['openai/gpt-5.3-codex', true, true],
   ['openai/gpt-5.4-pro-2026-03-05', true, true],
   ['openai/o4-mini-deep-research', true, true],
   ['openai/gpt-5-2099-01-01', true, true],
@@ -108,9 +110,16 @@ describe('the facts of a name that is not listed', () => {
     for (const rule of familyRules) assert.ok(hit.has(rule), String(rule[1]))
   })
 
+  it('are those of the family of its name where another provider serves it, without what only its own provider has.', () => {
+    for (const name of ['x/claude-opus-5', 'router/openai/gpt-5.6-sol']) {
+      const { efforts, thinking, service_tiers, reasons } = modelFacts(name)
+      assert.deepEqual([reasons, efforts, thinking, service_tiers], [true, undefined, undefined, undefined], name)
+    }
+  })
+
   it('are those of a model that answers at once where no family is known.', () => {
     const answersAtOnce = { reasons: false, reasons_by_default: false, temperature: 'always', structured_output: true }
-    for (const name of ['mistral/mistral-large', 'openai/babbage', 'builtin/other', 'no-slash', 'x/claude-opus-5', ''])
+    for (const name of ['mistral/mistral-large', 'openai/babbage', 'builtin/other', 'no-slash', ''])
       assert.deepEqual(modelFacts(name), answersAtOnce, name)
   })
 })

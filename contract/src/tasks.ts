@@ -109,7 +109,7 @@ const input = Type.Unsafe<TaskInput>({
     { type: 'array', items: message, minItems: 1, maxItems: taskBounds.input_messages },
     inputObject,
   ],
-  description: "What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.",
+  description: 'What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.',
 })
 
 export const Task = Named(

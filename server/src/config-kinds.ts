@@ -221,7 +221,8 @@ export const modelLimitTable: Kind<ReadonlyMap<string, ModelLimit>> = {
   parse: (text) => {
     try {
       const table: unknown = JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8'))
-      return isObject(table) && Object.entries(table).every(([name, limit]) => name.includes('/') && isModelLimit(limit))
+      return isObject(table) &&
+        Object.entries(table).every(([name, limit]) => name.includes('/') && isModelLimit(limit))
         ? new Map(Object.entries(table) as [string, ModelLimit][])
         : undefined
     } catch {

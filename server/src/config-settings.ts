@@ -271,7 +271,10 @@ function nativeProviderSettings(): NativeSettings {
     const own: [string, Setting<unknown>][] = [
       [
         `${name}_api_key`,
-        secret(`${prefix}_API_KEY`, visible(1, 1024), { description: `Key for ${name}/… models.`, example: key_example }),
+        secret(`${prefix}_API_KEY`, visible(1, 1024), {
+          description: `Key for ${name}/… models.`,
+          example: key_example,
+        }),
       ],
       [
         `${name}_base_url`,

@@ -191,7 +191,8 @@ class Reader {
 /** Providers are named by their variables, so a key without an address would silently do nothing: it is a fault. */
 function readProviders(reader: Reader): ProviderConfig[] {
   const middles = Object.keys(reader.env).flatMap((name) => {
-    const [, middle] = /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE|PROTOCOL)$/.exec(name) ?? []
+    const [, middle] =
+      /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE|PROTOCOL)$/.exec(name) ?? []
     return middle !== undefined && reader.env[name] ? [middle] : []
   })
   return [...new Set(middles)].sort().flatMap((middle) => {
@@ -217,7 +218,16 @@ function readProviders(reader: Reader): ProviderConfig[] {
         providerSettings.base_url.kind.allowed,
       )
     }
-    return base_url === undefined ? [] : [{ name, base_url, ...(api_key === undefined ? {} : { api_key }), ...(protocol === undefined ? {} : { protocol }) }]
+    return base_url === undefined
+      ? []
+      : [
+          {
+            name,
+            base_url,
+            ...(api_key === undefined ? {} : { api_key }),
+            ...(protocol === undefined ? {} : { protocol }),
+          },
+        ]
   })
 }
 

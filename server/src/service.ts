@@ -217,10 +217,6 @@ export async function startService({
   }
 }
 
-/**
- * Whether only this machine can reach the service, so that whoever registers a webhook is on it anyway (decision D104.7).
- * Behind a reverse proxy it listens on loopback too, and anybody may be there.
- */
 /** What the operator says of a native provider. */
 function nativeSettings(config: Config, name: NativeProviderName) {
   return {
@@ -231,6 +227,10 @@ function nativeSettings(config: Config, name: NativeProviderName) {
   }
 }
 
+/**
+ * Whether only this machine can reach the service, so that whoever registers a webhook is on it anyway (decision D104.7).
+ * Behind a reverse proxy it listens on loopback too, and anybody may be there.
+ */
 function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']
   const known = public_url === undefined ? undefined : URL.parse(public_url)?.hostname

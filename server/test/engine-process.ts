@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import type { ToolSafety } from '#contract/task-lifecycle.ts'
 import type { Engine } from '../src/engine/engine.ts'
 import { scriptModel } from '../src/engine/models/builtin-script.ts'
+import { makeModels, type ModelSettings } from '../src/engine/models/models.ts'
 import type { Model } from '../src/engine/models/model.ts'
 import { startEngine } from '../src/engine/start.ts'
 import { engineTools, type Tool, type ToolSource } from '../src/engine/tools/tool.ts'
@@ -25,6 +26,8 @@ export interface EngineProcessOptions {
   busy_ms?: number
   /** Tasks play their input with `builtin/script`, and call the tools of `witnessTools`. */
   scripted?: boolean
+  /** Tasks are worked on by the models of these settings, with the tools of `witnessTools`. */
+  models?: ModelSettings
 }
 
 /** A worker in a process of its own, which a test may kill. */
@@ -117,15 +120,16 @@ export const witnessTable =
 export async function openEngine(
   options: Pick<EngineProcessOptions, 'connection' | 'slots' | 'data_dir'> & {
     model: (sql: Sql) => Model
+    models?: ModelSettings | undefined
     tools?: (sql: Sql) => ToolSource
   },
 ): Promise<{ engine: Engine; sql: Sql; close(): Promise<void> }> {
-  const { connection, slots, data_dir, model, tools } = options
+  const { connection, slots, data_dir, model, models, tools } = options
   const database = openDatabase({ connection })
   const engine = await startEngine({
     database,
     log: pino({ level: process.env['CADRE_LOG_LEVEL'] ?? 'silent' }),
-    models: { resolve: (name) => ({ model: model(database.sql), name }) },
+    models: models ? makeModels(models) : { resolve: (name) => ({ model: model(database.sql), name }) },
     ...(tools ? { tools: tools(database.sql) } : {}),
     secrets: makeSecrets('a secret key for tests, 32 characters'),
     config: { worker_slots: slots, tokens_per_hour: 1e12, data_dir },
@@ -145,7 +149,7 @@ async function main(options: EngineProcessOptions): Promise<void> {
   const { close } = await openEngine({
     ...options,
     model: (sql) => (options.scripted ? scriptModel : witnessModel(sql, options)),
-    ...(options.scripted ? { tools: witnessTools } : {}),
+    ...(options.scripted || options.models ? { tools: witnessTools } : {}),
   })
   process.on('message', () => void close().then(() => process.exit(0)))
   // A worker must not outlive the test that started it.

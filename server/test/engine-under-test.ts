@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { pino } from 'pino'
+import type { ModelPrice } from '#contract/model-prices.ts'
 import type { ModelSource } from '../src/engine/model-call.ts'
 import type { NewTask } from '../src/engine/new-task.ts'
+import { makePrices } from '../src/engine/prices.ts'
 import { startEngine } from '../src/engine/start.ts'
 import { makeSandboxes } from '../src/engine/tools/sandbox.ts'
 import { makeTools } from '../src/engine/tools/tools.ts'
@@ -39,7 +41,11 @@ export interface EngineUnderTest {
 const retry = { max_attempts: 3, initial_delay_seconds: 0.02, max_delay_seconds: 0.04 }
 const ends = ['completed', 'failed', 'canceled', 'expired']
 
-export async function startEngineUnderTest(models: ModelSource): Promise<EngineUnderTest> {
+/** `own` are prices beyond the built-in list. */
+export async function startEngineUnderTest(
+  models: ModelSource,
+  own: ReadonlyMap<string, ModelPrice> = new Map(),
+): Promise<EngineUnderTest> {
   const test = await makeTestDatabase()
   const database = openDatabase({ connection: test.connection })
   const { sql } = database
@@ -47,7 +53,8 @@ export async function startEngineUnderTest(models: ModelSource): Promise<EngineU
   const secrets = makeSecrets('a secret key for tests, 32 characters')
   const tools = makeTools({ sql, secrets, egress: makeEgress(), log, sandboxes: makeSandboxes(log) })
   const config = { worker_slots: 32, tokens_per_hour: 1e9 }
-  const engine = await startEngine({ database, log, models, tools, secrets, config })
+  const prices = makePrices({ own, elsewhere: [] })
+  const engine = await startEngine({ database, log, models, prices, tools, secrets, config })
   await engine.ready
 
   const read: EngineUnderTest['read'] = async (id) => {

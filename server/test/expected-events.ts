@@ -19,7 +19,11 @@ export function agentExpectations(user_id: string) {
     },
 
     completed(agent: Agent, task: any): ExpectedEvent {
-      return { type: 'agent.completed', ...of(agent), data: { agent, task: { ...ended(task), output: task.output }, truncated: false } }
+      return {
+        type: 'agent.completed',
+        ...of(agent),
+        data: { agent, task: { ...ended(task), output: task.output }, truncated: false },
+      }
     },
 
     /** Of a task that failed or expired: what those are told who watch agents, and those who watch for trouble. */

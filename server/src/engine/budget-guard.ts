@@ -12,6 +12,7 @@ import type { Prices } from './prices.ts'
 import type { Run } from './run.ts'
 import { offered } from './run-model.ts'
 import { nothingHeld, reserveCall } from './spending.ts'
+import { outputSchema } from './task-output.ts'
 import type { LockedTask, Step, TaskError, TaskUsage, Wait } from './task-rows.ts'
 import type { CallUse } from './usage.queries.ts'
 
@@ -88,7 +89,9 @@ function loweredWarnings(
 ): CallWarning[] {
   const warning = (message: string): CallWarning => ({ model, feature: 'max_tokens', message })
   return [
-    ...(lowered ? [warning(`${model} gives at most ${max_tokens} tokens in one answer; max_tokens is lowered to that.`)] : []),
+    ...(lowered
+      ? [warning(`${model} gives at most ${max_tokens} tokens in one answer; max_tokens is lowered to that.`)]
+      : []),
     ...(max_output_tokens < max_tokens
       ? [warning(`A budget leaves ${model} less than max_tokens for an answer; it is bounded to what is left.`)]
       : []),
@@ -102,7 +105,13 @@ function estimateFor(run: Run, step: Step, facts: ModelFacts): number {
     return estimateInput({ messages, system_prompt, tools: [], steps: [] })
   }
   const messages = conversation({ ...run, input: run.work.input, steps }, step.input as ModelCallInput)
-  return estimateInput({ messages, system_prompt: run.work.config.system_prompt, tools: offered(run), steps })
+  return estimateInput({
+    messages,
+    system_prompt: run.work.config.system_prompt,
+    tools: offered(run),
+    output_schema: outputSchema(run),
+    steps,
+  })
 }
 
 /**

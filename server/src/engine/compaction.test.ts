@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../test/agents.ts'
 import { type EngineUnderTest, startEngineUnderTest } from '../../test/engine-under-test.ts'
-import { type FakeBehaviour, type FakeModelServer, type FakeRequest, startFakeModelServer } from '../../test/fake-model-server.ts'
+import {
+  type FakeBehaviour,
+  type FakeModelServer,
+  type FakeRequest,
+  startFakeModelServer,
+} from '../../test/fake-model-server.ts'
 import { answersGiven } from '../../test/fake-model-wire.ts'
 import { makeModels } from './models/models.ts'
 
@@ -11,7 +16,11 @@ const call = (n: number): FakeBehaviour => ({
   text: `Round ${n} of the work.`,
   tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }],
 })
-const summary: FakeBehaviour = { do: 'answer', text: 'SUMMARY of what was done.', usage: { input_tokens: 300, output_tokens: 20 } }
+const summary: FakeBehaviour = {
+  do: 'answer',
+  text: 'SUMMARY of what was done.',
+  usage: { input_tokens: 300, output_tokens: 20 },
+}
 const isSummary = ({ body }: FakeRequest): boolean => JSON.stringify(body).includes('You sum up the earlier part')
 /** What the model is sent grows with each round, as a provider would count it. */
 const counted = (request: FakeRequest, behaviour: FakeBehaviour): FakeBehaviour => ({
@@ -52,12 +61,18 @@ describe('a long conversation', () => {
       round += 1
       return counted(request, round <= 50 ? call(round) : { do: 'answer', text: 'Done.' })
     })
-    const id = await engine.give({ model: 'local/fake-1', max_steps: 1000, context: { compact_at_tokens: 500 } }, 'Work for long.')
+    const id = await engine.give(
+      { model: 'local/fake-1', max_steps: 1000, context: { compact_at_tokens: 500 } },
+      'Work for long.',
+    )
     const done = await engine.ended(id)
     assert.deepEqual([done.status, done.error, done.output?.content], ['completed', null, 'Done.'])
     const steps = await engine.steps(id)
     assert.deepEqual(
-      [steps.filter(({ type }) => type === 'tool_call').length, steps.filter(({ type }) => type === 'model_call').length],
+      [
+        steps.filter(({ type }) => type === 'tool_call').length,
+        steps.filter(({ type }) => type === 'model_call').length,
+      ],
       [50, 51],
     )
     const made = await compactions(id)
@@ -70,7 +85,10 @@ describe('a long conversation', () => {
     assert.ok(last.includes('Work for long.') && last.includes('SUMMARY') && !last.includes('Round 1 of'), last)
     // What is kept begins with the model's turn: user, summary, then the last rounds.
     const { messages } = server.requests.at(-1)!.body as { messages: { role: string }[] }
-    assert.deepEqual(messages.slice(0, 3).map(({ role }) => role), ['user', 'user', 'assistant'])
+    assert.deepEqual(
+      messages.slice(0, 3).map(({ role }) => role),
+      ['user', 'user', 'assistant'],
+    )
   })
 
   it('is compacted at 80 percent of the window of its model where the agent says nothing', async () => {
@@ -83,26 +101,38 @@ describe('a long conversation', () => {
     })
     const id = await engine.give({ model: 'local/small', context: { keep_last_steps: 2 } }, 'Work.')
     assert.equal((await engine.ended(id)).status, 'completed')
-    assert.deepEqual(
-      (await engine.steps(id)).map(({ type }) => type).slice(-3),
-      ['tool_call', 'compaction', 'model_call'],
-    )
+    assert.deepEqual((await engine.steps(id)).map(({ type }) => type).slice(-3), [
+      'tool_call',
+      'compaction',
+      'model_call',
+    ])
     assert.equal((await compactions(id))[0]?.output.before_step, 6)
   })
 
   it('that the provider refuses as too long is compacted and sent once more', async () => {
-    const tooLong: FakeBehaviour = { do: 'status', status: 400, code: 'context_length_exceeded', message: "This model's maximum context length is 8192 tokens." }
+    const tooLong: FakeBehaviour = {
+      do: 'status',
+      status: 400,
+      code: 'context_length_exceeded',
+      message: "This model's maximum context length is 8192 tokens.",
+    }
     server.next(call(1), call(2), call(3), tooLong, summary, { do: 'answer', text: 'Done.' })
     const id = await engine.give({ model: 'local/fake-1' }, 'Work.')
     assert.equal((await engine.ended(id)).status, 'completed')
-    assert.deepEqual(
-      (await engine.steps(id)).map(({ type, status }) => `${type} ${status}`).slice(-3),
-      ['model_call failed', 'compaction completed', 'model_call completed'],
-    )
+    assert.deepEqual((await engine.steps(id)).map(({ type, status }) => `${type} ${status}`).slice(-3), [
+      'model_call failed',
+      'compaction completed',
+      'model_call completed',
+    ])
   })
 
   it('that does not fit even so loses its oldest results first, and then fails as context_exhausted', async () => {
-    const tooLong: FakeBehaviour = { do: 'status', status: 400, message: 'prompt is too long: 210000 tokens > 200000 maximum', code: 'invalid_request_error' }
+    const tooLong: FakeBehaviour = {
+      do: 'status',
+      status: 400,
+      message: 'prompt is too long: 210000 tokens > 200000 maximum',
+      code: 'invalid_request_error',
+    }
     server.always((request) => {
       if (isSummary(request)) return summary
       const given = answersGiven(request.body)
@@ -118,8 +148,34 @@ describe('a long conversation', () => {
     assert.ok(JSON.stringify(messages).includes('Work.'))
   })
 
+  it('whose text to sum up is refused as too long sends half of it, and gives up as context_exhausted after three halves', async () => {
+    const tooLong: FakeBehaviour = {
+      do: 'status',
+      status: 400,
+      message: 'prompt is too long',
+      code: 'invalid_request_error',
+    }
+    let refusals = 2
+    server.always((request) => {
+      if (isSummary(request)) return refusals-- > 0 ? tooLong : summary
+      if (JSON.stringify(request.body).includes('SUMMARY')) return { do: 'answer', text: 'Done.' }
+      const given = answersGiven(request.body)
+      return given < 4 ? call(given + 1) : tooLong
+    })
+    const config = { model: 'local/fake-1', retry: { max_attempts: 2 } }
+    const id = await engine.give(config, 'Work.')
+    assert.equal((await engine.ended(id)).status, 'completed')
+    assert.equal((await compactions(id))[0]?.attempt, 3)
+    refusals = Infinity
+    const lost = await engine.ended(await engine.give(config, 'Work.'))
+    assert.deepEqual([lost.status, lost.error?.code], ['failed', 'context_exhausted'])
+  })
+
   it('of a thread is compacted between its tasks', async () => {
-    const agent = await insertTestAgent(engine.sql, { model: 'local/fake-1', context: { compact_at_tokens: 200, keep_last_steps: 1 } })
+    const agent = await insertTestAgent(engine.sql, {
+      model: 'local/fake-1',
+      context: { compact_at_tokens: 200, keep_last_steps: 1 },
+    })
     const [thread] = await engine.sql<{ id: string }>`
       insert into thread (id, project_id, agent_id, created_by) values (${`thread_${'0'.repeat(26)}`}, ${agent.project_id}, ${agent.id}, ${newTestTask(agent, 'x').created_by}) returning id`
     server.always((request) =>

@@ -17,8 +17,8 @@ import { currentModel, offered } from './run-model.ts'
 import type { Step } from './task-rows.ts'
 import type { KeptMessage } from './turns.ts'
 
-/** Compactions one after the other without an answer in between, before the task is given up. */
-const compactionsMax = 3
+/** How often the text to sum up is halved before the task is given up: no more than so many compactions without progress. */
+const halvedMax = 3
 /** What of the model's window the text to be summed up may fill; the rest is for the summary and for estimates. */
 const transcriptShare = 0.5
 /** Its tokens where the window is not known. */
@@ -49,9 +49,10 @@ export type Squeeze = { do: 'compact'; input: CompactionInput } | { do: 'leave_o
  */
 export function squeeze(run: Run): Squeeze {
   const { compactions, failed } = trailing(run.steps)
-  const input = compactions < compactionsMax ? planCompaction(run) : undefined
-  if (input && compactions === 0) return { do: 'compact', input }
-  const before = (failed?.input as ModelCallInput | null | undefined)?.results_left_out_before ?? leftOutSoFar(run.steps)
+  const input = compactions === 0 ? planCompaction(run) : undefined
+  if (input) return { do: 'compact', input }
+  const before =
+    (failed?.input as ModelCallInput | null | undefined)?.results_left_out_before ?? leftOutSoFar(run.steps)
   const from = lastCompaction(run.steps)?.before_step ?? 0
   const results = run.steps.filter((step) => step.index >= Math.max(from, before) && resultOf(step) !== undefined)
   const next = results[Math.ceil(results.length / 2) - 1]
@@ -61,7 +62,9 @@ export function squeeze(run: Run): Squeeze {
 function leftOutSoFar(steps: readonly Step[]): number {
   return Math.max(
     0,
-    ...steps.map(({ type, input }) => (type === 'model_call' ? ((input as ModelCallInput | null)?.results_left_out_before ?? 0) : 0)),
+    ...steps.map(({ type, input }) =>
+      type === 'model_call' ? ((input as ModelCallInput | null)?.results_left_out_before ?? 0) : 0,
+    ),
   )
 }
 
@@ -96,7 +99,9 @@ function planCompaction(run: Run): CompactionInput | undefined {
   const done = steps.filter(({ status, type }) => type !== 'compaction' && status !== 'started')
   if (done.some(({ type }) => type === 'model_call')) {
     const oldest = done.at(-keep_last_steps)
-    const cut = done.findLast(({ type, status, index }) => type === 'model_call' && status === 'completed' && index <= (oldest?.index ?? -1))
+    const cut = done.findLast(
+      ({ type, status, index }) => type === 'model_call' && status === 'completed' && index <= (oldest?.index ?? -1),
+    )
     if (cut && cut.index > (last?.before_step ?? 0)) return { before_step: cut.index, kept_history: 0 }
   }
   if (last) return undefined
@@ -131,7 +136,7 @@ export function beginCompaction(run: Run, input: CompactionInput): Step {
     attempt: (again?.attempt ?? 0) + 1,
     failures: again?.failures ?? 0,
     name: again?.name ?? run.work.config.context?.model ?? currentModel(run),
-    input: again?.input ?? input,
+    input,
     output: null,
     error: null,
     model: null,
@@ -145,13 +150,28 @@ export function openCompaction(steps: readonly Step[]): Step | undefined {
   return last?.type === 'compaction' && last.status !== 'completed' ? last : undefined
 }
 
+/**
+ * What an open compaction sums up at its next try: half as much of the text where its model refused it as too long. Undefined
+ * where that was done often enough.
+ */
+export function retriedCompaction({ input, status, error }: Step): CompactionInput | undefined {
+  const before = input as CompactionInput
+  if (status !== 'failed' || error?.code !== 'context_length_exceeded') return before
+  const halved = (before.halved ?? 0) + 1
+  return halved > halvedMax ? undefined : { ...before, halved }
+}
+
 const instruction = `You sum up the earlier part of the conversation of an AI agent, so that the agent can go on with its task from your summary alone.
 Keep everything that it may still need: what was asked and decided, facts, names, numbers, identifiers, file names and addresses exactly as they are, what was done by which tool and with what result, what failed, and what is still to be done.
 Leave out greetings, repetitions and reasoning that led nowhere. Write plain text, in the language of the conversation, and nothing but the summary.`
 
 /** What the model of a compaction is asked: no tools, and the conversation as a text, so that any provider's model can do it. */
-export function compactionRequest(run: Run, step: Step, facts: ModelFacts): { system_prompt: string; messages: KeptMessage[] } {
-  const { before_step, kept_history } = step.input as CompactionInput
+export function compactionRequest(
+  run: Run,
+  step: Step,
+  facts: ModelFacts,
+): { system_prompt: string; messages: KeptMessage[] } {
+  const { before_step, kept_history, halved = 0 } = step.input as CompactionInput
   const { steps, messages, history } = run
   const earlier = conversationParts({
     history: before_step === 0 ? history.slice(0, history.length - kept_history) : history,
@@ -160,7 +180,7 @@ export function compactionRequest(run: Run, step: Step, facts: ModelFacts): { sy
     messages: messages.filter(({ before_step: at }) => at < before_step),
   })
   const all = [...earlier.before, ...(before_step === 0 ? [] : earlier.after)].filter(({ role }) => role !== 'system')
-  const tokens = facts.context === undefined ? transcriptTokens : facts.context * transcriptShare
+  const tokens = (facts.context === undefined ? transcriptTokens : facts.context * transcriptShare) / 2 ** halved
   const task = inputMessages(run.work.input)
     .map(({ content }) => content)
     .join('\n\n')
@@ -185,7 +205,9 @@ function transcript(messages: readonly KeptMessage[], bytesMax: number): string 
 
 function lineOf({ role, content, tool_calls = [], tool_name }: KeptMessage, max: number): string {
   const said = shortened(content, max)
-  const calls = tool_calls.map(({ name, arguments: given }) => `[calls ${name} with ${shortened(JSON.stringify(given), max)}]`)
+  const calls = tool_calls.map(
+    ({ name, arguments: given }) => `[calls ${name} with ${shortened(JSON.stringify(given), max)}]`,
+  )
   const who = role === 'tool' ? `Result of ${tool_name ?? 'a tool'}` : role === 'assistant' ? 'Agent' : 'User'
   return `${who}: ${[said, ...calls].filter((text) => text !== '').join('\n')}`
 }
@@ -199,5 +221,6 @@ function shortened(text: string, max: number): string {
 
 /** What a finished compaction leaves. */
 export function compactionOutput(step: Step, summary: string): CompactionOutput {
-  return { ...(step.input as CompactionInput), summary }
+  const { before_step, kept_history } = step.input as CompactionInput
+  return { before_step, kept_history, summary }
 }

@@ -30,10 +30,12 @@ export interface ModelCallOutput {
 export interface CompactionInput {
   before_step: number
   kept_history: number
+  /** How often the text to sum up was halved, because even that did not fit the window of the model. */
+  halved?: number
 }
 
 /** What a finished compaction leaves: the summary takes the place of what was summed up. */
-export interface CompactionOutput extends CompactionInput {
+export interface CompactionOutput extends Omit<CompactionInput, 'halved'> {
   summary: string
 }
 

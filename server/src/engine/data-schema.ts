@@ -2,8 +2,11 @@ import { isObject } from '#contract/merge-patch.ts'
 import type { Issue } from '#contract/problems.ts'
 import type { TaskInput } from '#contract/tasks.ts'
 import { dataFault, schemaFault } from './tools/arguments.ts'
+import { schemaExcess } from './tools/schema-bounds.ts'
 import { runBounded, TookTooLong } from './tools/bounded-run.ts'
 
+/** Levels of a schema; a body may have 32, and a complaint about those names no field. */
+const levelsMax = 24
 /** How long all patterns of a schema together may keep this process while they are tried. */
 const patterns_ms = 250
 /** Characters of the texts that are tried: an exponential pattern is slow on the short one, a cubic one on the long one. */
@@ -14,7 +17,7 @@ const piecesMax = 24
 /** What is wrong with a schema of inputs or outputs, as a complaint about a field; none where it can be used. */
 export function schemaIssues(field: string, schema: unknown): Issue[] {
   if (schema === undefined || schema === null) return []
-  const fault = schemaFault(schema) ?? slowPattern(schema)
+  const fault = schemaExcess(schema, levelsMax) ?? schemaFault(schema) ?? slowPattern(schema)
   return fault === undefined ? [] : [{ field, message: fault, code: 'invalid_format' }]
 }
 
@@ -30,10 +33,14 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
     return isData ? [{ field: 'input', message, code: 'invalid_format' }] : []
   }
   if (!isData)
-    return [{ field: 'input', message: 'must be an object that meets the input_schema of the agent', code: 'invalid_format' }]
+    return [
+      { field: 'input', message: 'must be an object that meets the input_schema of the agent', code: 'invalid_format' },
+    ]
   const fault = dataFault(input_schema, input)
   if (!fault) return []
-  return [{ field: fault.path === '' ? 'input' : `input.${fault.path}`, message: fault.message, code: 'invalid_format' }]
+  return [
+    { field: fault.path === '' ? 'input' : `input.${fault.path}`, message: fault.message, code: 'invalid_format' },
+  ]
 }
 
 /** A pattern that takes long on a text made for that, as words about the schema; undefined where none does. */
@@ -54,7 +61,8 @@ function patternsOf(schema: unknown): string[] {
     if (typeof value !== 'object' || value === null) continue
     if (isObject(value)) {
       if (typeof value['pattern'] === 'string') patterns.add(value['pattern'])
-      if (isObject(value['patternProperties'])) for (const name of Object.keys(value['patternProperties'])) patterns.add(name)
+      if (isObject(value['patternProperties']))
+        for (const name of Object.keys(value['patternProperties'])) patterns.add(name)
     }
     open.push(...Object.values(value))
   }
@@ -67,12 +75,15 @@ function isSlow(pattern: string, time_ms: number): boolean {
   if (!expression) return false
   const start = /^\^?([\w \-@/:]*)/.exec(pattern)?.[1] ?? ''
   try {
-    runBounded(() => {
-      for (const piece of piecesOf(pattern))
-        for (const length of lengths)
-          for (const before of new Set(['', start]))
-            expression.test(`${before}${piece.repeat(Math.ceil(length / piece.length))}\u0001`)
-    }, Math.max(1, Math.floor(time_ms)))
+    runBounded(
+      () => {
+        for (const piece of piecesOf(pattern))
+          for (const length of lengths)
+            for (const before of new Set(['', start]))
+              expression.test(`${before}${piece.repeat(Math.ceil(length / piece.length))}\u0001`)
+      },
+      Math.max(1, Math.floor(time_ms)),
+    )
     return false
   } catch (error) {
     if (error instanceof TookTooLong) return true

@@ -176,7 +176,8 @@ export function providerFailed(
     cause: thrown,
     network: thrown.network,
   })
-  const failures = step.failures + 1
+  // A conversation that is too long is made shorter before it is sent again: that is no further try of the same call.
+  const failures = step.failures + (thrown.code === 'context_length_exceeded' ? 0 : 1)
   const { max_attempts = modelFailuresMax, ...delays } = run.work.config.retry ?? {}
   const again = thrown.retryable && failures < max_attempts
   const own_seconds = backoff(failures, random, delays)

@@ -155,7 +155,10 @@ export async function callModel(
     noteAnswer(span, answer)
     span.end()
     const of = { provider: model.provider, asked: `${model.provider}/${name}`, prices, turns }
-    return warned({ outcome: 'answered', change: isTurn ? answered(run, step, answer, of) : compacted(run, step, answer, of) })
+    return warned({
+      outcome: 'answered',
+      change: isTurn ? answered(run, step, answer, of) : compacted(run, step, answer, of),
+    })
   } catch (thrown) {
     const error = signal.aborted ? undefined : asModelError(thrown)
     span.end(error?.code ?? 'aborted')

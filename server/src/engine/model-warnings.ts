@@ -19,7 +19,10 @@ const knownMax = 10_000
  * finds it first.
  */
 export async function newWarnings(tx: Sql, changes: readonly TaskChange[]): Promise<Map<TaskChange, Logs>> {
-  const wanted = new Map<string, { change: TaskChange; row: { agent_id: string; version: number; warning: string }; warning: CallWarning }>()
+  const wanted = new Map<
+    string,
+    { change: TaskChange; row: { agent_id: string; version: number; warning: string }; warning: CallWarning }
+  >()
   for (const change of changes) {
     for (const warning of change.warnings ?? []) {
       const row = { agent_id: change.task.agent_id, version: change.task.agent_version, warning: warning.message }

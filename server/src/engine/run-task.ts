@@ -3,25 +3,12 @@ import type { Hub } from '../events/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
 import { callsOf, inputOf, type OpenCall } from './call-states.ts'
 import { askModel } from './ask-model.ts'
-import { beginCompaction, compactionDue, openCompaction, squeeze } from './compaction.ts'
-import {
-  type CompactionInput,
-  conversationLength,
-  conversationMax,
-  lastAnswer,
-  type ModelCallOutput,
-} from './conversation.ts'
+import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
+import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from './conversation.ts'
 import { completed, failed, joined, waiting } from './endings.ts'
 import { coolingDown, kept, outOfTokens, type GuardContext } from './guard.ts'
 import type { Decide, Journal } from './journal.ts'
-import {
-  beginModelCall,
-  discardedMessage,
-  factsOf,
-  fallBack,
-  resolvedName,
-  type ModelSource,
-} from './model-call.ts'
+import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from './prices.ts'
 import type { BegunCall, Run } from './run.ts'
@@ -129,7 +116,12 @@ async function askTurn(
   repair: string | undefined,
 ): Promise<Turn> {
   const open = openCompaction(run.steps)
-  if (open) return modelTurn(run, context, pending, beginCompaction(run, open.input as CompactionInput))
+  if (open) {
+    const input = retriedCompaction(open)
+    return input
+      ? modelTurn(run, context, pending, beginCompaction(run, input))
+      : end(run, context, pending, exhausted(open))
+  }
   const last = run.steps.at(-1)
   if (last?.type === 'model_call' && last.error?.code === 'context_length_exceeded' && last.status === 'failed') {
     const change = squeeze(run)
@@ -287,7 +279,7 @@ async function makeCall(run: Run, context: RunContext, { step, model, signal }: 
     const goesOn = await waitToRetry(run, context, result.change, retry_after_seconds, signal)
     return goesOn ? { next: 'turn', pending: undefined } : over()
   }
-  const change = result.error.code === 'context_length_exceeded' && step.type === 'model_call' ? result.change : fallBack(run, result)
+  const change = result.error.code === 'context_length_exceeded' ? result.change : fallBack(run, result)
   return change ? { next: 'turn', pending: change } : over(await fail(run, context, result))
 }
 

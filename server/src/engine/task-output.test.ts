@@ -41,7 +41,13 @@ describe('a task whose answer must meet a schema', () => {
   })
   afterEach(() => assert.deepEqual(server.refused, [], 'a provider refused a request'))
 
-  const models = ['openai/gpt-5.6-sol', 'openai/gpt-4o', 'anthropic/claude-opus-4-8', 'anthropic/claude-3-haiku-20240307', 'local/fake-1']
+  const models = [
+    'openai/gpt-5.6-sol',
+    'openai/gpt-4o',
+    'anthropic/claude-opus-4-8',
+    'anthropic/claude-3-haiku-20240307',
+    'local/fake-1',
+  ]
   for (const model of models) {
     it(`completes with the value and its text where ${model} answers well at once`, async () => {
       for (const output_schema of [closed, open]) {
@@ -52,10 +58,7 @@ describe('a task whose answer must meet a schema', () => {
     })
 
     it(`tells ${model} what is wrong with an answer, and takes the next one`, async () => {
-      server.next(
-        { do: 'answer', text: '{"total": "12"}', usage },
-        { do: 'answer', text: JSON.stringify(good), usage },
-      )
+      server.next({ do: 'answer', text: '{"total": "12"}', usage }, { do: 'answer', text: JSON.stringify(good), usage })
       const id = await engine.give({ model, output_schema: closed }, 'Sum up.')
       assert.deepEqual((await engine.ended(id)).output?.data, good)
       assert.equal(server.requests.length, 2)
@@ -97,5 +100,4 @@ describe('a task whose answer must meet a schema', () => {
     const done = await engine.ended(await engine.give({ model: 'local/fake-1', output_schema: open }, 'Sum up.'))
     assert.deepEqual(done.output?.data, { total: 1 })
   })
-
 })

@@ -31,13 +31,16 @@ export function judgeOutput(schema: Record<string, unknown> | undefined, answer:
   const fault = dataFault(schema, value)
   if (fault) return { fault: fault.path === '' ? `it ${fault.message}` : `${fault.path} ${fault.message}` }
   const data = cleanValue(value) as Record<string, unknown>
-  return JSON.stringify(data) === JSON.stringify(value) ? { data } : { fault: 'it has characters that cannot be stored, or is nested too deeply' }
+  return JSON.stringify(data) === JSON.stringify(value)
+    ? { data }
+    : { fault: 'it has characters that cannot be stored, or is nested too deeply' }
 }
 
 /** What the model is told of an answer that is not valid; undefined where it has been told often enough. */
 export function repairOf(run: Run, fault: string): string | undefined {
   const repairs = run.steps.filter(
-    ({ type, status, input }) => type === 'model_call' && status === 'completed' && (input as ModelCallInput | null)?.repair !== undefined,
+    ({ type, status, input }) =>
+      type === 'model_call' && status === 'completed' && (input as ModelCallInput | null)?.repair !== undefined,
   )
   if (repairs.length >= repairsMax) return undefined
   return `Your answer is not valid: ${fault}. Give the whole answer again, as a JSON object that meets the schema.`

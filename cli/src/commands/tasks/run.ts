@@ -54,11 +54,11 @@ export const addTasksRun: AddCommand = (program) => {
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @question.txt --json',
-      'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @mail.txt --output-schema invoice.schema.json --data-only',
+      'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @mail.txt --output-schema invoice.schema.json --data',
     ],
     exits: taskExits,
     async run(context, [agent_id = '', words], given) {
-      const { idempotencyKey, dataOnly = false } = given
+      const { idempotencyKey, data: dataOnly = false } = given
       const body = await bodyOf(words, given)
       const project = context.project()
       if (context.options.dryRun) return context.out.json({ method: 'POST', agent_id, body })
@@ -94,7 +94,7 @@ export const addTasksRun: AddCommand = (program) => {
       '--idempotency-key <key>',
       'Gives the task once, however often the command is run with the same key within 24 hours.',
     )
-    .option('--data-only', dataOnlyText)
+    .option('--data', dataOnlyText)
   addJsonField(command, 'input')
   addFields(command, options)
   return command

@@ -11,13 +11,13 @@ export const addTasksWatch: AddCommand = (program) =>
     args: ['<task_id>'],
     examples: [
       'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4',
-      'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4 --data-only',
+      'cadre tasks watch task_01jcm3x5v8f9a2b4c6d8e0g2h4 --data',
     ],
     exits: taskExits,
-    async run(context, [task_id = ''], { dataOnly = false }) {
+    async run(context, [task_id = ''], { data: dataOnly = false }) {
       const view = new LiveView(context.out, { hasText: !dataOnly })
       const task = await watch(context, context.client(), task_id, false, view)
       if (dataOnly) writeData(context.out, task)
       else mustHaveCompleted(task)
     },
-  }).option('--data-only', dataOnlyText)
+  }).option('--data', dataOnlyText)

@@ -66,4 +66,3 @@ function marked(options: CallOptions): CallOptions {
     ),
   }
 }
-

@@ -1,3 +1,4 @@
+import { familyRuleOf, modelFacts } from '#contract/model-facts.ts'
 import type { Adapter, CallOptions } from './adapter.ts'
 import { openaiOptions } from './adapter-openai.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -18,6 +19,7 @@ export const compatibleAdapter: Adapter = {
       fetch,
       includeUsage: true,
       supportsStructuredOutputs: true,
+      ...(isOpenaiReasoner(`${name}/${model}`) ? { transformRequestBody: withCompletionTokens } : {}),
     }).chatModel(model)
   },
   // Servers that constrain an answer to a schema can no longer call tools with it (llama.cpp refuses the two together).
@@ -37,6 +39,16 @@ export const compatibleAdapter: Adapter = {
     if (service_tier !== undefined) providerOptions[camelCase(provider.name)] = { service_tier }
     return { ...options, providerOptions }
   },
+}
+
+/** Whether a model is one of OpenAI's that reason, whoever serves it. */
+function isOpenaiReasoner(provider_model: string): boolean {
+  return modelFacts(provider_model).reasons && familyRuleOf(provider_model)?.[0] === 'openai'
+}
+
+/** OpenAI's reasoning models refuse `max_tokens`; behind a gateway they still do. */
+function withCompletionTokens({ max_tokens, ...body }: Record<string, unknown>): Record<string, unknown> {
+  return max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens }
 }
 
 /** How the library spells the name of a provider among its options. */

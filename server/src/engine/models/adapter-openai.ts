@@ -41,4 +41,3 @@ export function openaiOptions({ request, provider, facts, dials }: AdaptedReques
     ...(request.output_schema === undefined ? {} : { strictJsonSchema: isStrictSchema(request.output_schema) }),
   }
 }
-

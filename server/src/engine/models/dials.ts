@@ -24,7 +24,11 @@ type Asked = Pick<ModelRequest, 'model' | 'effort' | 'temperature' | 'service_ti
  * Sets the dials of a request for one model: what it does not have is mapped to the nearest that it has, or left out, and
  * each change is a warning.
  */
-export function setDials(asked: Asked, provider: Provider, facts: ModelFacts): { dials: Dials; warnings: ModelWarning[] } {
+export function setDials(
+  asked: Asked,
+  provider: Provider,
+  facts: ModelFacts,
+): { dials: Dials; warnings: ModelWarning[] } {
   const warnings: ModelWarning[] = []
   const warn = (feature: string, message: string): void => void warnings.push({ feature, message })
   const max_tokens = setMaxTokens(asked, provider, warn)
@@ -61,14 +65,24 @@ export function answerTokens(
 /** Whether the model reasons with this effort, unset where that is undefined. */
 export function reasonsNow(effort: string | undefined, facts: ModelFacts): boolean {
   if (!facts.reasons) return false
-  return effort === undefined ? facts.reasons_by_default : effort !== 'none'
+  if (effort === 'none') return !canSwitchOff(facts)
+  return effort === undefined ? facts.reasons_by_default : true
+}
+
+/** Whether a model answers without reasoning where it is told to; of one whose efforts are not known that is believed. */
+function canSwitchOff({ efforts: known, thinking, thinking_can_be_off }: ModelFacts): boolean {
+  if (thinking !== undefined) return thinking_can_be_off === true
+  return known === undefined || known.includes('none')
 }
 
 type Warn = (feature: string, message: string) => void
 
 function setMaxTokens({ max_tokens }: Asked, { protocol }: Provider, warn: Warn): number | undefined {
   if (protocol !== 'responses' || max_tokens === undefined || max_tokens >= responsesOutputMin) return max_tokens
-  warn('max_tokens', `max_tokens is raised from ${max_tokens} to ${responsesOutputMin}, the least that the provider takes.`)
+  warn(
+    'max_tokens',
+    `max_tokens is raised from ${max_tokens} to ${responsesOutputMin}, the least that the provider takes.`,
+  )
   return responsesOutputMin
 }
 
@@ -111,7 +125,8 @@ function setThinking(
   facts: ModelFacts,
   warn: Warn,
 ): number | undefined {
-  if (facts.thinking !== 'budget' || effort === undefined || effort === 'none' || max_tokens === undefined) return undefined
+  if (facts.thinking !== 'budget' || effort === undefined || effort === 'none' || max_tokens === undefined)
+    return undefined
   const tokens = thinkingTokens(asked ?? effort, max_tokens)
   if (tokens === undefined) warn('effort', `max_tokens ${max_tokens} leaves ${model} no room to think; it does not.`)
   return tokens
@@ -145,7 +160,9 @@ function setServiceTier(
   const known = facts.service_tiers as readonly string[] | undefined
   const isThere =
     service_tier === 'auto' ||
-    (kind === 'anthropic' ? false : service_tier === 'default' || kind !== 'openai' || (known?.includes(service_tier) ?? true))
+    (kind === 'anthropic'
+      ? false
+      : service_tier === 'default' || kind !== 'openai' || (known?.includes(service_tier) ?? true))
   if (isThere) return service_tier
   warn('service_tier', `${kind === 'anthropic' ? name : model} has no service tier ${service_tier}; it is left out.`)
   return undefined

@@ -112,7 +112,7 @@ export function listProviders(settings: ModelSettings): Provider[] {
 function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol }: ProviderSettings): Provider {
   const { base_url: home, kind_follows_address, protocols }: NativeProvider = nativeProviders[name]
   const address = base_url || home
-  const isHome = URL.parse(address)?.hostname === URL.parse(home)?.hostname
+  const isHome = isSameHost(address, home)
   return {
     name,
     // A provider's own models have rules that its library knows; every other server gets the plain protocol.
@@ -121,6 +121,12 @@ function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol 
     api_key: api_key || undefined,
     protocol: protocol ?? (isHome ? protocols[0] : protocols.at(-1)!),
   }
+}
+
+/** Whether an address is a provider's own, or one of its regions. */
+function isSameHost(address: string, home: string): boolean {
+  const [host, own] = [URL.parse(address)?.hostname ?? '', URL.parse(home)?.hostname ?? '']
+  return host === own || host.endsWith(`.${own}`)
 }
 
 /** Where models go whose name has no provider: OpenAI where it is configured, else the first of `providers`, else Anthropic. */

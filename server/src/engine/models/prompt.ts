@@ -41,7 +41,7 @@ export function toCallOptions(request: ModelRequest, context: PromptContext): Ca
         type: 'function' as const,
         name: names.toWire(name),
         description,
-        inputSchema: withItems(parameters) as Record<string, unknown>,
+        inputSchema: completeSchema(parameters) as Record<string, unknown>,
       })),
     }),
     ...(request.output_schema !== undefined &&
@@ -52,16 +52,21 @@ export function toCallOptions(request: ModelRequest, context: PromptContext): Ca
   }
 }
 
-/** A schema in which every array says what is in it, as OpenAI wants it: anything, where it said nothing. */
-export function withItems(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withItems)
+/**
+ * A schema that says what is in every array and every object, as OpenAI wants it: anything, where it said nothing. It means
+ * the same as before.
+ */
+export function completeSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(completeSchema)
   if (!isObject(schema)) return schema
-  const { type, items, prefixItems } = schema
+  const { type, items, prefixItems, properties } = schema
   const isArray = type === 'array' || (Array.isArray(type) && type.includes('array'))
-  const members = Object.entries(schema).map(([name, value]) => [name, isLiteral(name) ? value : withItems(value)])
-  return Object.fromEntries(
-    isArray && items === undefined && prefixItems === undefined ? [...members, ['items', {}]] : members,
-  ) as unknown
+  const members = Object.entries(schema).map(([name, value]) => [name, isLiteral(name) ? value : completeSchema(value)])
+  return {
+    ...Object.fromEntries(members),
+    ...(isArray && items === undefined && prefixItems === undefined ? { items: {} } : {}),
+    ...(type === 'object' && properties === undefined ? { properties: {} } : {}),
+  }
 }
 
 /** Words whose value is no schema, whatever it looks like. */
@@ -89,7 +94,11 @@ function isOwnTurn(turn: ProviderTurn, { name, protocol }: Provider): boolean {
 }
 
 /** A turn as it was written. Calls that have no result any more are left out, as providers demand. */
-function turnParts({ parts }: ProviderTurn, { tool_calls = [] }: ModelMessage, context: PromptContext): AssistantPart[] {
+function turnParts(
+  { parts }: ProviderTurn,
+  { tool_calls = [] }: ModelMessage,
+  context: PromptContext,
+): AssistantPart[] {
   const open = new Set(tool_calls.map(({ id }) => id))
   return parts.flatMap((part): AssistantPart[] => {
     const own = part.metadata === undefined ? {} : { providerOptions: part.metadata as Metadata }

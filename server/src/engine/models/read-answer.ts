@@ -1,3 +1,4 @@
+import { isObject } from '#contract/merge-patch.ts'
 import type { LanguageModel } from './adapter.ts'
 import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, type TurnPart } from './model.ts'
 import { cutOff, toModelError } from './model-errors.ts'
@@ -72,7 +73,10 @@ class AnswerReader {
         return this.#add(part.type === 'text-delta' ? 'text' : 'reasoning', part)
       case 'text-end':
       case 'reasoning-end':
-        return this.#note(this.#open.get(keyOf(part.type === 'text-end' ? 'text' : 'reasoning', part.id)), part.providerMetadata)
+        return this.#note(
+          this.#open.get(keyOf(part.type === 'text-end' ? 'text' : 'reasoning', part.id)),
+          part.providerMetadata,
+        )
       case 'tool-input-delta':
         return this.#count(part.delta.length)
       case 'tool-call':
@@ -82,6 +86,10 @@ class AnswerReader {
         return
       case 'finish':
         this.#finished = part
+        return
+      default:
+        // Sources, files and the like: nothing asks for them.
+        return
     }
   }
 
@@ -94,7 +102,8 @@ class AnswerReader {
     const calls = this.#parts.filter((part) => part.type === 'tool_call')
     const given = this.#givenAnswer(calls)
     const turn = this.#turn()
-    const { inputTokens, outputTokens } = this.#finished.usage
+    const { inputTokens, outputTokens, raw } = this.#finished.usage
+    const written = inputTokens.cacheWrite ?? writtenIn(raw)
     return {
       text: given ?? this.#text,
       tool_calls:
@@ -110,7 +119,7 @@ class AnswerReader {
         input_tokens: inputTokens.total ?? 0,
         output_tokens: outputTokens.total ?? 0,
         cached_tokens: inputTokens.cacheRead ?? 0,
-        ...(inputTokens.cacheWrite ? { cache_write_tokens: inputTokens.cacheWrite } : {}),
+        ...(written ? { cache_write_tokens: written } : {}),
         ...(outputTokens.reasoning ? { reasoning_tokens: outputTokens.reasoning } : {}),
       },
       ...(this.#reasoning === '' ? {} : { reasoning_summary: this.#reasoning }),
@@ -147,7 +156,10 @@ class AnswerReader {
     this.#note(kept, metadata)
   }
 
-  #add(type: 'text' | 'reasoning', { id, delta, providerMetadata }: { id: string; delta: string; providerMetadata?: unknown }) {
+  #add(
+    type: 'text' | 'reasoning',
+    { id, delta, providerMetadata }: { id: string; delta: string; providerMetadata?: unknown },
+  ) {
     this.#count(delta.length)
     const key = keyOf(type, id)
     if (!this.#open.has(key)) this.#begin(type, id, undefined)
@@ -208,6 +220,13 @@ class AnswerReader {
   }
 }
 
+/** Tokens that were written to the cache, where the library for compatible servers passes over them. */
+function writtenIn(raw: unknown): number | undefined {
+  const details = isObject(raw) ? raw['prompt_tokens_details'] : undefined
+  const written = isObject(details) ? details['cache_write_tokens'] : undefined
+  return typeof written === 'number' ? written : undefined
+}
+
 function keyOf(type: string, id: string): string {
   return `${type} ${id}`
 }
@@ -220,7 +239,10 @@ function isTelling(metadata: TurnMetadata | undefined): boolean {
 function readWarning(warning: Warning) {
   const feature = 'feature' in warning ? warning.feature : 'setting' in warning ? warning.setting : 'request'
   const details = 'details' in warning ? warning.details : 'message' in warning ? warning.message : undefined
-  return { feature, message: (details ?? `${feature} is not supported by the model; it is left out.`).slice(0, warningMax) }
+  return {
+    feature,
+    message: (details ?? `${feature} is not supported by the model; it is left out.`).slice(0, warningMax),
+  }
 }
 
 const finishReasons = {

@@ -165,7 +165,9 @@ function readError(error: unknown, where: string): ScriptStep {
 
 function readUsage(usage: unknown, where: string): Partial<ModelUsage> {
   if (!isObject(usage)) throw refused(`${where}: usage must be an object`)
-  const known = ['input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'].filter((name) => usage[name] !== undefined)
+  const known = ['input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'].filter(
+    (name) => usage[name] !== undefined,
+  )
   return Object.fromEntries(known.map((name) => [name, wholeNumber(usage[name], 1e9, `${where}: usage.${name}`)]))
 }
 

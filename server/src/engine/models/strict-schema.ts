@@ -2,7 +2,18 @@ import { isObject } from '#contract/merge-patch.ts'
 
 /** Words that the providers enforce, or that say nothing. */
 const words = new Set([
-  ...['$schema', 'type', 'title', 'description', 'properties', 'required', 'additionalProperties', 'items', 'enum', 'const'],
+  ...[
+    '$schema',
+    'type',
+    'title',
+    'description',
+    'properties',
+    'required',
+    'additionalProperties',
+    'items',
+    'enum',
+    'const',
+  ],
   'anyOf',
 ])
 /** Levels of objects, and members of all of them together, that OpenAI takes in its strict mode. */
@@ -30,6 +41,7 @@ function isStrict(schema: unknown, depth: number, count: { members: number }): b
     if (!Object.values(properties).every((member) => isStrict(member, depth + 1, count))) return false
   }
   if (types.includes('array') && !isStrict(items, depth + 1, count)) return false
-  if (anyOf !== undefined && !(Array.isArray(anyOf) && anyOf.every((one) => isStrict(one, depth + 1, count)))) return false
+  if (anyOf !== undefined && !(Array.isArray(anyOf) && anyOf.every((one) => isStrict(one, depth + 1, count))))
+    return false
   return type !== undefined || anyOf !== undefined || schema['enum'] !== undefined || schema['const'] !== undefined
 }

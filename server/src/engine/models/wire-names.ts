@@ -13,7 +13,10 @@ const lengthMax = 64
  * may also have `.`, `:` and `/` (decision D50); those become `_`, with a number behind where two would become the same.
  * The same request always gives the same names, and a name that is fine stays as it is.
  */
-export function makeWireNames({ tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>, ...more: (string | undefined)[]): WireNames {
+export function makeWireNames(
+  { tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>,
+  ...more: (string | undefined)[]
+): WireNames {
   const names = new Set([
     ...more.filter((name) => name !== undefined),
     ...tools.map(({ name }) => name),

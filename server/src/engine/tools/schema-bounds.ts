@@ -2,12 +2,12 @@ import { bounds } from '#contract/limits.ts'
 import { isObject } from '#contract/merge-patch.ts'
 
 /** Bounds of a schema of arguments; its bytes are `bounds.tool_parameters_bytes`. */
-const depthMax = 32
+const levelsMax = 32
 const nodesMax = 5000
 const patternMax = 512
 
 /** What in a schema is not to be compiled, as a sentence; undefined where all of it may be. */
-export function schemaExcess(schema: unknown): string | undefined {
+export function schemaExcess(schema: unknown, depthMax = levelsMax): string | undefined {
   if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema of type "object"'
   const bytes = Buffer.byteLength(JSON.stringify(schema))
   if (bytes > bounds.tool_parameters_bytes) return `must have at most ${bounds.tool_parameters_bytes} bytes as JSON`

@@ -131,9 +131,11 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 async function askedFor(handling: Handling<typeof operations.createTask, AskedAgent>): Promise<NewTask> {
   const { sql, loaded, body } = handling
   const { agent_version = loaded.version, ...asked } = body
-  const { config } =
-    agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
-  const issues = [...inputIssues(config['input_schema'], body.input), ...schemaIssues('output_schema', body.output_schema)]
+  const { config } = agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
+  const issues = [
+    ...inputIssues(config['input_schema'], body.input),
+    ...schemaIssues('output_schema', body.output_schema),
+  ]
   if (issues.length > 0) throw new Problem('validation_error', issues)
   const agent = { ...loaded, version: agent_version }
   return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
