@@ -3,17 +3,33 @@ import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { maker } from '../server/test/full-installation.ts'
+import { type FakeModelServer, startFakeModelServer } from '../server/test/fake-model-server.ts'
+import { answersGiven } from '../server/test/fake-model-wire.ts'
 import { eventually, sender } from '../server/test/harness.ts'
 import { api_key, makeInstallations, otherKey, refuse, succeed, type Installations } from './installations.ts'
 import { startProcess } from './process.ts'
 
 let installations: Installations
 let folder: string
+let models: FakeModelServer
 before(async () => {
+  models = await startFakeModelServer()
+  models.always((request) =>
+    answersGiven(request.body) > 0
+      ? { do: 'answer', text: 'Done.' }
+      : {
+          do: 'answer',
+          reasoning: [{ encrypted: 'reasoning-that-is-kept' }],
+          tool_calls: [{ name: 'run_javascript', arguments: { code: '1' } }],
+        },
+  )
   installations = await makeInstallations()
   folder = installations.folder
 })
-after(() => installations.close())
+after(async () => {
+  await installations.close()
+  await models.close()
+})
 
 const embedded = (name: string): Record<string, string> => installations.embedded(name)
 
@@ -22,6 +38,8 @@ interface Work {
   project: string
   task_id: string
   approval_id: string
+  /** The same of a model that reasons. */
+  thinker: { task_id: string; approval_id: string }
 }
 
 async function begin(url: string): Promise<Work> {
@@ -47,20 +65,38 @@ async function begin(url: string): Promise<Work> {
     const { body } = await send('GET', `${project}/tasks/${task_id}`)
     return body.wait?.approval_ids[0]
   }, 30_000)
-  return { project, task_id, approval_id }
+  const { id: thinker_id } = await make(`${project}/agents`, {
+    name: 'thinks',
+    config: { model: 'openai/gpt-5.6-sol', tools: ['run_javascript'], tool_policies: { run_javascript: 'ask' } },
+  })
+  const thinking = await make(`${project}/agents/${thinker_id}/tasks?wait=30`, { input: 'go' })
+  const thinker = { task_id: thinking.id, approval_id: thinking.wait.approval_ids[0] }
+  return { project, task_id, approval_id, thinker }
 }
 
-async function finish(url: string, { project, task_id, approval_id }: Work): Promise<void> {
+async function finish(url: string, { project, task_id, approval_id, thinker }: Work): Promise<void> {
   const send = sender(url, api_key)
   await maker(send)(`${project}/approvals/${approval_id}/resolve`, { decision: 'approve' })
   const { body } = await send('GET', `${project}/tasks/${task_id}?wait=30`)
   assert.deepEqual([body.status, body.output?.content], ['completed', 'It is 42.'])
+  await maker(send)(`${project}/approvals/${thinker.approval_id}/resolve`, { decision: 'approve' })
+  const thought = await send('GET', `${project}/tasks/${thinker.task_id}?wait=30`)
+  assert.deepEqual([thought.body.status, thought.body.error], ['completed', null])
+  assert.ok(
+    JSON.stringify(models.requests.at(-1)!.body).includes('reasoning-that-is-kept'),
+    'it goes back after a restore',
+  )
   const { id } = await maker(send)('/api/v1/projects', { name: 'new' })
   assert.equal(id, Number(project.split('/').at(-1)) + 1)
 }
 
 async function serving(env: Record<string, string>, work: (url: string) => Promise<void>): Promise<void> {
-  const service = await startProcess(env)
+  const service = await startProcess({
+    ...env,
+    OPENAI_API_KEY: 'sk-fake',
+    OPENAI_BASE_URL: models.base_url,
+    OPENAI_PROTOCOL: 'responses',
+  })
   try {
     await work(service.url)
   } finally {

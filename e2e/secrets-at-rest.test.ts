@@ -39,6 +39,7 @@ const set = {
   CADRE_OAUTH_CLIENT_SECRET: plant('OAuth client secret', 'canary-oauth-client-secret'),
   CADRE_OAUTH_REDIRECT_URI: 'https://client.example/cb',
   OPENAI_API_KEY: plant('OpenAI key', 'sk-canary-openai-key-0123456789'),
+  ANTHROPIC_API_KEY: plant('Anthropic key', 'sk-ant-canary-anthropic-key'),
   CADRE_PROVIDER_LOCAL_API_KEY: plant('provider key', 'canary-provider-key'),
 }
 const app = {
@@ -56,6 +57,8 @@ let receiver: WebhookReceiver
 let env: Record<string, string>
 let service: RunningService
 let send: Send
+/** Everything that the API tells of the tasks of models that reason. */
+let reasoned = ''
 
 before(async () => {
   database = await makeTestDatabase()
@@ -74,6 +77,8 @@ before(async () => {
     ...(ssoEnvironment({ okta: { provider } }) as Record<string, string>),
     DATABASE_URL: url.href,
     OPENAI_BASE_URL: models.base_url,
+    OPENAI_PROTOCOL: 'responses',
+    ANTHROPIC_BASE_URL: models.base_url,
     CADRE_PROVIDER_LOCAL_BASE_URL: models.base_url,
     CADRE_EGRESS_ALLOW: 'loopback',
     CADRE_SIGNUP: 'open',
@@ -222,6 +227,23 @@ describe('secrets of every kind', () => {
       .requests('/tool?key=canary-credential-of-a-project')
       .map(({ headers }) => headers.authorization)
     assert.deepEqual(used, Array(3).fill(`Bearer ${value}`))
+    const tool_calls = [{ name: 'run_javascript', arguments: { code: '1 + 1' } }]
+    for (const [model, reasoning] of [
+      ['openai/gpt-5.6-sol', { encrypted: plant('encrypted reasoning', 'canary-encrypted-reasoning') }],
+      ['anthropic/claude-opus-4-8', { signature: plant('signature of thinking', 'canary-signature-of-thinking') }],
+      ['anthropic/claude-opus-4-8', { redacted: [plant('redacted thinking', 'canary-redacted-thinking')] }],
+    ] as const) {
+      models.next(
+        { do: 'answer', reasoning: [{ text: 'Hm.', ...reasoning }] as never, tool_calls },
+        { do: 'answer', text: 'Two.' },
+      )
+      const task = await run(`thinker ${Object.keys(reasoning)[0]}`, { model, effort: 'low' }, 'What is 1 + 1?')
+      assert.deepEqual([task.status, task.error], ['completed', null])
+      assert.ok(JSON.stringify(models.requests.at(-1)!.body).includes('canary'), 'it went back to its provider')
+      for (const part of ['', '/steps?limit=100', '/events?limit=100'])
+        reasoned += JSON.stringify(await done('GET', `${project}/tasks/${task.id}${part}`))
+      reasoned += JSON.stringify(await done('GET', `${project}/agents/${task.agent_id}/logs?limit=100`))
+    }
     for (const [model, key] of [
       ['openai/gpt-5-mini', set.OPENAI_API_KEY],
       ['local/some', set.CADRE_PROVIDER_LOCAL_API_KEY],
@@ -262,6 +284,7 @@ describe('then none of them', () => {
       'the deliveries': JSON.stringify(deliveries),
       'the audit log': JSON.stringify(await done('GET', '/api/v1/auth/audit?limit=1000')),
       'the export of the audit log': await done('GET', '/api/v1/auth/audit/export'),
+      'what is told of tasks that reason': reasoned,
       'the metrics': await (await fetch(metrics)).text(),
       'the description of the API': JSON.stringify(await done('GET', '/api/v1/docs')),
       'the log': service.output(),
@@ -301,7 +324,7 @@ describe('then none of them', () => {
   })
 
   it('was forgotten in this search', () => {
-    assert.ok(canaries.size >= 39, String(canaries.size))
+    assert.ok(canaries.size >= 43, String(canaries.size))
   })
 })
 

@@ -189,6 +189,32 @@ describe('configuration', () => {
     ])
   })
 
+  it('reads how providers are spoken to, and what models can hold', () => {
+    const config = readConfig({
+      OPENAI_PROTOCOL: 'chat',
+      CADRE_PROVIDER_X_BASE_URL: 'http://x',
+      CADRE_PROVIDER_X_PROTOCOL: 'responses',
+      CADRE_MODEL_LIMITS: '{"x/y": {"context": 200000, "output": 64000, "reasons": true}, "x/z": {}}',
+    })
+    assert.equal(config.openai_protocol, 'chat')
+    assert.deepEqual(config.providers, [{ name: 'x', base_url: 'http://x', protocol: 'responses' }])
+    assert.deepEqual(config.model_limits.get('x/y'), { context: 200_000, output: 64_000, reasons: true })
+    for (const table of [
+      '[]',
+      '{"x": {}}',
+      '{"x/y": {"context": 0}}',
+      '{"x/y": {"window": 5}}',
+      '{"x/y": {"reasons": 1}}',
+      'none',
+    ])
+      assert.equal(faultsOf({ CADRE_MODEL_LIMITS: table }).faults.length, 1, table)
+    assert.equal(faultsOf({ OPENAI_PROTOCOL: 'messages' }).faults.length, 1)
+    assert.equal(
+      faultsOf({ CADRE_PROVIDER_X_PROTOCOL: 'chat' }).faults[0]?.problem,
+      'it is unset, but the protocol is set',
+    )
+  })
+
   it('refuses a provider with a key and no address, and the names that are built in', () => {
     const { faults } = faultsOf({ CADRE_PROVIDER_X_API_KEY: 'k', CADRE_PROVIDER_OPENAI_BASE_URL: 'http://x' })
     assert.deepEqual(

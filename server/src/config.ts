@@ -214,7 +214,7 @@ function readProviders(reader: Reader): ProviderConfig[] {
     } else if (base_url === undefined && reader.faults.length === faultsBefore) {
       reader.fault(
         called(providerSettings.base_url).name,
-        'it is unset, but its key or protocol is set',
+        `it is unset, but the ${api_key === undefined ? 'protocol' : 'key'} is set`,
         providerSettings.base_url.kind.allowed,
       )
     }

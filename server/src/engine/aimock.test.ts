@@ -11,7 +11,14 @@ describe('the engine against aimock', () => {
   before(async () => {
     await mock.start()
     const server = { api_key: 'mock', base_url: `${mock.url}/v1` }
-    engine = await startEngineUnderTest(makeModels({ openai: server, anthropic: server, default_model: 'openai/x' }))
+    engine = await startEngineUnderTest(
+      makeModels({
+        openai: { ...server, protocol: 'responses' },
+        anthropic: server,
+        providers: [{ name: 'chat', ...server }],
+        default_model: 'openai/x',
+      }),
+    )
   })
   after(async () => {
     await engine.stop()
@@ -36,7 +43,39 @@ describe('the engine against aimock', () => {
   mock.onMessage('limit', { error: { message: 'slow down', type: 'rate_limit_error' }, status: 429 })
   mock.onMessage('broken', { error: { message: 'oops' }, status: 500 })
 
-  for (const model of ['openai/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
+  mock.onToolResult('call_thought', { content: 'Thought through.' })
+  mock.onMessage('think first', {
+    reasoning: 'First I look at the clock.',
+    toolCalls: [time('call_thought', 'UTC')],
+  })
+  mock.onMessage('as data', { content: '{"total":12.5}' })
+
+  for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8', 'chat/deepseek-reasoner']) {
+    // It refuses a turn of Claude that comes back without its thinking.
+    it(`goes on after the reasoning of ${model} with the result of the tool`, async () => {
+      const effort = 'high'
+      const id = await engine.give({ model, effort }, 'think first')
+      const done = await engine.ended(id)
+      assert.deepEqual([done.status, done.error, done.output?.content], ['completed', null, 'Thought through.'])
+      const [asked] = await engine.steps(id)
+      assert.equal(asked?.output.reasoning_summary, 'First I look at the clock.')
+    })
+  }
+
+  for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8', 'chat/gpt-4o']) {
+    it(`answers by a schema over the protocol of ${model}`, async () => {
+      const output_schema = {
+        type: 'object',
+        properties: { total: { type: 'number' } },
+        required: ['total'],
+        additionalProperties: false,
+      }
+      const done = await engine.ended(await engine.give({ model, output_schema, tools: [] }, 'as data'))
+      assert.deepEqual([done.status, done.error, done.output?.data], ['completed', null, { total: 12.5 }])
+    })
+  }
+
+  for (const model of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
     describe(model, () => {
       const shape = async (id: string) =>
         (await engine.steps(id)).map(({ type, status, attempt }) => [type, status, attempt])

@@ -88,7 +88,7 @@ function Verdict({ provider, model }: { provider: ModelProvider | undefined; mod
   if (!provider)
     return (
       <p role="status" className="text-sm text-warn">
-        No provider is configured for it: its tasks will fail until the operator sets one.
+        No provider is configured for this name. Its tasks fail until an operator configures one.
       </p>
     )
   if (provider.status !== 'reachable')
@@ -117,9 +117,5 @@ function Verdict({ provider, model }: { provider: ModelProvider | undefined; mod
 /** Who serves a model: the provider in front of the slash, else the default one. */
 function providerOf(providers: readonly ModelProvider[], model: string): ModelProvider | undefined {
   const slash = model.indexOf('/')
-  const named = slash < 0 ? undefined : providers.find(({ name }) => name === model.slice(0, slash))
-  if (named) return named
-  const byDefault = providers.find(({ is_default }) => is_default)
-  // OpenAI's own and Anthropic's models have no slash in their names.
-  return slash < 0 || byDefault?.kind === 'openai_compatible' ? byDefault : undefined
+  return providers.find(({ name, is_default }) => (slash < 0 ? is_default : name === model.slice(0, slash)))
 }

@@ -22,11 +22,16 @@ const tools = [
   { name: 'weather', description: 'Weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
 ]
 
-for (const name of ['openai/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
+for (const name of ['openai/gpt-4o', 'chat/gpt-4o', 'anthropic/claude-sonnet-4-5']) {
   describe(`${name} against aimock`, () => {
     const call = (request: ModelRequest) => {
       const server = { api_key: 'mock', base_url: `${mock.url}/v1` }
-      const resolved = makeModels({ openai: server, anthropic: server, default_model: name }).resolve(name)
+      const resolved = makeModels({
+        openai: { ...server, protocol: 'responses' },
+        anthropic: server,
+        providers: [{ name: 'chat', ...server }],
+        default_model: name,
+      }).resolve(name)
       return resolved.model.call({ ...request, model: resolved.name })
     }
 

@@ -45,6 +45,7 @@ function findScript({ system_prompt = '', messages }: ModelRequest): { script: s
 async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelAnswer> {
   let text = ''
   const usage: Partial<ModelAnswer['usage']> = {}
+  const reasoning = answer.steps.flatMap((step) => (step.type === 'reasoning' ? [step.text] : [])).join('\n\n')
   for (const step of answer.steps) {
     if (step.type === 'usage') Object.assign(usage, step.usage)
     else text += await playStep(step, request)
@@ -60,6 +61,7 @@ async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelA
     model: 'script',
     usage: { input_tokens: wordsOfRequest(request), output_tokens: countWords(text), cached_tokens: 0, ...usage },
     network: { bytes_in: 0, bytes_out: 0 },
+    ...(reasoning === '' ? {} : { reasoning_summary: reasoning }),
   }
 }
 

@@ -294,3 +294,79 @@ for (const kind of providerKinds) {
     })
   })
 }
+
+// About 600 ms: reasoning that is broken, or larger than anybody has a use for.
+describe('reasoning of a provider', () => {
+  const ask = (model: string) => modelRequest('Hello?', { model, effort: 'high', max_tokens: 8000 })
+  const large = 'x'.repeat(3 * 1024 * 1024)
+  const cases: [
+    what: string,
+    kind: 'openai' | 'anthropic' | 'openai_compatible',
+    model: string,
+    behaviour: FakeBehaviour,
+    words: RegExp,
+  ][] = [
+    [
+      'with encrypted content of megabytes',
+      'openai',
+      'gpt-5.6-sol',
+      { do: 'answer', reasoning: [{ encrypted: large }], text: 'Hi' },
+      /more than 2097152 characters of encrypted reasoning/,
+    ],
+    [
+      'with a signature of megabytes',
+      'anthropic',
+      'claude-opus-4-8',
+      { do: 'answer', reasoning: [{ text: 'Hm.', signature: large }], text: 'Hi' },
+      /more than 2097152 characters of encrypted reasoning/,
+    ],
+    [
+      'with redacted thinking of megabytes',
+      'anthropic',
+      'claude-opus-4-8',
+      { do: 'answer', reasoning: [{ redacted: [large] }], text: 'Hi' },
+      /more than 2097152 characters of encrypted reasoning/,
+    ],
+    ...(['openai', 'anthropic', 'openai_compatible'] as const).map((kind): (typeof cases)[number] => [
+      'without an end',
+      kind,
+      { openai: 'gpt-5.6-sol', anthropic: 'claude-opus-4-8', openai_compatible: 'deepseek-reasoner' }[kind],
+      {
+        do: 'answer',
+        reasoning: [
+          {
+            text: 'word and '
+              .repeat(20)
+              .padEnd(64 * 1024, 'x')
+              .concat(' ')
+              .repeat(80),
+          },
+        ],
+        text: 'Hi',
+      },
+      /longer than 4194304 characters/,
+    ]),
+    [
+      'of another shape',
+      'openai',
+      'gpt-5.6-sol',
+      {
+        do: 'raw',
+        body: 'data: {"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":5,"summary":"x"}}\n\n',
+      },
+      /./,
+    ],
+  ]
+  for (const [what, kind, model, behaviour, words] of cases) {
+    it(`${what} fails the call of kind ${kind} with words that say so, and the next one works`, async () => {
+      server.next(behaviour)
+      const provider = makeModel(kind, server.base_url)
+      await assert.rejects(provider.call(ask(model)), (error: ModelError) => {
+        assert.ok(['provider_bad_answer', 'provider_unavailable'].includes(error.code), error.message)
+        assert.match(error.message, words)
+        return error.message.length < 1000
+      })
+      assert.equal((await provider.call(ask(model))).text, 'Hello from the fake model.')
+    })
+  }
+})
