@@ -91,6 +91,24 @@ describe('a long conversation', () => {
     )
   })
 
+  it('of the test models is compacted too, and a script goes on where it was', async () => {
+    const script = [
+      { repeat: 50, steps: [{ tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] }] },
+      { text: 'Done.' },
+    ]
+    for (const config of [{ system_prompt: JSON.stringify(script) }, {}, { context: { model: 'builtin/echo' } }]) {
+      const context = { compact_at_tokens: 500, keep_last_steps: 3, ...('context' in config ? config.context : {}) }
+      const id = await engine.give(
+        { model: 'builtin/script', max_steps: 1000, ...config, context },
+        JSON.stringify(script),
+      )
+      const done = await engine.ended(id)
+      assert.deepEqual([done.status, done.error, done.output?.content], ['completed', null, 'Done.'])
+      assert.equal((await engine.steps(id)).filter(({ type }) => type === 'tool_call').length, 50)
+      assert.ok((await compactions(id)).length > 0)
+    }
+  })
+
   it('is compacted at 80 percent of the window of its model where the agent says nothing', async () => {
     server.always((request) => {
       if (isSummary(request)) return summary

@@ -11,7 +11,7 @@ import {
   type ModelCallInput,
   resultOf,
 } from './conversation.ts'
-import { estimateInput, tokenBytes } from './estimate.ts'
+import { estimateInput, leastInput, tokenBytes } from './estimate.ts'
 import type { Run } from './run.ts'
 import { currentModel, offered } from './run-model.ts'
 import type { Step } from './task-rows.ts'
@@ -78,14 +78,15 @@ function trailing(steps: readonly Step[]): { compactions: number; failed: Step |
   }
 }
 
-/** What the next call of the model would read, in tokens. */
+/**
+ * What the next call of the model would read, in tokens: by what its provider counted last, and never less than the text can
+ * have. Some servers count wrongly, or only what they had not cached.
+ */
 function nextInput(run: Run): number {
-  return estimateInput({
-    messages: conversation({ ...run, input: run.work.input }),
-    system_prompt: run.work.config.system_prompt,
-    tools: offered(run),
-    steps: run.steps,
-  })
+  const messages = conversation({ ...run, input: run.work.input })
+  const { system_prompt } = run.work.config
+  const counted = estimateInput({ messages, system_prompt, tools: offered(run), steps: run.steps })
+  return Math.max(counted, leastInput(messages, system_prompt))
 }
 
 /**

@@ -86,7 +86,12 @@ export function conversationParts(
 ): ConversationParts {
   const compaction = lastCompaction(steps)
   const from = compaction?.before_step ?? 0
-  const summary = compaction && summaryMessage(compaction.summary)
+  const summary =
+    compaction &&
+    summaryMessage(
+      compaction.summary,
+      from > 0 ? answersBefore(steps, from) : answersIn(history.slice(0, history.length - compaction.kept_history)),
+    )
   const after = journalMessages(steps, messages, from, next)
   const first = inputMessages(input)
   if (!summary) return { before: [...history], input: first, after }
@@ -104,8 +109,17 @@ export function lastCompaction(steps: readonly Step[]): CompactionOutput | undef
 
 const summaryMark = 'The earlier part of this conversation was too long and was replaced by this summary of it:'
 
-function summaryMessage(summary: string): KeptMessage {
-  return { role: 'user', content: `${summaryMark}\n\n${summary}` }
+function summaryMessage(summary: string, stands_for: number): KeptMessage {
+  return { role: 'user', content: `${summaryMark}\n\n${summary}`, stands_for }
+}
+
+function answersBefore(steps: readonly Step[], from: number): number {
+  return steps.filter(({ type, status, index }) => type === 'model_call' && status === 'completed' && index < from)
+    .length
+}
+
+function answersIn(messages: readonly KeptMessage[]): number {
+  return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
 }
 
 /** What a task was given, as messages; an object is read as JSON. */

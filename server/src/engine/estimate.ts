@@ -60,3 +60,16 @@ function sum(messages: readonly KeptMessage[]): number {
 function tokensOf(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / tokenBytes)
 }
+
+/** Bytes of text a token at most: no tokenizer makes fewer tokens of ordinary text. */
+const tokenBytesMax = 8
+
+/** Tokens that messages have at least, whatever a provider counted. */
+export function leastInput(messages: readonly KeptMessage[], system_prompt = ''): number {
+  const bytes = messages.reduce(
+    (sum, { content, tool_calls }) =>
+      sum + Buffer.byteLength(content) + (tool_calls ? Buffer.byteLength(JSON.stringify(tool_calls)) : 0),
+    Buffer.byteLength(system_prompt),
+  )
+  return Math.floor(bytes / tokenBytesMax)
+}

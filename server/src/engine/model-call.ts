@@ -192,6 +192,7 @@ function turnRequest(run: Run, step: Step, turns: Turns): Asked {
 function summaryRequest(run: Run, step: Step, facts: ModelFacts): Asked {
   return {
     ...compactionRequest(run, step, facts),
+    is_summary: true,
     tools: [],
     temperature: undefined,
     service_tier: run.work.config.service_tier,

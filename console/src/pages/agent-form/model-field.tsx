@@ -88,7 +88,7 @@ function Verdict({ provider, model }: { provider: ModelProvider | undefined; mod
   if (!provider)
     return (
       <p role="status" className="text-sm text-warn">
-        No provider is configured for this name. Its tasks fail until an operator configures one.
+        No provider is configured for it: its tasks fail until an operator configures one.
       </p>
     )
   if (provider.status !== 'reachable')

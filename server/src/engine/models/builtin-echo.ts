@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Model, ModelRequest } from './model.ts'
+import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 
 /** Pieces in which a long answer is streamed, at most. */
 const piecesMax = 64
@@ -14,6 +14,7 @@ export const echoModel: Model = {
     request.signal.throwIfAborted()
     const said = request.messages.findLast(({ role }) => role === 'user')?.content ?? ''
     const { max_tokens = Infinity } = request
+    if (request.is_summary) return summaryOf(request)
     const isCut = countWords(said) > max_tokens
     const text = isCut ? said.trimStart().split(betweenWords).slice(0, max_tokens).join('').trimEnd() : said
     await stream(text, request)
@@ -27,6 +28,23 @@ export const echoModel: Model = {
       network: { bytes_in: 0, bytes_out: 0 },
     }
   },
+}
+
+/** Words of a built-in model's summary. */
+const summaryWords = 50
+
+/** What a built-in model sums a conversation up to: its first words. */
+export function summaryOf(request: ModelRequest): ModelAnswer {
+  const { content = '' } = request.messages.at(-1) ?? {}
+  const text = content.split(betweenWords).slice(0, summaryWords).join('').trimEnd()
+  return {
+    text,
+    tool_calls: [],
+    finish_reason: 'stop',
+    model: 'echo',
+    usage: { input_tokens: wordsOfRequest(request), output_tokens: countWords(text), cached_tokens: 0 },
+    network: { bytes_in: 0, bytes_out: 0 },
+  }
 }
 
 /** Where a word begins; matches no character, so it takes linear time whatever the text. */

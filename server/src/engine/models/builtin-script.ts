@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { countWords, stream, wordsOfRequest } from './builtin-echo.ts'
-import { type Model, type ModelAnswer, ModelError, type ModelRequest } from './model.ts'
+import { countWords, stream, summaryOf, wordsOfRequest } from './builtin-echo.ts'
+import { type Model, type ModelAnswer, ModelError, type ModelMessage, type ModelRequest } from './model.ts'
 import { looksLikeScript, readScript, type ScriptAnswer, type ScriptStep } from './script-steps.ts'
 
 /**
@@ -13,6 +13,7 @@ export const scriptModel: Model = {
   provider: 'builtin',
   call: async (request) => {
     request.signal.throwIfAborted()
+    if (request.is_summary) return { ...summaryOf(request), model: 'script' }
     const { script, given } = findScript(request)
     const answers = readScript(script)
     const answer = answers[given % answers.length]
@@ -30,7 +31,7 @@ export const scriptModel: Model = {
  * the task do not. `given` counts the assistant's messages since, or all of them for a script in the system prompt.
  */
 function findScript({ system_prompt = '', messages }: ModelRequest): { script: string; given: number } {
-  const answersAfter = (at: number): number => messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
+  const answersAfter = (at: number): number => answersIn(messages.slice(at + 1))
   if (looksLikeScript(system_prompt)) return { script: system_prompt, given: answersAfter(-1) }
   const at = messages.findLastIndex(({ role, content }) => role === 'user' && looksLikeScript(content))
   const script = messages[at]?.content
@@ -42,6 +43,11 @@ function findScript({ system_prompt = '', messages }: ModelRequest): { script: s
   )
 }
 
+/** Answers of the assistant, those that a summary stands for among them. */
+function answersIn(messages: readonly ModelMessage[]): number {
+  return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
+}
+
 async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelAnswer> {
   let text = ''
   const usage: Partial<ModelAnswer['usage']> = {}
@@ -50,7 +56,7 @@ async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelA
     if (step.type === 'usage') Object.assign(usage, step.usage)
     else text += await playStep(step, request)
   }
-  const before = request.messages.filter(({ role }) => role === 'assistant').length
+  const before = answersIn(request.messages)
   return {
     text,
     tool_calls: answer.tool_calls.map(({ id, ...call }, index) => ({

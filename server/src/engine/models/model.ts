@@ -26,6 +26,8 @@ export interface ModelMessage {
   tool_name?: string
   /** For `tool`: the call failed, or was refused. */
   is_error?: boolean
+  /** Of a summary: how many answers of the assistant it takes the place of. No provider is sent it. */
+  stands_for?: number
   /** For `assistant`: the whole turn, for the provider that wrote it. To any other goes what stands above. */
   turn?: ProviderTurn
 }
@@ -77,6 +79,8 @@ export interface ModelRequest {
   service_tier?: ServiceTier | undefined
   /** Names what stays the same from call to call, where the provider is asked to cache it; undefined: it is not asked. */
   cache_key?: string | undefined
+  /** The answer is to be a summary of a conversation; of interest to the built-in models alone. */
+  is_summary?: boolean
   /** JSON Schema of the answer, an object; undefined: the answer is a text. */
   output_schema?: Record<string, unknown> | undefined
   signal: AbortSignal
