@@ -1178,7 +1178,7 @@ create table task_step (
   turn bytea,
   constraint task_step_pkey PRIMARY KEY (task_id, index),
   constraint task_step_status_check CHECK (status = ANY (ARRAY['started'::text, 'completed'::text, 'failed'::text, 'unknown'::text])),
-  constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text, 'compaction'::text])) NOT VALID
+  constraint task_step_type_check CHECK (type = ANY (ARRAY['model_call'::text, 'tool_call'::text, 'approval'::text, 'wait'::text, 'compaction'::text]))
 ) partition by RANGE (task_id);
 
 create table task_total (

@@ -6,7 +6,7 @@ import { Choice, Named, Nullable, Timestamp } from './schemas.ts'
 /** Where models come from: the service itself, or a server that speaks one of three protocols. */
 export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProviderNames] as const
 
-/** The protocols that providers are spoken to in; null of the built-in models. */
+/** The protocols that providers are spoken to in: OpenAI Responses, Chat Completions, Anthropic Messages. */
 export const modelProtocols = ['responses', 'chat', 'messages'] as const
 export type ModelProtocol = (typeof modelProtocols)[number]
 
@@ -24,11 +24,6 @@ const ModelProvider = Named(
   Type.Object({
     name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
     kind: Choice(modelProviderKinds),
-    protocol: Nullable(
-      Choice(modelProtocols, {
-        description: 'How it is spoken to: OpenAI Responses, Chat Completions or Anthropic Messages.',
-      }),
-    ),
     is_default: Type.Boolean({ description: 'Whether models without a provider in their name are its.' }),
     has_key: Type.Boolean({ description: 'Whether the operator has given a key for it. The key is never told.' }),
     status: Choice(modelProviderStates, {
@@ -68,16 +63,15 @@ export const listModelProviders = defineOperation({
           {
             name: 'openai',
             kind: 'openai',
-            protocol: 'responses',
             is_default: true,
             has_key: true,
             status: 'reachable',
             error: null,
-            models: ['openai/gpt-4o-mini'],
+            models: ['openai/gpt-5.6-sol'],
             checked_at: '2026-11-20T09:30:00.000Z',
           },
         ],
-        default_model: 'openai/gpt-4o-mini',
+        default_model: 'openai/gpt-5.6-sol',
       },
     },
   ],

@@ -160,7 +160,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
         seen.add(type)
         assert.deepEqual([project_id, agent_id], [world.project.id, agent.id])
         assert.deepEqual(check(eventPayloads[type], data), [], type)
-        assert.equal('output' in data, false)
+        assert.equal('output' in data, type === 'task.completed')
       }
     }
     const below: TaskEventName[] = ['approval.expired', 'budget.warning', 'budget.reached']
@@ -187,6 +187,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     })
     assert.deepEqual(await of(approved, 'task.completed'), {
       ...common(agent, approved, 'completed', done.last_sequence),
+      output: done.output,
       usage: totals(done),
     })
     assert.deepEqual((await of(late, 'task.expired')).error, expired.error)

@@ -2,7 +2,6 @@ import { isObject } from '#contract/merge-patch.ts'
 import {
   providerCheck_seconds,
   providerModelsMax,
-  type ModelProtocol,
   type modelProviderKinds,
   type modelProviderStates,
 } from '#contract/model-providers.ts'
@@ -14,7 +13,6 @@ import type { Provider } from './providers.ts'
 export interface ProviderState {
   name: string
   kind: (typeof modelProviderKinds)[number]
-  protocol: ModelProtocol | null
   is_default: boolean
   has_key: boolean
   status: (typeof modelProviderStates)[number]
@@ -40,7 +38,6 @@ export function makeProviderChecks(settings: ModelSettings): () => Promise<Provi
     const state = check(provider).then((answer) => ({
       name: provider.name,
       kind: provider.kind,
-      protocol: provider.protocol,
       is_default: provider.name === byDefault,
       has_key: provider.api_key !== undefined,
       checked_at: new Date().toISOString(),
@@ -53,7 +50,6 @@ export function makeProviderChecks(settings: ModelSettings): () => Promise<Provi
     const builtin: ProviderState = {
       name: 'builtin',
       kind: 'builtin',
-      protocol: null,
       is_default: false,
       has_key: false,
       status: 'reachable',

@@ -259,7 +259,8 @@ for (const kind of providerKinds) {
     for (const { what, behave, code, retryable } of modelFaults) {
       it(`${code} where it ${what}, and it works again after that`, async () => {
         server.next(behave({ path: pathOf[kind] }))
-        const model = makeModel(kind, server.base_url, { start_ms: 500, idle_ms: 500 })
+        const limits = code === 'provider_timeout' ? { start_ms: 500, idle_ms: 500 } : {}
+        const model = makeModel(kind, server.base_url, limits)
         await assert.rejects(model.call(modelRequest('Hello?')), failsWith(code, retryable))
         assert.equal((await model.call(modelRequest('Hello?'))).text, 'Hello from the fake model.')
       })

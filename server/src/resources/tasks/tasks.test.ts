@@ -67,10 +67,20 @@ describe('tasks', () => {
       input_tokens: 2,
       output_tokens: 2,
       cached_tokens: 0,
+      reasoning_tokens: 0,
       steps: 1,
       tool_calls: 0,
       cost_usd: 0,
-      by_model: { 'builtin/echo': { calls: 1, input_tokens: 2, output_tokens: 2, cached_tokens: 0, cost_usd: 0 } },
+      by_model: {
+        'builtin/echo': {
+          calls: 1,
+          input_tokens: 2,
+          output_tokens: 2,
+          cached_tokens: 0,
+          reasoning_tokens: 0,
+          cost_usd: 0,
+        },
+      },
     })
     assert.deepEqual(check(Task, done.body), [])
     assert.equal((await read(begun.body, 10)).status, 'completed')

@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { bounds } from '#contract/limits.ts'
-import { notFound } from '#contract/problems.ts'
+import { notFound, Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
+import type { TaskInput } from '#contract/tasks.ts'
 import * as operations from '#contract/test-cases.ts'
+import { inputIssues } from '../../engine/data-schema.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -23,8 +25,9 @@ import {
 export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createTestCase, {
     load: loadAgent,
-    run: async ({ sql, loaded: { id: agent_id, project_id }, body, principal, doer }) => {
+    run: async ({ sql, loaded: { id: agent_id, project_id, config }, body, principal, doer }) => {
       const { name, input, expected = null } = body
+      requireInput(config, input)
       const content = { name: name.normalize('NFC'), input, expected, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const key = { id: newId('case'), agent_id }
@@ -53,9 +56,10 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateTestCase, {
     load: loadTestCase,
-    run: ({ sql, loaded: { row, project_id }, body, doer }) =>
+    run: ({ sql, loaded: { row, project_id, config }, body, doer }) =>
       sql.begin(async (tx) => {
         const before = await requireTestCase(tx, row, { lock: true })
+        if (body.input !== undefined) requireInput(config, body.input)
         const { name = before.name, input = before.input, expected = before.expected } = body
         const after = await updateTestCase(tx, { ...before, name: name.normalize('NFC'), input, expected })
         const change = { before: view(before, project_id), after: view(after, project_id) }
@@ -76,6 +80,12 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
+/** 400 where the agent does not take such an input as it is now. */
+function requireInput(config: Record<string, unknown>, input: TaskInput): void {
+  const issues = inputIssues(config['input_schema'], input)
+  if (issues.length > 0) throw new Problem('validation_error', issues)
+}
+
 function view(row: TestCaseRow, project_id: number) {
   return { ...row, input: row.input as string, project_id: projectId(project_id) }
 }
@@ -86,6 +96,6 @@ async function loadAgent({ sql, params, principal }: Loading) {
 }
 
 async function loadTestCase(loading: Loading) {
-  const { id: agent_id, project_id } = await loadAgent(loading)
-  return { project_id, row: await requireTestCase(loading.sql, { id: loading.params.test_case_id!, agent_id }) }
+  const { id: agent_id, project_id, config } = await loadAgent(loading)
+  return { project_id, config, row: await requireTestCase(loading.sql, { id: loading.params.test_case_id!, agent_id }) }
 }
