@@ -84,8 +84,16 @@ describe('a model name', () => {
   it('with an unknown provider in front is refused with those there are and what to write instead', () => {
     const { resolve: find } = makeModels({ openai: openrouter, providers: [local], default_model: 'x' })
     assert.throws(
+      () => find('meta-llama/Llama-4'),
+      /provider "meta-llama" .* is not configured.*openai\/meta-llama\/Llama-4.* Configured: builtin, local, ollama, openai\./,
+    )
+  })
+
+  it('with a typing error in its provider is refused with the one that is meant', () => {
+    const { resolve: find } = makeModels({ openai: openrouter, anthropic: key, default_model: 'x' })
+    assert.throws(
       () => find('antropic/claude-opus-5'),
-      /provider "antropic" .* is not configured.*openai\/antropic\/claude-opus-5.* Configured: builtin, local, ollama, openai\./,
+      /"antropic" .* is not configured; perhaps "anthropic" is meant\. Configured/,
     )
   })
 

@@ -12,6 +12,7 @@ import { type Model, ModelError } from './model.ts'
 import { type CallLimits, callLimits } from './model-watch.ts'
 import { makeModelWires } from './model-wires.ts'
 import { makeProviderModel } from './provider-model.ts'
+import { nearest } from '../../platform/nearest.ts'
 import { type FactsOf, ollamaBaseUrl, type Provider } from './providers.ts'
 
 export interface ModelSettings extends Partial<Record<NativeProviderName, ProviderSettings>> {
@@ -149,14 +150,19 @@ function notConfigured(
     const message = `The model "${full}" names no provider, and there is no default one. Set OPENAI_API_KEY or OPENAI_BASE_URL, or use builtin/echo. Configured: ${there}.`
     return fail('provider_not_configured', message)
   }
-  const isNative = nativeProviderNames.some((name) => name === provider)
-  const hint = isNative
-    ? `; set ${provider.toUpperCase()}_API_KEY`
-    : fallback?.kind === 'openai_compatible'
-      ? `; for a model of ${fallback.name} with that name, write "${fallback.name}/${full}"`
-      : ''
-  const message = `The provider "${provider}" of the model "${full}" is not configured${hint}. Configured: ${there}.`
-  return fail('provider_not_configured', message)
+  return fail(
+    'provider_not_configured',
+    `The provider "${provider}" of the model "${full}" is not configured${hintFor(full, provider, fallback, names)}. Configured: ${there}.`,
+  )
+}
+
+/** What to do about a provider that is not there: give its key, correct its name, or name the one that is meant. */
+function hintFor(full: string, provider: string, fallback: Provider | undefined, names: readonly string[]): string {
+  if (nativeProviderNames.some((name) => name === provider)) return `; set ${provider.toUpperCase()}_API_KEY`
+  const meant = nearest(provider, names)
+  if (meant !== undefined) return `; perhaps "${meant}" is meant`
+  if (fallback?.kind !== 'openai_compatible') return ''
+  return `; for a model of ${fallback.name} with that name, write "${fallback.name}/${full}"`
 }
 
 function fail(code: 'provider_not_configured' | 'model_not_found', message: string): ModelError {

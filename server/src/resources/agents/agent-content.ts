@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { AgentConfigInput, MetadataInput } from '#contract/agents.ts'
 import { isObject, mergePatch } from '#contract/merge-patch.ts'
-import { Problem } from '#contract/problems.ts'
+import { Problem, summarize } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import { environmentLabel, readEnvironment } from '../../engine/environment.ts'
 import { schemaIssues } from '../../engine/data-schema.ts'
@@ -53,7 +53,7 @@ export function applyBody(
     // Only those that are given: what is stored already need not be tried again.
     ...schemaMembers.flatMap((name) => schemaIssues(`config.${name}`, patch[name])),
   ]
-  if (issues[0]) throw new Problem('validation_error', issues)
+  if (issues[0]) throw new Problem('validation_error', issues, { message: summarize(issues) })
 
   const { environment_variables, ...config } = merged
   const environment = isObject(environment_variables) ? environment_variables : {}

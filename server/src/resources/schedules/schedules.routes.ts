@@ -138,7 +138,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 /** 400 where the agent does not take such an input as it is now. */
 function requireInput({ config }: { config: Record<string, unknown> }, input: TaskInput): void {
   const issues = inputIssues(config['input_schema'], input)
-  if (issues.length > 0) throw new Problem('validation_error', issues)
+  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
 async function pause(tx: Sql, key: ScheduleKey, doer: Doer) {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { notFound, Problem } from '#contract/problems.ts'
+import { notFound, Problem, summarize } from '#contract/problems.ts'
 import * as operations from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
@@ -136,7 +136,7 @@ async function askedFor(handling: Handling<typeof operations.createTask, AskedAg
     ...inputIssues(config['input_schema'], body.input),
     ...schemaIssues('output_schema', body.output_schema),
   ]
-  if (issues.length > 0) throw new Problem('validation_error', issues)
+  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
   const agent = { ...loaded, version: agent_version }
   return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
 }

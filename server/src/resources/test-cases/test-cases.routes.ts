@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { bounds } from '#contract/limits.ts'
-import { notFound, Problem } from '#contract/problems.ts'
+import { notFound, Problem, summarize } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import type { TaskInput } from '#contract/tasks.ts'
 import * as operations from '#contract/test-cases.ts'
@@ -83,7 +83,7 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
 /** 400 where the agent does not take such an input as it is now. */
 function requireInput(config: Record<string, unknown>, input: TaskInput): void {
   const issues = inputIssues(config['input_schema'], input)
-  if (issues.length > 0) throw new Problem('validation_error', issues)
+  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
 function view(row: TestCaseRow, project_id: number) {
