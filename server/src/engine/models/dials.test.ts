@@ -224,3 +224,16 @@ it('the parameters of a tool say what is in every array and object, as OpenAI de
     await sent(model, { tools: [{ name: 'look_up', description: 'Looks up.', parameters: { type: 'object' } }] })
   }
 })
+
+it('a tool that failed is marked as an error where the provider has a mark for it', async () => {
+  const messages: ModelRequest['messages'] = [
+    { role: 'user', content: 'One' },
+    { role: 'assistant', content: '', tool_calls: [{ id: 'call_1', name: 'look_up', arguments: {} }] },
+    { role: 'tool', content: 'HTTP 500: no', tool_call_id: 'call_1', tool_name: 'look_up', is_error: true },
+  ]
+  const { body } = await sent('anthropic/claude-opus-4-8', { messages, tools })
+  const [result] = body.messages.at(-1).content
+  assert.deepEqual([result.type, result.is_error, result.content], ['tool_result', true, 'HTTP 500: no'])
+  assert.ok(JSON.stringify((await sent('openai/gpt-5.6-sol', { messages, tools })).body).includes('HTTP 500: no'))
+  assert.ok(JSON.stringify((await sent('local/fake-1', { messages, tools })).body).includes('HTTP 500: no'))
+})
