@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { modelFacts } from '#contract/model-facts.ts'
 import type { ModelProtocol } from '#contract/model-providers.ts'
+import { nativeProviderNames, nativeProviders } from '#contract/native-providers.ts'
 import { type Model, ModelError, type ModelErrorCode } from '../src/engine/models/model.ts'
 import { type CallLimits, callLimits } from '../src/engine/models/model-watch.ts'
 import { makeModelWires } from '../src/engine/models/model-wires.ts'
@@ -8,23 +9,25 @@ import { makeProviderModel } from '../src/engine/models/provider-model.ts'
 import type { ProviderKind } from '../src/engine/models/providers.ts'
 
 /** Every library that speaks to a provider: what one promises, all do. */
-export const providerKinds: ProviderKind[] = ['openai', 'openai_compatible', 'anthropic']
+export const providerKinds: ProviderKind[] = [...nativeProviderNames, 'openai_compatible']
 
 /** The key that `makeModel` gives its provider. */
 export const providerKey = 'sk-fake-0123456789'
 
-/** How each is spoken to unless a test says otherwise. */
-export const protocolOf: Record<ProviderKind, ModelProtocol> = {
-  openai: 'responses',
-  openai_compatible: 'chat',
-  anthropic: 'messages',
+/** How a kind is spoken to unless a test says otherwise. */
+export function protocolOf(kind: ProviderKind): ModelProtocol {
+  return kind === 'openai_compatible' ? 'chat' : nativeProviders[kind].protocols[0]
 }
 
-/** Where each is asked. */
-export const pathOf: Record<ProviderKind, string> = {
-  openai: '/v1/responses',
-  openai_compatible: '/v1/chat/completions',
-  anthropic: '/v1/messages',
+const paths: Record<ModelProtocol, string> = {
+  responses: '/v1/responses',
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+}
+
+/** Where a kind is asked. */
+export function pathOf(kind: ProviderKind): string {
+  return paths[protocolOf(kind)]
 }
 
 /** A model of a kind at an address, with other limits where they are named. */
@@ -32,7 +35,7 @@ export function makeModel(
   kind: ProviderKind,
   base_url: string,
   limits: Partial<CallLimits> = {},
-  protocol: ModelProtocol = protocolOf[kind],
+  protocol: ModelProtocol = protocolOf(kind),
 ): Model {
   return makeProviderModel(
     { name: kind, kind, base_url, api_key: providerKey, protocol },

@@ -258,7 +258,7 @@ for (const kind of providerKinds) {
   describe(`what a provider of kind ${kind} may do wrong`, () => {
     for (const { what, behave, code, retryable } of modelFaults) {
       it(`${code} where it ${what}, and it works again after that`, async () => {
-        server.next(behave({ path: pathOf[kind] }))
+        server.next(behave({ path: pathOf(kind) }))
         const limits = code === 'provider_timeout' ? { start_ms: 500, idle_ms: 500 } : {}
         const model = makeModel(kind, server.base_url, limits)
         await assert.rejects(model.call(modelRequest('Hello?')), failsWith(code, retryable))

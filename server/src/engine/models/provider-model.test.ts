@@ -6,7 +6,7 @@ import { startByteCounter } from '../../../test/byte-counter.ts'
 import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-model-server.ts'
 import { startLocalServer } from '../../../test/local-server.ts'
 import { modelRequest } from '../../../test/model-request.ts'
-import { failsWith, makeModel, providerKey, providerKinds } from '../../../test/provider-under-test.ts'
+import { failsWith, makeModel, protocolOf, providerKey, providerKinds } from '../../../test/provider-under-test.ts'
 import type { ModelRequest } from './model.ts'
 import type { CallLimits } from './model-watch.ts'
 
@@ -110,7 +110,7 @@ for (const kind of providerKinds) {
       )
       assert.equal(server.requests.length, 1)
       const { body, headers } = server.requests[0] ?? assert.fail()
-      assert.deepEqual(readSent[kind](body), {
+      assert.deepEqual(readSent[protocolOf(kind)](body), {
         model: 'fake-1',
         stream: true,
         temperature: 0.5,
@@ -257,7 +257,7 @@ it('calls take no proxy from the environment, and the libraries are loaded by th
   assert.equal(proxy.connections(), 0)
 })
 
-const readSent = { openai: readResponses, openai_compatible: readOpenai, anthropic: readAnthropic }
+const readSent = { responses: readResponses, chat: readOpenai, messages: readAnthropic }
 
 interface ResponsesBody {
   input: { role?: string; type?: string; content: any; call_id: string; arguments: string; output: string }[]
