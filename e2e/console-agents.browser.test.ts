@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
+import { eventually } from '../server/test/harness.ts'
 import { inBrowser } from './chromium.ts'
 import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
 
@@ -227,6 +228,81 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByRole('dialog').getByRole('row', { name: 'config.max_steps' }).waitFor()
 })
 
+test('a model that will not take a dial says so beside it, as it is typed', inBrowser, async () => {
+  const { body: agent } = await cadre.send('POST', `/api/v1/projects/${project}/agents`, { body: { name: 'dialled' } })
+  const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`)
+  const note = (text: string) => page.getByRole('status').filter({ hasText: text })
+  await page.getByRole('combobox', { name: 'Model' }).fill('openai/o3')
+  await page.getByLabel('Temperature').fill('1')
+  await note('o3 does not take a temperature; it is left out.').waitFor()
+  await page.getByLabel('Effort').selectOption('max')
+  await note('o3 has no effort “max”; “high” is used.').waitFor()
+  await page.getByLabel('Service tier').selectOption('flex')
+  await openDetails(page)
+  await checkScreen(page, 'agent-form-dials')
+  await page.getByLabel('Effort').selectOption("Model's default")
+  await note('“high” is used').waitFor({ state: 'detached' })
+  await page.getByLabel('Temperature').fill('')
+  await note('it is left out').waitFor({ state: 'detached' })
+  checkPage(page)
+  await page.context().close()
+})
+
+test(
+  'a schema is held back where it is none, refused with its reason at its field, and taken out whole',
+  inBrowser,
+  async () => {
+    const agents = `/api/v1/projects/${project}/agents`
+    // What has no field of its own is kept, and so is what has one in a part that nobody opens.
+    const kept = { context: { compact_at_tokens: 900, keep_last_steps: 2 }, house_style: { tone: 'dry' } }
+    const { body: agent } = await cadre.send('POST', agents, { body: { name: 'typed', config: { ...kept } } })
+    const configNow = async () => (await cadre.send('GET', `${agents}/${agent.id}`)).body.config
+    const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`, { allowed: /400/ })
+    const save = page.getByRole('button', { name: 'Save', exact: true })
+    const input = page.getByLabel('Input schema')
+    await page.getByText('Input and output').click()
+    await input.fill('{"type":"array"}')
+    await page.getByText('Set "type" to "object" at the top level.').waitFor()
+    await save.and(page.locator('[aria-description="The input schema is not valid"]')).waitFor()
+    await input.fill('{"type":')
+    await page.getByText('This isn’t valid JSON').waitFor()
+    assert.equal(await save.isDisabled(), true)
+
+    // What only the service knows stands at the field as well, with where in the schema it is.
+    await input.fill('{"type":"object","properties":{"name":{"type":"strin"}}}')
+    await save.click()
+    await refusedAt(input, /data\/properties\/name\/type must be/)
+    await input.fill('{"type":"object","properties":{"name":{"type":"string","pattern":"^(a+)+$"}}}')
+    await save.click()
+    await refusedAt(input, /pattern that takes too long on some texts \(\^\(a\+\)\+\$\)/)
+    await openDetails(page)
+    await checkScreen(page, 'agent-form-schemas')
+
+    const schema = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } }
+    await input.fill(JSON.stringify(schema))
+    await page.getByLabel('Output schema').fill('{"type":"object"}')
+    await save.click()
+    await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
+    assert.deepEqual(await configNow(), {
+      ...(await configNow()),
+      ...kept,
+      input_schema: schema,
+      output_schema: { type: 'object' },
+    })
+
+    await page.goto(`/p/${project}/agents/${agent.id}/edit`)
+    assert.deepEqual(JSON.parse(await input.inputValue()), schema)
+    await input.fill('')
+    await page.getByLabel('Output schema').fill('')
+    await save.click()
+    await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
+    const { input_schema, output_schema, context, house_style } = await configNow()
+    assert.deepEqual([input_schema, output_schema, { context, house_style }], [undefined, undefined, kept])
+    checkPage(page)
+    await page.context().close()
+  },
+)
+
 test('an agent is exported to a file, and made from it in another project', inBrowser, async () => {
   const agents = `/api/v1/projects/${project}/agents`
   const config = { model: 'builtin/echo', system_prompt: 'Be kind.', tools: ['current_time'] }
@@ -319,6 +395,25 @@ test(
     checkPage(page)
   },
 )
+
+/** Opens every part of a form that is folded, but for what tools take. */
+async function openDetails(page: Page): Promise<void> {
+  const summaries = page.locator('form details:not([open]) > summary').filter({ hasNotText: 'What it takes' })
+  while ((await summaries.count()) > 0) await summaries.first().click()
+}
+
+/** Waits until a field says that it is not valid, in these words. */
+async function refusedAt(field: Locator, words: RegExp): Promise<void> {
+  await eventually(async () => {
+    const text: string = await field.evaluate((element) =>
+      (element.getAttribute('aria-describedby') ?? '')
+        .split(' ')
+        .map((id: string) => element.ownerDocument.getElementById(id)?.textContent ?? '')
+        .join(' '),
+    )
+    return words.test(text) && (await field.getAttribute('aria-invalid')) === 'true'
+  })
+}
 
 /** Reads the secret that is shown once, says that it is saved, and gives it. */
 async function saveSecret(page: Page): Promise<string> {

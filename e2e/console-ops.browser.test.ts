@@ -200,6 +200,60 @@ test('the playground shows the tools and words of an agent, and its stop ends th
 })
 
 test(
+  'the playground gives an object to an agent that takes one, with a version and a schema of its own',
+  inBrowser,
+  async () => {
+    const properties = { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } }
+    const input_schema = { type: 'object', required: ['city', 'days'], properties }
+    const agents = `/api/v1/projects/${project}/agents`
+    const { id } = await post(agents, { name: 'forecast', config: { model: 'builtin/echo', input_schema } })
+    for (const system_prompt of ['Be brief.', 'Be kind.'])
+      assert.equal((await cadre.send('PUT', `${agents}/${id}`, { body: { config: { system_prompt } } })).status, 200)
+    const page = await cadre.open(`/p/${project}/playground?agent=${id}`)
+    const input = page.getByLabel('Input', { exact: true })
+    await input.waitFor()
+    await eventually(async () => (await input.inputValue()) !== '')
+    assert.deepEqual(JSON.parse(await input.inputValue()), { city: '', days: 1 })
+    await input.fill('{"city": "Oslo", ')
+    await page.getByText('This isn’t valid JSON').first().waitFor()
+    await button(page, 'Send').and(page.locator('[aria-description^="This isn’t valid JSON"]')).waitFor()
+    await page.getByText('Show the schema').click()
+    await page.getByLabel('What the agent takes').getByText('"minimum": 1').waitFor()
+    await checkScreen(page, 'playground-object-broken')
+
+    await input.fill('{"city": "Oslo", "days": 3}')
+    await page.getByText('Advanced', { exact: true }).click()
+    await page.getByLabel('Version').selectOption('Version 1')
+    await page.waitForURL(/version=1/)
+    const own = page.getByLabel('Output schema')
+    await own.fill('{"type": "array"}')
+    await button(page, 'Send').and(page.locator('[aria-description="The output schema is not valid"]')).waitFor()
+    const output_schema = { type: 'object', required: ['city'] }
+    await own.fill(JSON.stringify(output_schema))
+    await input.press('Control+Enter')
+    await page.getByRole('status').getByText('The task is completed').waitFor()
+    const answer = page.getByRole('region', { name: 'Output of forecast' })
+    await answer.getByRole('region', { name: 'Data of the answer' }).getByText('"Oslo"').waitFor()
+    await answer.getByText('As text', { exact: true }).click()
+    await answer.getByRole('region', { name: 'Answer as JSON' }).waitFor()
+    await checkScreen(page, 'playground-object')
+    const { body } = await cadre.send('GET', `${agents}/${id}/tasks`)
+    const { body: task } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${body.tasks[0].id}`)
+    assert.deepEqual(
+      [task.input, task.agent_version, task.output_schema, task.output.data],
+      [{ city: 'Oslo', days: 3 }, 1, output_schema, { city: 'Oslo', days: 3 }],
+    )
+    assert.equal(new URL(page.url()).searchParams.get('version'), '1')
+    // The address alone opens it again with the version.
+    await page.reload()
+    await page.getByLabel('Version').waitFor()
+    assert.equal(await page.getByLabel('Version').inputValue(), '1')
+    checkPage(page)
+    await page.context().close()
+  },
+)
+
+test(
   'an input is kept as a test case, and what is expected stands beside the answers of two agents',
   inBrowser,
   async () => {

@@ -34,7 +34,7 @@ function agent(name: string, script: object[], config: object = {}): Promise<any
   return post(`/api/v1/projects/${project}/agents`, { name, config: { ...model, ...config } })
 }
 
-async function task(agent_id: string, input: string): Promise<string> {
+async function task(agent_id: string, input: unknown): Promise<string> {
   return (await post(`/api/v1/projects/${project}/agents/${agent_id}/tasks`, { input })).id
 }
 
@@ -262,6 +262,178 @@ test(
       await page.getByRole('region', { name: view }).waitFor()
       await checkScreen(page, `task-${view.toLowerCase()}`)
     }
+    await page.context().close()
+  },
+)
+
+test('data of any size is a tree that keys open, a part of it at a time, and is copied whole', inBrowser, async () => {
+  const answering = await agent('answering', [], {
+    model: 'builtin/echo',
+    tools: [],
+    output_schema: { type: 'object' },
+  })
+  const data = {
+    orders: Array.from({ length: 5000 }, (_, number) => ({ number })),
+    note: 'n'.repeat(20_000),
+    is_open: true,
+    none: null,
+  }
+  const id = await task(answering.id, JSON.stringify(data))
+  assert.deepEqual((await taskIs(id, 'completed')).output.data, data)
+  const page = await cadre.open(`/p/${project}/tasks/${id}`)
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: cadre.url })
+  const tree = page.getByRole('region', { name: 'Data', exact: true })
+  const orders = tree.getByRole('button', { name: 'orders 5,000 items' })
+  await orders.and(page.locator('[aria-expanded=false]')).waitFor()
+  await checkScreen(page, 'task-data')
+  await orders.press('Enter')
+  await tree.getByText('99', { exact: true }).waitFor()
+  assert.equal(await tree.getByText('100', { exact: true }).count(), 0)
+  await tree.getByRole('button', { name: 'Show 500 more' }).click()
+  await tree.getByText('599', { exact: true }).waitFor()
+  assert.equal(await tree.getByText('600', { exact: true }).count(), 0)
+  await tree.getByText('of 4,400').waitFor()
+  await orders.press('Enter')
+  await tree.getByRole('button', { name: '599 1 member' }).waitFor({ state: 'detached' })
+
+  const all = tree.getByRole('button', { name: 'Show all 20,000 characters' })
+  assert.equal(await tree.getByText(data.note).count(), 0)
+  await all.click()
+  await tree.getByText(data.note).waitFor()
+  await tree.getByRole('button', { name: 'Show less' }).click()
+  await all.waitFor()
+  await page.getByRole('button', { name: 'Copy as JSON' }).click()
+  await eventually(async () => (await page.evaluate('navigator.clipboard.readText()')) !== '')
+  assert.deepEqual(JSON.parse(await page.evaluate('navigator.clipboard.readText()')), data)
+  await page.getByText('As text', { exact: true }).click()
+  await page.getByRole('region', { name: 'Text', exact: true }).getByText('"number": 0').waitFor()
+  await checkScreen(page, 'task-data-text')
+  checkPage(page)
+  await page.context().close()
+})
+
+test('an input is shown as what it is, and an object is edited and run again as one', inBrowser, async () => {
+  const typed = await agent('typed', [], {
+    model: 'builtin/echo',
+    tools: [],
+    input_schema: { type: 'object', required: ['city'], properties: { city: { type: 'string' } } },
+  })
+  const id = await task(typed.id, { city: 'Oslo', days: [1, 2] })
+  await taskIs(id, 'completed')
+  const path = `/p/${project}/tasks/${id}`
+  const page = await cadre.open(path, { allowed: /400/ })
+  const input = page.getByRole('region', { name: 'Input', exact: true })
+  await input.getByText('"Oslo"').waitFor()
+  await input.getByRole('button', { name: 'days 2 items' }).and(page.locator('[aria-expanded=true]')).waitFor()
+  await checkScreen(page, 'task-input-object')
+  await page.getByRole('button', { name: 'Edit and run again' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Edit and run again' })
+  const field = dialog.getByLabel('Input, as JSON')
+  assert.deepEqual(JSON.parse(await field.inputValue()), { city: 'Oslo', days: [1, 2] })
+  const run = dialog.getByRole('button', { name: 'Run', exact: true })
+  await field.fill('{"city": ')
+  await run.click()
+  await dialog.getByText('This isn’t valid JSON').waitFor()
+  // What the schema does not allow the service refuses, and the text stays.
+  await field.fill('{"city": 7}')
+  await run.click()
+  await dialog.getByRole('alert').getByRole('listitem').getByText('input.city').waitFor()
+  // The fault is said once, however many words the message of the service has.
+  assert.equal(await dialog.getByRole('alert').getByText('must be string').count(), 1)
+  await checkScreen(page, 'task-edit-object')
+  await field.fill('{"city": "Bergen"}')
+  await run.click()
+  await page.waitForURL((url) => url.pathname !== path)
+  await page.getByRole('region', { name: 'Input', exact: true }).getByText('"Bergen"').waitFor()
+  const { input: given } = await taskIs(new URL(page.url()).pathname.split('/').at(-1)!, 'completed')
+  assert.deepEqual(given, { city: 'Bergen' })
+
+  const plain = await agent('plain', [], { model: 'builtin/echo', tools: [] })
+  const parts = ['Read the first part.', 'Then the second.'].map((text) => ({ type: 'text', text }))
+  const said = await task(plain.id, [{ role: 'user', content: parts }])
+  await taskIs(said, 'completed')
+  await page.goto(`/p/${project}/tasks/${said}`)
+  await page.getByRole('heading', { name: 'Read the first part.' }).waitFor()
+  await page.getByRole('region', { name: 'Transcript' }).getByText('Then the second.').first().waitFor()
+  await checkScreen(page, 'task-input-parts')
+  checkPage(page)
+  await page.context().close()
+})
+
+test(
+  'a compaction is a step that says what it replaced, in every view, and reasoning is folded at its answer',
+  inBrowser,
+  async () => {
+    const thinker = await agent(
+      'thinker',
+      [
+        {
+          repeat: 4,
+          steps: [
+            { reasoning: 'The **clock** decides.' },
+            { text: 'Looking.' },
+            { tool_calls: [{ name: 'current_time', arguments: {} }] },
+          ],
+        },
+        { reasoning: 'Now it is known.' },
+        { text: 'It is noon.' },
+      ],
+      { context: { compact_at_tokens: 5, keep_last_steps: 1 } },
+    )
+    const id = await task(thinker.id, 'Look at the clock.')
+    assert.equal((await taskIs(id, 'completed')).output.content, 'It is noon.')
+    const { body: journal } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${id}/steps?limit=100`)
+    const compactions = journal.steps.filter(({ type }: { type: string }) => type === 'compaction')
+    assert.ok(compactions.length >= 2)
+    const [first] = compactions
+    const path = `/p/${project}/tasks/${id}`
+    const page = await cadre.open(path)
+    const transcript = page.getByRole('region', { name: 'Transcript' })
+    await transcript.getByText('It is noon.').waitFor()
+    const told = transcript.getByText(/^The first \d+ steps were replaced by a summary/)
+    await told.last().waitFor()
+    await transcript.getByText('Summary', { exact: true }).last().click()
+    await transcript.getByText('Look at the clock.').last().waitFor()
+    await transcript.getByText('Reasoning summary').last().click()
+    await transcript.getByText('Now it is known.').waitFor()
+    await checkScreen(page, 'task-compaction')
+
+    await page.goto(`${path}?step=${first.index}`)
+    const step = page.getByRole('complementary', { name: `Step ${first.index}` })
+    await step.getByRole('heading', { name: 'Context compacted' }).waitFor()
+    await step.getByText('builtin/script', { exact: true }).waitFor()
+    await step.getByText(`The first ${first.output.before_step} steps were replaced by a summary.`).waitFor()
+    await step.getByRole('region', { name: 'Summary' }).getByText(first.output.summary.split('\n')[0]).first().waitFor()
+    await checkScreen(page, 'task-compaction-step')
+    await page.goto(`${path}?step=0`)
+    const thought = page.getByRole('complementary', { name: 'Step 0' })
+    await thought.getByText('Reasoning summary').click()
+    await thought.locator('strong', { hasText: 'clock' }).waitFor()
+    await thought.getByText('1 message of the conversation so far').waitFor()
+    await checkScreen(page, 'task-reasoning-step')
+    // A long step scrolls in its place: the page itself is no longer than its window.
+    assert.ok(await page.evaluate('document.documentElement.scrollHeight <= window.innerHeight'))
+
+    await page.goto(`${path}?view=waterfall`)
+    await page
+      .getByRole('region', { name: 'Steps over time' })
+      .getByRole('button', { name: /Context compacted/ })
+      .first()
+      .waitFor()
+    await checkScreen(page, 'task-compaction-waterfall')
+    await page.goto(`${path}?view=events`)
+    await page.locator('[data-type="context.compacted"]').first().waitFor()
+    await page.goto(`${path}?view=attempts`)
+    const row = page
+      .getByRole('region', { name: 'Attempts' })
+      .getByRole('row', { name: /context\.compacted/ })
+      .filter({ hasText: `a summary in place of the steps before step ${first.output.before_step}` })
+    await row.waitFor()
+    await checkScreen(page, 'task-compaction-attempts')
+    // On a telephone all that a row says is in sight.
+    await page.setViewportSize({ width: 390, height: 844 })
+    assert.ok(await page.getByRole('table').evaluate((table) => table.getBoundingClientRect().right <= 390))
+    checkPage(page)
     await page.context().close()
   },
 )

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import { isObject } from '../../../contract/src/merge-patch.ts'
 import { differences } from './config-diff.ts'
 import { isVariable } from './variables.ts'
@@ -26,7 +27,7 @@ export function DiffTable({ label, before, after }: { label: string; before: unk
           {found.map(({ path, before, after }) => (
             <tr key={path} className="border-b border-line align-top last:border-0">
               <th scope="row" className="py-1 pr-3 text-left font-normal">
-                <code className="wrap-anywhere">{path}</code>
+                <code className="break-words">{breakable(path)}</code>
               </th>
               <td className="py-1 pr-3">
                 <Value path={path} value={before} tone="text-bad" />
@@ -42,8 +43,13 @@ export function DiffTable({ label, before, after }: { label: string; before: unk
   )
 }
 
+/** A path that is broken between its names, where it does not fit. */
+function breakable(path: string): ReactNode[] {
+  return path.split(/(?<=[.])/).flatMap((name, at) => (at === 0 ? [name] : [<wbr key={at} />, name]))
+}
+
 function Value({ path, value, tone }: { path: string; value: unknown; tone: string }) {
-  if (value === undefined || value === null) return <span className="text-soft">not set</span>
+  if (value === undefined || value === null) return <span className="whitespace-nowrap text-soft">not set</span>
   if (isVariable(path))
     return <span className={tone}>{isObject(value) ? Object.keys(value).join(', ') : 'hidden'}</span>
   const text = typeof value === 'string' ? value : JSON.stringify(value)

@@ -48,9 +48,9 @@ export function AttemptsView({ live }: { live: TaskLive }) {
         <tbody>
           {events.map(({ sequence, type, created_at, data }) => (
             <tr key={sequence} className="border-t border-line align-top">
-              <td className="py-1.5 pr-3 whitespace-nowrap text-soft">{formatDateTime(created_at)}</td>
+              <td className="py-1.5 pr-3 text-soft md:whitespace-nowrap">{formatDateTime(created_at)}</td>
               <td className="py-1.5 pr-3 whitespace-nowrap">{type}</td>
-              <td className="py-1.5 break-words">{tellData(data)}</td>
+              <td className="py-1.5 wrap-anywhere">{tellData(data)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,4 +1,5 @@
 import { useState, type FormEvent } from 'react'
+import { notJson } from '../agents/schema-text.ts'
 import { cadre as api } from '../api/client.ts'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -33,7 +34,7 @@ export function EditTask({
     try {
       input = isText ? text : (JSON.parse(text) as Task['input'])
     } catch (cause) {
-      return setFault(`This is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+      return setFault(notJson(cause))
     }
     setSending(true)
     try {

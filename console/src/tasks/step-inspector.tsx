@@ -41,7 +41,7 @@ export function StepInspector({
   return (
     <aside
       aria-label={`Step ${index}`}
-      className="fixed inset-x-0 top-12 bottom-0 z-20 flex flex-col overflow-y-auto bg-page md:static md:z-auto md:w-[26rem] md:shrink-0 md:border-l md:border-line lg:w-[32rem]"
+      className="fixed inset-x-0 top-12 bottom-0 z-20 flex flex-col overflow-y-auto bg-page md:relative md:top-auto md:z-auto md:w-[26rem] md:shrink-0 md:border-l md:border-line lg:w-[32rem]"
       tabIndex={0}
     >
       <header className="sticky top-0 flex items-center gap-2 border-b border-line bg-page px-4 py-2">
@@ -86,9 +86,12 @@ function Heading({ children }: { children: string }) {
 }
 
 function Facts({ step }: { step: Step }) {
+  const isCompaction = step.type === 'compaction'
   const usage = step.usage as Record<string, number | null> | null
   const facts: [string, string][] = [
     ['Kind', words(step.type)],
+    // What others are called by.
+    ...(isCompaction ? [['Model', step.name] as [string, string]] : []),
     ['State', step.status === 'started' ? 'under way' : step.status],
     ['Began', formatDateTime(step.started_at)],
     ['Took', `${formatDuration(stepDuration_ms(step))}${step.finished_at === null ? ' so far' : ''}`],
@@ -119,6 +122,11 @@ function Facts({ step }: { step: Step }) {
   )
 }
 
+function messagesRead({ input }: Step): string {
+  const count = (input as { messages?: number } | null)?.messages ?? 0
+  return `${count} ${count === 1 ? 'message' : 'messages'} of the conversation so far`
+}
+
 function Content({ step }: { step: Step }) {
   if (step.type === 'model_call') {
     const { text, tool_calls = [], finish_reason, reasoning_summary } = (step.output ?? {}) as ModelOutput
@@ -126,7 +134,7 @@ function Content({ step }: { step: Step }) {
       <>
         <section>
           <Heading>Input</Heading>
-          <p className="text-sm">{`${String((step.input as { messages?: number } | null)?.messages ?? 0)} messages of the conversation so far`}</p>
+          <p className="text-sm">{messagesRead(step)}</p>
         </section>
         {reasoning_summary && <ReasoningSummary text={reasoning_summary} />}
         <section>

@@ -135,8 +135,10 @@ function Row({
         <StepIcon step={step} />
         <span className="truncate">{stepTitle(step)}</span>
         <span className="hidden shrink-0 text-xs text-soft md:inline">
-          {words(step.type)}
-          {step.attempt > 1 && ` · try ${step.attempt}`}
+          {/* The title of a compaction says what it is. */}
+          {[step.type !== 'compaction' && words(step.type), step.attempt > 1 && `try ${step.attempt}`]
+            .filter(Boolean)
+            .join(' · ')}
         </span>
       </span>
       <span className="relative h-full min-w-0 flex-1">

@@ -10,10 +10,12 @@ const notCopied = 'The browser does not let this page copy: mark the text and co
 export function CopyButton({
   text,
   label,
+  size,
   children,
 }: {
   text: string | (() => string)
   label: string
+  size?: 'small'
   children?: React.ReactNode
 }) {
   const [isDone, setDone] = useState(false)
@@ -29,6 +31,7 @@ export function CopyButton({
   return (
     <Button
       kind="ghost"
+      size={size ?? 'normal'}
       onClick={() => void copy()}
       aria-label={children ? undefined : label}
       title={label}

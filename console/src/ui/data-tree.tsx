@@ -24,15 +24,15 @@ export function DataTree({ label, value }: { label: string; value: unknown }) {
   return (
     <div className="min-w-0">
       <div
-        className="max-h-[32rem] overflow-auto rounded-md border border-line bg-quiet px-3 py-2 font-mono text-xs leading-5"
+        className="max-h-[32rem] overflow-auto rounded-md border border-line bg-quiet px-3 py-2 font-mono text-xs leading-5 text-text"
         tabIndex={0}
         role="region"
         aria-label={label}
       >
-        {isContainer(value) && !isEmpty(value) ? <Members of={value} pointer="" open={open} /> : <Leaf value={value} />}
+        {opens(value) ? <Members of={value} pointer="" open={open} /> : <Leaf value={value} />}
       </div>
-      <div className="mt-1 text-soft">
-        <CopyButton text={() => JSON.stringify(value, undefined, 2)} label="Copy as JSON">
+      <div className="mt-1 -ml-1.5">
+        <CopyButton size="small" text={() => JSON.stringify(value, undefined, 2)} label="Copy as JSON">
           Copy as JSON
         </CopyButton>
       </div>
@@ -51,6 +51,8 @@ function Members({ of, pointer, open }: Branch) {
   const [count, setCount] = useState(shownMembers)
   const names = useMemo(() => Object.keys(of), [of])
   const left = names.length - count
+  // Where nothing opens, no room is kept for what opens it.
+  const isFlat = useMemo(() => pointer === '' && !Object.values(of).some(opens), [of, pointer])
   return (
     <ul>
       {names.slice(0, count).map((name) => (
@@ -60,26 +62,32 @@ function Members({ of, pointer, open }: Branch) {
           value={(of as Record<string, unknown>)[name]}
           pointer={pointerTo(pointer, name)}
           open={open}
+          isFlat={isFlat}
         />
       ))}
       {left > 0 && (
-        <li className="py-1 pl-5">
+        <li className="py-1 pl-4 font-sans">
           <Button size="small" onClick={() => setCount(count + moreMembers)}>
             Show {Math.min(left, moreMembers).toLocaleString('en')} more
           </Button>{' '}
-          <span className="text-soft">of {left.toLocaleString('en')}</span>
+          <span className="text-sm text-soft">of {left.toLocaleString('en')}</span>
         </li>
       )}
     </ul>
   )
 }
 
-function Member({ name, value, ...place }: { name: string; value: unknown } & Omit<Branch, 'of'>) {
+function Member({
+  name,
+  value,
+  isFlat,
+  ...place
+}: { name: string; value: unknown; isFlat: boolean } & Omit<Branch, 'of'>) {
   const [isOpen, setOpen] = useState(() => place.open.has(place.pointer))
   const title = <span className="break-all text-soft">{name}</span>
-  if (!isContainer(value) || isEmpty(value))
+  if (!opens(value))
     return (
-      <li className="flex min-h-6 items-baseline gap-2 pl-5">
+      <li className={`flex items-baseline gap-2 py-0.5 ${isFlat ? '' : 'pl-4'}`}>
         <span className="max-w-[50%] shrink-0">{title}</span>
         <span className="min-w-0 flex-1">
           <Leaf value={value} />
@@ -111,6 +119,10 @@ function Member({ name, value, ...place }: { name: string; value: unknown } & Om
   )
 }
 
+function opens(value: unknown): value is Container {
+  return isContainer(value) && !isEmpty(value)
+}
+
 /** What has no members: a text, a number, a word of JSON, or an empty object or list. */
 function Leaf({ value }: { value: unknown }): ReactNode {
   const [isWhole, setWhole] = useState(false)
@@ -124,9 +136,11 @@ function Leaf({ value }: { value: unknown }): ReactNode {
         {value.length > end ? '…' : '"'}
       </span>
       {value.length > shownText && (
-        <Button size="small" className="ml-2" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
-          {isWhole ? 'Show less' : `Show all ${value.length.toLocaleString('en')} characters`}
-        </Button>
+        <span className="mt-0.5 mb-1 block font-sans">
+          <Button size="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+            {isWhole ? 'Show less' : `Show all ${value.length.toLocaleString('en')} characters`}
+          </Button>
+        </span>
       )}
     </>
   )

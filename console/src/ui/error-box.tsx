@@ -21,7 +21,7 @@ export function ErrorBox({
     <div role="alert" className="rounded-md border border-bad bg-bad-soft p-3 text-bad">
       <p className="flex items-start gap-2 font-medium">
         <TriangleAlert size={16} aria-hidden className="mt-0.5 shrink-0" />
-        <span className="min-w-0 break-words">{title ? `${title}: ${messageOf(error)}` : messageOf(error)}</span>
+        <span className="min-w-0 break-words">{title ? `${title}: ${headOf(error)}` : headOf(error)}</span>
       </p>
       {api && api.issues.length > 0 && (
         <ul className="mt-1 list-disc pl-10">
@@ -53,6 +53,14 @@ export function ErrorBox({
       </p>
     </div>
   )
+}
+
+/** The message, without the fault in it that the list under it names as well. */
+function headOf(error: unknown): string {
+  const message = messageOf(error)
+  const [first] = error instanceof APIError ? error.issues : []
+  const isTold = first !== undefined && message.includes(first.message.replace(/[.]$/, ''))
+  return isTold ? message.replace(/:\s.*$/s, '.') : message
 }
 
 /** Whose role allows what needs one of the scopes, and who gives roles. */

@@ -261,7 +261,7 @@ export function ConfigFields({
           {numbers(context)}
           <Field
             label="Summaries written by"
-            hint="The one that the task runs on by default."
+            hint="A model. By default the one that the task runs on."
             fault={fault('config.context.model')}
           >
             <TextInput

@@ -19,18 +19,30 @@ const laidOutLive = 10_000
 export function Output({ run, project_id }: { run: Run; project_id: string }) {
   const { transcript, task_id, error } = run
   const isRunning = run.ended_at === undefined
+  // What the data was read from would say everything twice: it is folded under it.
+  const answer = transcript.data === undefined ? undefined : transcript.items.findLast(isMessage)
   return (
     <div className="space-y-3">
       {/* What was refused is no task: its error stands alone. */}
       {(isRunning || task_id !== undefined) && <Facts run={run} project_id={project_id} />}
       {/* Only its end is read out: each word by itself would drown everything else. */}
       <div aria-busy={isRunning} className="space-y-2">
-        {transcript.items.map((item) => (
-          <Shown key={item.id} {...item} project_id={project_id} task_id={task_id} />
-        ))}
+        {transcript.items
+          .filter((item) => item !== answer)
+          .map((item) => (
+            <Shown key={item.id} {...item} project_id={project_id} task_id={task_id} />
+          ))}
         {isRunning && transcript.items.length === 0 && <p className="text-soft">Waiting for the agent…</p>}
       </div>
       {transcript.data !== undefined && <DataTree label="Data of the answer" value={transcript.data} />}
+      {answer && (
+        <details>
+          <summary className="min-h-6 w-fit text-sm text-soft">As text</summary>
+          <div className="mt-1 rounded-md border border-line bg-panel p-3 break-words">
+            <Answer text={answer.text} />
+          </div>
+        </details>
+      )}
       <p role="status" className="sr-only">
         {isRunning || task_id === undefined ? '' : `The task is ${transcript.status}`}
       </p>
@@ -42,6 +54,10 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
       <ErrorBox error={error} />
     </div>
   )
+}
+
+function isMessage(item: Item): item is Extract<Item, { kind: 'message' }> {
+  return item.kind === 'message'
 }
 
 function Facts({ run, project_id }: { run: Run; project_id: string }) {
@@ -79,8 +95,8 @@ function Shown(item: Item & { project_id: string; task_id: string | undefined })
     )
   if (item.kind === 'compaction')
     return (
-      <p className="flex items-center gap-2 px-1 text-soft">
-        <FoldVertical size={14} aria-hidden />
+      <p className="flex items-start gap-2 px-1 text-soft">
+        <FoldVertical size={14} aria-hidden className="mt-0.5 shrink-0" />
         Context compacted: what came earlier was replaced by a summary.
       </p>
     )
