@@ -18,7 +18,14 @@ const piecesMax = 24
 export function schemaIssues(field: string, schema: unknown): Issue[] {
   if (schema === undefined || schema === null) return []
   const fault = schemaExcess(schema, levelsMax) ?? schemaFault(schema) ?? slowPattern(schema)
-  return fault === undefined ? [] : [{ field, message: fault, code: 'invalid_format' }]
+  return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
+}
+
+/** A fault of parameters as one of a schema, with places as people write them: `properties.a.type`. */
+function singular(fault: string): string {
+  return fault
+    .replace(/^are /, 'is ')
+    .replaceAll(/\bdata((?:\/[^\s/,]+)+)/g, (_, path: string) => path.slice(1).replaceAll('/', '.'))
 }
 
 /**
@@ -46,27 +53,37 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
 /** A pattern that takes long on a text made for that, as words about the schema; undefined where none does. */
 function slowPattern(schema: unknown): string | undefined {
   const began = performance.now()
-  for (const pattern of patternsOf(schema)) {
+  for (const { pattern, path } of patternsOf(schema)) {
     const left_ms = patterns_ms - (performance.now() - began)
     if (left_ms <= 0) return 'has patterns that take too long to try'
-    if (isSlow(pattern, left_ms)) return `has a pattern that takes too long on some texts (${pattern.slice(0, 80)})`
+    if (isSlow(pattern, left_ms))
+      return `has a pattern that takes too long on some texts: ${path} is ${JSON.stringify(pattern.slice(0, 80))}`
   }
   return undefined
 }
 
-function patternsOf(schema: unknown): string[] {
-  const patterns = new Set<string>()
-  const open = [schema]
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+interface Pattern {
+  pattern: string
+  /** Where it stands, with dots. */
+  path: string
+}
+
+function patternsOf(schema: unknown): Pattern[] {
+  const patterns: Pattern[] = []
+  const open: { value: unknown; path: string[] }[] = [{ value: schema, path: [] }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, path } = next
     if (typeof value !== 'object' || value === null) continue
+    const add = (pattern: string, ...more: string[]): unknown =>
+      patterns.push({ pattern, path: [...path, ...more].join('.') })
     if (isObject(value)) {
-      if (typeof value['pattern'] === 'string') patterns.add(value['pattern'])
+      if (typeof value['pattern'] === 'string') add(value['pattern'], 'pattern')
       if (isObject(value['patternProperties']))
-        for (const name of Object.keys(value['patternProperties'])) patterns.add(name)
+        for (const name of Object.keys(value['patternProperties'])) add(name, 'patternProperties')
     }
-    open.push(...Object.values(value))
+    for (const [name, member] of Object.entries(value)) open.push({ value: member, path: [...path, name] })
   }
-  return [...patterns]
+  return patterns
 }
 
 function isSlow(pattern: string, time_ms: number): boolean {

@@ -86,6 +86,19 @@ describe('typed tasks', () => {
     })
   }
 
+  it('say where in a schema the fault is', async () => {
+    const fault = async (schema: object): Promise<string> =>
+      (await call('POST', '/agents', { name: `bad ${++agents}`, config: { output_schema: schema } })).body.error.message
+    assert.match(
+      await fault({ type: 'object', properties: { a: { pattern: '^(a+)+$' } } }),
+      /config\.output_schema has a pattern that takes too long on some texts: properties\.a\.pattern is "\^\(a\+\)\+\$"/,
+    )
+    assert.match(
+      await fault({ type: 'object', properties: { a: { type: 'wrong' } } }),
+      /config\.output_schema is not a JSON Schema that can be used: .*properties\.a\.type must/,
+    )
+  })
+
   it('take ordinary patterns', async () => {
     for (const pattern of [
       '^[a-z0-9]+(-[a-z0-9]+)*$',
