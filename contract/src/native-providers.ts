@@ -4,9 +4,9 @@ import type { ModelProtocol } from './model-providers.ts'
 export interface NativeProvider {
   /** What people call it. */
   title: string
-  /** Its own address. At another one stands somebody else's server, unless `kind_follows_address` is false. */
+  /** Its own address. Models at another one have no known price. */
   base_url: string
-  /** Whether a server at another address is of the kind `openai_compatible`, and its models have no known price. */
+  /** Whether a server at another address is of the kind `openai_compatible`, unless it speaks the first of the protocols. */
   kind_follows_address: boolean
   /** The protocols that it can be spoken to in: the first at its own address, the last at any other. */
   protocols: readonly [ModelProtocol, ...ModelProtocol[]]

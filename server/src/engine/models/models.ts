@@ -114,13 +114,15 @@ function nativeProvider(name: NativeProviderName, { api_key, base_url, protocol 
   const { base_url: home, kind_follows_address, protocols }: NativeProvider = nativeProviders[name]
   const address = base_url || home
   const isHome = isSameHost(address, home)
+  const spoken = protocol ?? (isHome ? protocols[0] : protocols.at(-1)!)
   return {
     name,
-    // A provider's own models have rules that its library knows; every other server gets the plain protocol.
-    kind: kind_follows_address && !isHome ? 'openai_compatible' : name,
+    // A provider's own models have rules that its library knows. So has whatever speaks its own protocol: a gateway in front of
+    // it. Every other server gets the plain protocol.
+    kind: kind_follows_address && !isHome && spoken !== protocols[0] ? 'openai_compatible' : name,
     base_url: address,
     api_key: api_key || undefined,
-    protocol: protocol ?? (isHome ? protocols[0] : protocols.at(-1)!),
+    protocol: spoken,
   }
 }
 
