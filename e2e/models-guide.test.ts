@@ -171,7 +171,10 @@ describe('the guide to models', () => {
     })
     // A call that sums up names nothing that comes again.
     const named = keys.filter((key) => key !== undefined)
-    assert.ok(named.length > 0 && named.every((key) => /^agent_\w+:\d+$/.test(String(key))), JSON.stringify(keys))
+    assert.ok(
+      named.length > 0 && named.every((key) => typeof key === 'string' && /^agent_\w+:\d+$/.test(key)),
+      JSON.stringify(keys),
+    )
   })
 
   it('is told of a provider that there is not', () => {
