@@ -192,13 +192,18 @@ export const egressRule: Kind<string> = {
   },
 }
 
+/** A setting that is a JSON object itself, or the path of a file with one. Throws where it is neither. */
+function jsonOrFile(text: string): unknown {
+  return JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8'))
+}
+
 /** Prices of models by their names: JSON itself, or the path of a file with it. */
 export const modelPriceTable: Kind<PriceTable> = {
   allowed:
     'an object, or a file with one, of provider/model: {"input", "cached_input", "cache_write", "output", "long"}, numbers from 0 to 1000000',
   parse: (text) => {
     try {
-      return readPriceTable(JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8')))
+      return readPriceTable(jsonOrFile(text))
     } catch {
       return undefined
     }
@@ -220,7 +225,7 @@ export const modelLimitTable: Kind<ReadonlyMap<string, ModelLimit>> = {
   allowed: `an object, or a file with one, of provider/model: {"context", "output"} whole numbers from 1 to ${modelTokensMax}, {"reasons"} true or false`,
   parse: (text) => {
     try {
-      const table: unknown = JSON.parse(text.trimStart().startsWith('{') ? text : readFileSync(text, 'utf8'))
+      const table = jsonOrFile(text)
       return isObject(table) &&
         Object.entries(table).every(([name, limit]) => name.includes('/') && isModelLimit(limit))
         ? new Map(Object.entries(table) as [string, ModelLimit][])

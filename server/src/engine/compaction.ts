@@ -8,8 +8,8 @@ import {
   conversationParts,
   inputMessages,
   lastCompaction,
-  type ModelCallInput,
   resultOf,
+  resultsLeftOutBefore,
 } from './conversation.ts'
 import { estimateInput, leastInput, tokenBytes } from './estimate.ts'
 import type { Run } from './run.ts'
@@ -35,7 +35,7 @@ const taskMax = 4000
 export function compactionDue(run: Run, facts: ModelFacts): CompactionInput | undefined {
   const { compact_at_tokens } = run.work.config.context ?? {}
   const limit = compact_at_tokens ?? ((facts.context ?? Infinity) * contextDefaults.compact_at_percent) / 100
-  if (limit === Infinity || trailing(run.steps).compactions > 0) return undefined
+  if (limit === Infinity || isJustCompacted(run.steps)) return undefined
   const plan = planCompaction(run)
   return plan && nextInput(run) >= limit ? plan : undefined
 }
@@ -48,34 +48,19 @@ export type Squeeze = { do: 'compact'; input: CompactionInput } | { do: 'leave_o
  * that are left each time. Undefined where nothing is left to do.
  */
 export function squeeze(run: Run): Squeeze {
-  const { compactions, failed } = trailing(run.steps)
-  const input = compactions === 0 ? planCompaction(run) : undefined
+  const input = isJustCompacted(run.steps) ? undefined : planCompaction(run)
   if (input) return { do: 'compact', input }
-  const before =
-    (failed?.input as ModelCallInput | null | undefined)?.results_left_out_before ?? leftOutSoFar(run.steps)
+  const before = resultsLeftOutBefore(run.steps)
   const from = lastCompaction(run.steps)?.before_step ?? 0
   const results = run.steps.filter((step) => step.index >= Math.max(from, before) && resultOf(step) !== undefined)
   const next = results[Math.ceil(results.length / 2) - 1]
   return next && { do: 'leave_out', before: next.index + 1 }
 }
 
-function leftOutSoFar(steps: readonly Step[]): number {
-  return Math.max(
-    0,
-    ...steps.map(({ type, input }) =>
-      type === 'model_call' ? ((input as ModelCallInput | null)?.results_left_out_before ?? 0) : 0,
-    ),
-  )
-}
-
-/** What came after the last answer: finished compactions, and the call that failed. */
-function trailing(steps: readonly Step[]): { compactions: number; failed: Step | undefined } {
+/** Whether a compaction has finished since the last answer: another one would sum up nothing new. */
+function isJustCompacted(steps: readonly Step[]): boolean {
   const answered = steps.findLastIndex(({ type, status }) => type === 'model_call' && status === 'completed')
-  const later = steps.slice(answered + 1)
-  return {
-    compactions: later.filter(({ type, status }) => type === 'compaction' && status === 'completed').length,
-    failed: later.findLast(({ type, status }) => type === 'model_call' && status === 'failed'),
-  }
+  return steps.slice(answered + 1).some(({ type, status }) => type === 'compaction' && status === 'completed')
 }
 
 /**
@@ -125,8 +110,7 @@ function keptHistory(history: readonly KeptMessage[], keep: number): number {
 
 /** The intent of a compaction: a repeated one keeps its place and what it sums up. */
 export function beginCompaction(run: Run, input: CompactionInput): Step {
-  const last = run.steps.at(-1)
-  const again = last?.type === 'compaction' && last.status !== 'completed' ? last : undefined
+  const again = openCompaction(run.steps)
   return {
     task_id: run.claim.task_id,
     index: again?.index ?? run.steps.length,

@@ -1,7 +1,7 @@
 import { isObject } from '#contract/merge-patch.ts'
 import type { MessageContent, TaskInput } from '#contract/tasks.ts'
 import type { CallInput } from './call-states.ts'
-import type { ModelToolCall } from './models/model.ts'
+import { answersIn, type ModelToolCall } from './models/model.ts'
 import type { Step } from './task-rows.ts'
 import type { KeptMessage } from './turns.ts'
 
@@ -118,10 +118,6 @@ function answersBefore(steps: readonly Step[], from: number): number {
     .length
 }
 
-function answersIn(messages: readonly KeptMessage[]): number {
-  return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
-}
-
 /** What a task was given, as messages; an object is read as JSON. */
 export function inputMessages(input: TaskInput): KeptMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
@@ -149,7 +145,7 @@ function journalMessages(
     for (; read < messages.length && messages[read]!.before_step <= step; read += 1)
       all.push({ role: 'user', content: messages[read]!.content })
   }
-  const leftOut = Math.max(0, ...[...steps.map(leftOutBefore), next?.results_left_out_before ?? 0])
+  const leftOut = Math.max(resultsLeftOutBefore(steps), next?.results_left_out_before ?? 0)
   steps.forEach((step, at) => {
     if (step.type !== 'model_call' || step.index < from) return
     readUpTo(step.index)
@@ -163,8 +159,12 @@ function journalMessages(
   return all
 }
 
-function leftOutBefore({ type, input }: Step): number {
-  return type === 'model_call' && isObject(input) ? Number(input['results_left_out_before'] ?? 0) : 0
+/** The step before which results of tools are left out of the conversation; 0 where none are. */
+export function resultsLeftOutBefore(steps: readonly Step[]): number {
+  const asked = steps.map(({ type, input }) =>
+    type === 'model_call' && isObject(input) ? Number(input['results_left_out_before'] ?? 0) : 0,
+  )
+  return Math.max(0, ...asked)
 }
 
 /**

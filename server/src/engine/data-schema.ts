@@ -1,5 +1,5 @@
 import { isObject } from '#contract/merge-patch.ts'
-import type { Issue } from '#contract/problems.ts'
+import { invalid, type Issue } from '#contract/problems.ts'
 import type { TaskInput } from '#contract/tasks.ts'
 import { dataFault, schemaFault } from './tools/arguments.ts'
 import { schemaExcess } from './tools/schema-bounds.ts'
@@ -48,6 +48,12 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
   return [
     { field: fault.path === '' ? 'input' : `input.${fault.path}`, message: fault.message, code: 'invalid_format' },
   ]
+}
+
+/** Throws `validation_error` (400) where an agent with this configuration does not take such an input. */
+export function requireInput(config: Record<string, unknown>, input: TaskInput): void {
+  const [first, ...others] = inputIssues(config['input_schema'], input)
+  if (first) throw invalid(first, ...others)
 }
 
 /** A pattern that takes long on a text made for that, as words about the schema; undefined where none does. */

@@ -1,6 +1,6 @@
 import { costOf, dollarsOf } from '#contract/model-prices.ts'
 import { redact } from '../events/agent-log.ts'
-import { cleanText, cleanValue } from './clean-text.ts'
+import { cleanText, cleanValue, cutText } from './clean-text.ts'
 import type { CallInput } from './call-states.ts'
 import { compactionOutput } from './compaction.ts'
 import type { ModelCallOutput } from './conversation.ts'
@@ -69,7 +69,7 @@ export function answered(run: Run, step: Step, answer: ModelAnswer, context: Ans
     text: cleanText(answer.text),
     tool_calls,
     finish_reason: answer.finish_reason,
-    ...(answer.reasoning_summary ? { reasoning_summary: readableSummary(answer.reasoning_summary) } : {}),
+    ...(answer.reasoning_summary ? { reasoning_summary: cutText(answer.reasoning_summary, summaryMax) } : {}),
   }
   const turn = answer.turn && context.turns.seal(run.agent_id, withIds(answer.turn, tool_calls))
   run.unfinished = ''
@@ -145,12 +145,6 @@ function finishedCall(
 
 /** Characters of a summary of reasoning that are kept for people. */
 const summaryMax = 100_000
-
-function readableSummary(text: string): string {
-  return text.length <= summaryMax
-    ? text
-    : `${text.slice(0, summaryMax)}\n[cut: ${text.length - summaryMax} more characters]`.toWellFormed()
-}
 
 /** A turn whose calls have the identifiers that the journal knows them by. */
 function withIds(turn: ProviderTurn, calls: readonly ModelToolCall[]): ProviderTurn {

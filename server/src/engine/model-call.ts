@@ -204,8 +204,6 @@ function summaryRequest(run: Run, step: Step, facts: ModelFacts): Asked {
  * stays. Undefined where there is none.
  */
 export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'failed' }>): Change | undefined {
-  // A model that has no room for the conversation: it is made shorter instead.
-  if (result.error.code === 'context_length_exceeded') return undefined
   const step = run.steps.at(-1)!
   const chain = chainOf(run.work.config)
   const next = chain[chain.indexOf(step.name) + 1]

@@ -1,5 +1,5 @@
 import { redact } from '../events/agent-log.ts'
-import { cleanText } from './clean-text.ts'
+import { cleanText, cutText } from './clean-text.ts'
 import { uncertainCode } from './cancel.ts'
 import type { Decide } from './journal.ts'
 import { inputOf } from './call-states.ts'
@@ -160,9 +160,7 @@ function failureOf(thrown: unknown, step: Step): Failure {
 
 /** A result as it is kept: clean text, and not more than the model is to read. */
 function readable(content: string): string {
-  const clean = cleanText(content)
-  if (clean.length <= toolOutputMax) return clean
-  return `${clean.slice(0, toolOutputMax)}\n[cut: ${clean.length - toolOutputMax} more characters]`
+  return cutText(cleanText(content), toolOutputMax)
 }
 
 /** A tool that does not listen to the signal must not hold its task, or the process that stops. */

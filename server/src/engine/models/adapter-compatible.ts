@@ -1,15 +1,13 @@
 import { familyRuleOf, modelFacts } from '#contract/model-facts.ts'
 import type { Adapter, CallOptions } from './adapter.ts'
-import { openaiOptions } from './adapter-openai.ts'
+import { openaiAdapter, openaiOptions } from './adapter-openai.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Any other server that speaks a protocol of OpenAI's: Chat Completions or, where the operator says so, Responses. */
 export const compatibleAdapter: Adapter = {
-  async open({ name, base_url, api_key, protocol }, model, fetch) {
-    if (protocol === 'responses') {
-      const { createOpenAI } = await import('@ai-sdk/openai')
-      return createOpenAI({ baseURL: base_url, apiKey: api_key ?? '', fetch }).responses(model)
-    }
+  async open(provider, model, fetch) {
+    if (provider.protocol === 'responses') return openaiAdapter.open(provider, model, fetch)
+    const { name, base_url, api_key } = provider
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
     const key = api_key === undefined ? {} : { apiKey: api_key }
     return createOpenAICompatible({

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { countWords, stream, summaryOf, wordsOfRequest } from './builtin-echo.ts'
-import { type Model, type ModelAnswer, ModelError, type ModelMessage, type ModelRequest } from './model.ts'
+import { answersIn, type Model, type ModelAnswer, ModelError, type ModelRequest } from './model.ts'
 import { looksLikeScript, readScript, type ScriptAnswer, type ScriptStep } from './script-steps.ts'
 
 /**
@@ -41,11 +41,6 @@ function findScript({ system_prompt = '', messages }: ModelRequest): { script: s
     'builtin/script: neither the system prompt nor a message is a script, such as [{"text": "Hello"}].',
     { retryable: false },
   )
-}
-
-/** Answers of the assistant, those that a summary stands for among them. */
-function answersIn(messages: readonly ModelMessage[]): number {
-  return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
 }
 
 async function play(answer: ScriptAnswer, request: ModelRequest): Promise<ModelAnswer> {

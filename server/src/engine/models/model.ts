@@ -32,6 +32,11 @@ export interface ModelMessage {
   turn?: ProviderTurn
 }
 
+/** How many answers of the assistant there are, those that a summary stands for among them. */
+export function answersIn(messages: readonly ModelMessage[]): number {
+  return messages.reduce((sum, { role, stands_for = 0 }) => sum + stands_for + (role === 'assistant' ? 1 : 0), 0)
+}
+
 /**
  * An assistant's turn as its provider wrote it, with reasoning and whatever else only that provider understands. It goes back
  * to the same provider byte by byte, in its place, and is shown to nobody.

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { AgentConfigInput, MetadataInput } from '#contract/agents.ts'
 import { isObject, mergePatch } from '#contract/merge-patch.ts'
-import { Problem, summarize } from '#contract/problems.ts'
+import { invalid } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
 import { environmentLabel, readEnvironment } from '../../engine/environment.ts'
 import { schemaIssues } from '../../engine/data-schema.ts'
@@ -48,12 +48,12 @@ export function applyBody(
   merged.model ??= default_model
   // A schema that is half of one and half of another is neither.
   for (const name of schemaMembers) if (isObject(patch[name])) merged[name] = patch[name]
-  const issues = [
+  const [first, ...others] = [
     ...check(whole, { config: merged, metadata }),
     // Only those that are given: what is stored already need not be tried again.
     ...schemaMembers.flatMap((name) => schemaIssues(`config.${name}`, patch[name])),
   ]
-  if (issues[0]) throw new Problem('validation_error', issues, { message: summarize(issues) })
+  if (first) throw invalid(first, ...others)
 
   const { environment_variables, ...config } = merged
   const environment = isObject(environment_variables) ? environment_variables : {}

@@ -3,11 +3,10 @@ import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '#contract/agents.ts'
 import type { Doer } from '#contract/audit.ts'
 import { mergePatch } from '#contract/merge-patch.ts'
-import { invalid, notFound, Problem, summarize } from '#contract/problems.ts'
+import { invalid, notFound } from '#contract/problems.ts'
 import * as operations from '#contract/schedules.ts'
-import type { TaskInput } from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
-import { inputIssues } from '../../engine/data-schema.ts'
+import { requireInput } from '../../engine/data-schema.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -54,7 +53,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
     run: async ({ sql, loaded, body, principal, doer }) => {
       const agent = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
       const { id: agent_id, project_id } = agent
-      requireInput(agent, body.input)
+      requireInput(agent.config, body.input)
       const content: ScheduleContent = {
         name: body.name.normalize('NFC'),
         cron: cleanCron(body.cron),
@@ -91,8 +90,10 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
       sql.begin(async (tx) => {
         const before = await requireSchedule(tx, loaded, { lock: true })
         const content = changed(before, body)
-        if (body.input !== undefined)
-          requireInput(await requireAgent(tx, { id: before.agent_id, project_id: before.project_id }), body.input)
+        if (body.input !== undefined) {
+          const { config } = await requireAgent(tx, { id: before.agent_id, project_id: before.project_id })
+          requireInput(config, body.input)
+        }
         if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
         const row = await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content))
         const states = { before: audited(before), after: audited(row) }
@@ -133,12 +134,6 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
       }),
   })
-}
-
-/** 400 where the agent does not take such an input as it is now. */
-function requireInput({ config }: { config: Record<string, unknown> }, input: TaskInput): void {
-  const issues = inputIssues(config['input_schema'], input)
-  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
 async function pause(tx: Sql, key: ScheduleKey, doer: Doer) {
@@ -204,8 +199,8 @@ function changed(before: ScheduleRow, body: Change): ScheduleContent {
     budget: mergePatch(before.budget, body.budget ?? {}) as Record<string, unknown>,
     metadata: mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>,
   }
-  const issues = check(merged, content)
-  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
+  const [first, ...others] = check(merged, content)
+  if (first) throw invalid(first, ...others)
   return content
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { notFound, Problem, summarize } from '#contract/problems.ts'
+import { invalid, notFound, Problem } from '#contract/problems.ts'
 import * as operations from '#contract/tasks.ts'
 import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit.ts'
@@ -132,11 +132,11 @@ async function askedFor(handling: Handling<typeof operations.createTask, AskedAg
   const { sql, loaded, body } = handling
   const { agent_version = loaded.version, ...asked } = body
   const { config } = agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
-  const issues = [
+  const [first, ...others] = [
     ...inputIssues(config['input_schema'], body.input),
     ...schemaIssues('output_schema', body.output_schema),
   ]
-  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
+  if (first) throw invalid(first, ...others)
   const agent = { ...loaded, version: agent_version }
   return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
 }

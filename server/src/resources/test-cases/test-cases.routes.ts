@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { bounds } from '#contract/limits.ts'
-import { notFound, Problem, summarize } from '#contract/problems.ts'
+import { notFound } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
-import type { TaskInput } from '#contract/tasks.ts'
 import * as operations from '#contract/test-cases.ts'
-import { inputIssues } from '../../engine/data-schema.ts'
+import { requireInput } from '../../engine/data-schema.ts'
 import { recordAudit } from '../../events/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -78,12 +77,6 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
         return { message: 'Test case deleted', test_case_id: row.id }
       }),
   })
-}
-
-/** 400 where the agent does not take such an input as it is now. */
-function requireInput(config: Record<string, unknown>, input: TaskInput): void {
-  const issues = inputIssues(config['input_schema'], input)
-  if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
 function view(row: TestCaseRow, project_id: number) {
