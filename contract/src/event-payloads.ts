@@ -96,3 +96,6 @@ export type EventData<Name extends OutboxEventName = OutboxEventName> = Static<(
 
 /** An event and its `data`, which belong together. */
 export type EventOf<Name extends OutboxEventName> = { [N in Name]: { type: N; data: EventData<N> } }[Name]
+
+/** `data` of `error.occurred` (spec 6). */
+export type ErrorOccurred = EventData<'error.occurred'>

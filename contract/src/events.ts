@@ -1,5 +1,4 @@
 import type { AgentState } from './agent-lifecycle.ts'
-import type { EventData } from './event-payloads.ts'
 import { projectId } from './project-id.ts'
 import { taskEventTypes, type TaskEventType } from './task-lifecycle.ts'
 
@@ -60,10 +59,6 @@ export function eventAgent(agent: { id: string; name: string; project_id: number
 /** How bad an `error.occurred` is (decision D94). */
 export const severities = ['low', 'medium', 'high', 'critical'] as const
 export type Severity = (typeof severities)[number]
-
-/** `data` of `error.occurred` (spec 6). */
-export type ErrorOccurred = EventData<'error.occurred'>
-
 /**
  * Requests answered 500 that become an `error.occurred` each, of one organization in one minute and process. During a storm
  * of them the rest is only logged: a thousand deliveries a second would tell nobody more.

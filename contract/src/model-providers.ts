@@ -5,11 +5,6 @@ import { Choice, Named, Nullable, Timestamp } from './schemas.ts'
 
 /** Where models come from: the service itself, or a server that speaks one of three protocols. */
 export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProviderNames] as const
-
-/** The protocols that providers are spoken to in: OpenAI Responses, Chat Completions, Anthropic Messages. */
-export const modelProtocols = ['responses', 'chat', 'messages'] as const
-export type ModelProtocol = (typeof modelProtocols)[number]
-
 /** How a provider answered when it was last asked. */
 export const modelProviderStates = ['reachable', 'refused', 'unreachable'] as const
 

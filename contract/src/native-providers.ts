@@ -1,5 +1,3 @@
-import type { ModelProtocol } from './model-providers.ts'
-
 /** A provider that the service knows by name: its settings, its kind and its prices are named after it. */
 export interface NativeProvider {
   /** What people call it. */
@@ -39,3 +37,8 @@ export type NativeProviderName = keyof typeof nativeProviders
 
 /** Their names. */
 export const nativeProviderNames = Object.keys(nativeProviders) as NativeProviderName[]
+
+/** The protocols that providers are spoken to in: OpenAI Responses, Chat Completions, Anthropic Messages. */
+export const modelProtocols = ['responses', 'chat', 'messages'] as const
+
+export type ModelProtocol = (typeof modelProtocols)[number]

@@ -3,8 +3,8 @@ import {
   nativeProviders,
   type NativeProvider,
   type NativeProviderName,
+  type ModelProtocol,
 } from '#contract/native-providers.ts'
-import type { ModelProtocol } from '#contract/model-providers.ts'
 import {
   baseUrl,
   characters,

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { ModelProtocol } from '#contract/model-providers.ts'
 import { isIPv6 } from 'node:net'
 import { readSsoProviders, type SsoConfig } from './config-sso.ts'
 import { providerSettings, sections, type Setting, type Settings, takenProviders } from './config-settings.ts'
 import { nearest } from './platform/nearest.ts'
+import type { ModelProtocol } from '#contract/native-providers.ts'
 
 /** A model server that speaks the OpenAI protocol, by the name before the slash in `name/model`. */
 export interface ProviderConfig {

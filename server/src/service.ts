@@ -1,5 +1,4 @@
-import type { ModelProtocol } from '#contract/model-providers.ts'
-import { nativeProviderNames, type NativeProviderName } from '#contract/native-providers.ts'
+import { nativeProviderNames, type NativeProviderName, type ModelProtocol } from '#contract/native-providers.ts'
 import type { FastifyInstance } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'

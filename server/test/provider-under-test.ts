@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { modelFacts } from '#contract/model-facts.ts'
-import type { ModelProtocol } from '#contract/model-providers.ts'
-import { nativeProviderNames, nativeProviders } from '#contract/native-providers.ts'
+import { nativeProviderNames, nativeProviders, type ModelProtocol } from '#contract/native-providers.ts'
 import { type Model, ModelError, type ModelErrorCode } from '../src/engine/models/model.ts'
 import { type CallLimits, callLimits } from '../src/engine/models/model-watch.ts'
 import { makeModelWires } from '../src/engine/models/model-wires.ts'
 import { makeProviderModel } from '../src/engine/models/provider-model.ts'
-import type { ProviderKind } from '../src/engine/models/providers.ts'
+import type { ProviderKind } from '../src/engine/models/provider.ts'
 
 /** Every library that speaks to a provider: what one promises, all do. */
 export const providerKinds: ProviderKind[] = [...nativeProviderNames, 'openai_compatible']

@@ -4,12 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
+import type { Circumstances } from './command.ts'
+import type { Role } from '../roles.ts'
 import { makeLog } from '../platform/log.ts'
 import type { Service } from '../service.ts'
 import { type Foundation, layFoundation, shareFoundation } from './foundation.ts'
 import { Interrupted, isInterrupted } from './interrupted.ts'
 import { runService, showGenerated, stopTimeout_ms } from './run-service.ts'
-import type { Serving } from './serve.ts'
 
 /** How soon a process that died is started again; doubled each time, unless it was ready for `steady_ms`. */
 const restart_ms = { first: 500, most: 30_000 }
@@ -178,4 +179,10 @@ export async function runPart({ config, role, signal, print }: Serving): Promise
 /** Each part has its own, one after the other. */
 function metricsPort({ metrics_port }: Config, index: number): Config['metrics_port'] {
   return typeof metrics_port === 'number' && metrics_port > 0 ? metrics_port + index : metrics_port
+}
+
+/** What a process of the service is started with. */
+export interface Serving extends Pick<Circumstances, 'signal' | 'print'> {
+  config: Config
+  role: Role
 }

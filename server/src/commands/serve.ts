@@ -1,12 +1,12 @@
 import cluster from 'node:cluster'
 import { availableParallelism } from 'node:os'
-import { readConfig, type Config } from '../config.ts'
+import { readConfig } from '../config.ts'
 import { makeLog } from '../platform/log.ts'
 import { type Role, roles } from '../roles.ts'
-import { type Circumstances, CommandError, defineCommand, UsageError } from './command.ts'
+import { CommandError, defineCommand, UsageError } from './command.ts'
 import { layFoundation } from './foundation.ts'
 import { runService } from './run-service.ts'
-import { runPart, supervise } from './serve-processes.ts'
+import { runPart, supervise, type Serving } from './serve-processes.ts'
 
 /** More share one port than any machine has use for; each takes connections of the database. */
 const processesMax = 64
@@ -49,12 +49,6 @@ export const serve = defineCommand({
       : serveAlone({ config, role, signal, print })
   },
 })
-
-/** What a process of the service is started with. */
-export interface Serving extends Pick<Circumstances, 'signal' | 'print'> {
-  config: Config
-  role: Role
-}
 
 async function serveAlone({ config, role, signal, print }: Serving): Promise<number> {
   const log = makeLog(config.log_level, config.secrets)

@@ -1,20 +1,6 @@
-import type { ApprovalKind, ApprovalState, ApprovalTimeout } from '#contract/task-lifecycle.ts'
+import type { ApprovalState } from '#contract/task-lifecycle.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
-
-/** A question to a person about a call of a tool. */
-export interface NewApproval {
-  id: string
-  step_id: string
-  step_index: number
-  kind: ApprovalKind
-  tool: string
-  arguments: unknown
-  /** What edited arguments are checked against; null where calls cannot be edited. */
-  parameters: Record<string, unknown> | null
-  call_hash: string
-  on_timeout: ApprovalTimeout
-  expires_at: string | null
-}
+import type { NewApproval } from './task.ts'
 
 /** An approval as it is kept. */
 export interface ApprovalRow extends NewApproval {

@@ -1,30 +1,20 @@
 import type { ModelFacts } from '#contract/model-facts.ts'
-import { budgetFacts, tightestUnit, type BudgetUnit, type Hold, type Need, type Reservation } from './budgets.ts'
+import { budgetFacts, tightestUnit, type BudgetUnit, type Reservation } from './budgets.ts'
 import { compactionRequest } from './compaction.ts'
 import { conversation, type ModelCallInput } from './conversation.ts'
 import { failed } from './endings.ts'
 import { estimateInput } from './estimate.ts'
 import type { Decide } from './journal.ts'
 import { factsOf, resolvedName, type ModelSource } from './model-call.ts'
-import type { CallWarning } from './model-warnings.ts'
 import { answerTokens } from './models/dials.ts'
 import type { Prices } from './prices.ts'
 import type { Run } from './run.ts'
 import { offered } from './run-model.ts'
 import { nothingHeld, reserveCall } from './spending.ts'
 import { outputSchema } from './task-output.ts'
-import type { LockedTask, Step, TaskError, TaskUsage, Wait } from './task-rows.ts'
-import type { CallUse } from './usage.queries.ts'
+import type { LockedTask, Wait, TaskUsage, TaskError, Step, CallWarning, CallUse, Hold, Need, Needs } from './task.ts'
 
 type Change = ReturnType<Decide>
-
-/** What a waiting task needs to go on: steps and calls of tools within its own limits, and a call of a model. */
-export interface Needs {
-  steps: number
-  tool_calls: number
-  call?: Need
-}
-
 /** Whether a call of a model may begin: with what it holds, or what becomes of its task instead. */
 export type Room =
   | { begins: true; hold: Hold | null; max_output_tokens: number | undefined }

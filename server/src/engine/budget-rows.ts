@@ -1,7 +1,8 @@
 import { dollarsOf } from '#contract/model-prices.ts'
 import { projectId } from '#contract/project-id.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
-import { stateOf, type BudgetCounters, type BudgetState } from './budgets.ts'
+import { stateOf, type BudgetCounters } from './budgets.ts'
+import type { BudgetState } from './task.ts'
 
 /** Whose budgets a task spends: its own, its agent's, its project's, its credential's and its organization's. */
 export interface Spender {

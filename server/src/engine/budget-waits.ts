@@ -2,11 +2,12 @@ import type { Logger } from 'pino'
 import type { Sql } from '../platform/database.ts'
 import { overLimit } from './budget-guard.ts'
 import { findBudgets, type Spender } from './budget-rows.ts'
-import { ownBudget, reserve, type BudgetState, type Hold, type TaskLimits } from './budgets.ts'
+import { ownBudget, reserve } from './budgets.ts'
 import { mayWork } from './gates.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, type TaskChange } from './task-changes.ts'
-import { lockTasks, type TaskUsage } from './task-rows.ts'
+import { applyChanges } from './task-changes.ts'
+import { lockTasks } from './task-rows.ts'
+import type { TaskUsage, TaskChange, TaskLimits, BudgetState, Hold } from './task.ts'
 
 /** Waiting tasks that are looked at together. */
 const batch = 500

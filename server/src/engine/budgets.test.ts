@@ -2,19 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { billionthsOf, costOf, dollarsOf, modelPrices, type ModelPrice } from '#contract/model-prices.ts'
-import {
-  isNearlySpent,
-  outputDefault,
-  outputMin,
-  ownBudget,
-  reserve,
-  settle,
-  stateOf,
-  type BudgetState,
-  type Hold,
-  type Need,
-} from './budgets.ts'
+import { isNearlySpent, outputDefault, outputMin, ownBudget, reserve, settle, stateOf } from './budgets.ts'
 import { noUsage } from './task-rows.ts'
+import type { BudgetState, Hold, Need } from './task.ts'
 
 const now = '2026-11-20T09:30:00.000Z'
 const price: ModelPrice = { input: 1, cached_input: 0.1, output: 10 }

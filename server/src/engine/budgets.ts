@@ -5,60 +5,8 @@ import {
   type BudgetPeriod,
   type BudgetScope,
 } from '#contract/budget-window.ts'
-import { billionthsOf, dollarsOf, highestRates, type ModelPrice } from '#contract/model-prices.ts'
-import type { Needs } from './budget-guard.ts'
-import type { TaskUsage } from './task-rows.ts'
-
-/** Limits of one task; null and absent: none. */
-export interface TaskLimits {
-  max_cost_usd?: number | null
-  max_tokens?: number | null
-  max_steps?: number | null
-  max_tool_calls?: number | null
-}
-
-/**
- * A limit and what is used of it, in the window that runs. Costs are whole billionths of a dollar. The states of one
- * transaction are shared by its tasks, and changed in place.
- */
-export interface BudgetState {
-  /** Null of a task's own limits. */
-  id: string | null
-  scope: BudgetScope | 'task'
-  subject: string
-  max_cost: number | null
-  max_tokens: number | null
-  /** Of how much of a limit somebody is told. */
-  warn_percent: number
-  spent_cost: number
-  spent_tokens: number
-  /** What calls that are under way may use. */
-  held_cost: number
-  held_tokens: number
-  window_start: string
-  resets_at: string | null
-  /** Somebody was told that most of it is spent. */
-  warned: boolean
-  /** To be written. */
-  changed: boolean
-}
-
-/** What is reserved for a call that is under way: the same of each of the budgets. Kept as `task.hold`. */
-export interface Hold {
-  tokens: number
-  cost_usd: number
-  budget_ids: string[]
-  /** Of a task that waits for a budget: what it needs to go on. */
-  needs?: Needs
-}
-
-/** What a call will need: its input, estimated, and at most so much output; undefined where the agent sets no bound. */
-export interface Need {
-  input_tokens: number
-  max_output_tokens: number | undefined
-  /** Null where it is not known. */
-  price: ModelPrice | null
-}
+import { billionthsOf, dollarsOf, highestRates } from '#contract/model-prices.ts'
+import type { TaskUsage, TaskLimits, BudgetState, Hold, Need } from './task.ts'
 
 /** What a call used. A cost that is not known is null, and cannot be counted. */
 export interface Spent {

@@ -1,20 +1,6 @@
 import type { ModelCallOutput } from './conversation.ts'
 import type { ModelToolCall } from './models/model.ts'
-import type { Step } from './task-rows.ts'
-
-/** What the journal holds of a tool call that a model asked for: the input of its step, or of its approval's. */
-export interface CallInput {
-  tool_call_id: string
-  arguments: unknown
-  /** How the call may be repeated after a crash, as it was when it was begun. */
-  safety?: 'safe' | 'keyed' | 'unsafe'
-  /** The attempt of unknown outcome that a person allowed to repeat. */
-  repeat?: number
-  /** Of an approval: which one. */
-  approval_id?: string
-  /** Of `wait`: until when. */
-  until?: string
-}
+import type { Step, CallInput } from './task.ts'
 
 /** What the step of an approval holds once it is given: the call that may be made, and no other. */
 export interface ApprovedCall {

@@ -1,8 +1,9 @@
 import { isFinished, type TaskState } from '#contract/task-lifecycle.ts'
 import type { Sql } from '../platform/database.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import type { Queue } from './queue.ts'
-import { lockTasks, type CancelRequest, type LockedTask, type Step } from './task-rows.ts'
+import { lockTasks } from './task-rows.ts'
+import type { LockedTask, CancelRequest, Step, TaskChange } from './task.ts'
 
 /**
  * What became of a cancellation: `canceled` it is so now, or was before; `requested` its worker is told and

@@ -4,8 +4,9 @@ import { canceled, cutShort, readReceipt } from './cancel.ts'
 import { agentHolds, expired, failed, joined, waiting } from './endings.ts'
 import type { Job, Queue } from './queue.ts'
 import { Run } from './run.ts'
-import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import { lockTasksWithWork, type LockedTask, type TaskWork } from './task-rows.ts'
+import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import { lockTasksWithWork } from './task-rows.ts'
+import type { LockedTask, TaskWork, TaskChange } from './task.ts'
 
 export interface ClaimOptions {
   sql: Sql

@@ -14,8 +14,8 @@ import {
 import { estimateInput, leastInput, tokenBytes } from './estimate.ts'
 import type { Run } from './run.ts'
 import { currentModel, offered } from './run-model.ts'
-import type { Step } from './task-rows.ts'
 import type { KeptMessage } from './turns.ts'
+import type { Step } from './task.ts'
 
 /** How often the text to sum up is halved before the task is given up: no more than so many compactions without progress. */
 const halvedMax = 3

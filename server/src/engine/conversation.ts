@@ -1,9 +1,8 @@
 import { isObject } from '#contract/merge-patch.ts'
 import type { MessageContent, TaskInput } from '#contract/tasks.ts'
-import type { CallInput } from './call-states.ts'
 import { answersIn, type ModelToolCall } from './models/model.ts'
-import type { Step } from './task-rows.ts'
 import type { KeptMessage } from './turns.ts'
+import type { Step, CallInput, ReadMessage } from './task.ts'
 
 /** What the intent of a model call says of the conversation that the model reads. */
 export interface ModelCallInput {
@@ -42,12 +41,6 @@ export interface CompactionOutput extends Omit<CompactionInput, 'halved'> {
 /** What a tool call leaves in the journal: the text that the model reads. */
 export interface ToolCallOutput {
   content: string
-}
-
-/** A message that a person sent to the task, and the step that reads it first. */
-export interface ReadMessage {
-  content: string
-  before_step: number
 }
 
 /** All that a conversation is made of. */

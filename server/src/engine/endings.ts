@@ -3,17 +3,23 @@ import { EventOutput } from '#contract/task-event-payloads.ts'
 import { agentMayWork, type TaskState } from '#contract/task-lifecycle.ts'
 import { lastText } from './conversation.ts'
 import type { Decide } from './journal.ts'
-import type { Run } from './run.ts'
 import { fitted } from './task-outbox.ts'
-import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
+import type { LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task.ts'
 
 type Change = ReturnType<Decide>
+
+/** What an attempt has reached: its steps, what they used, and the text of the answer that is being written. */
+export interface Progress {
+  steps: readonly Step[]
+  usage: TaskUsage
+  unfinished: string
+}
 
 /** Failures that concern more than their task (decision D94). */
 const criticalCodes = ['provider_credentials_refused', 'internal_error']
 
 /** A task that ended well. */
-export function completed(task: LockedTask, run: Run, output: TaskOutput): Change {
+export function completed(task: LockedTask, run: Progress, output: TaskOutput): Change {
   const { usage } = run
   return {
     status: 'completed',
@@ -34,12 +40,12 @@ export function completed(task: LockedTask, run: Run, output: TaskOutput): Chang
 }
 
 /** A task that ended badly, after all that could be tried; what there is of an answer is kept. */
-export function failed(task: LockedTask, error: TaskError, run?: Run): Change {
+export function failed(task: LockedTask, error: TaskError, run?: Progress): Change {
   return ended(task, 'failed', error, run)
 }
 
 /** A task whose time is over: of waiting in the queue, or of running. */
-export function expired(task: LockedTask, run?: Run): Change {
+export function expired(task: LockedTask, run?: Progress): Change {
   const error =
     task.started_at === null
       ? {
@@ -57,7 +63,7 @@ export function expired(task: LockedTask, run?: Run): Change {
   return ended(task, 'expired', error, run)
 }
 
-function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Run | undefined): Change {
+function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Progress | undefined): Change {
   const text = run && lastText(run.steps, run.unfinished)
   const output = text === undefined ? null : { content: text, data: null }
   const usage = run?.usage ?? task.usage
@@ -154,6 +160,6 @@ function duration_seconds({ started_at, told_at }: LockedTask): number {
   return started_at === null ? 0 : (Date.parse(told_at) - Date.parse(started_at)) / 1000
 }
 
-function spent({ usage }: Run): Record<string, unknown> {
+function spent({ usage }: Pick<Progress, 'usage'>): Record<string, unknown> {
   return { steps: usage.steps, input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
 }

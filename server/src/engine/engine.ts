@@ -7,7 +7,7 @@ import type { TaskRow } from './kept-task.ts'
 import type { MessageOutcome, NewMessage } from './messages.ts'
 import type { NewTask } from './new-task.ts'
 import type { Resolution } from './resolve.ts'
-import type { CancelRequest } from './task-rows.ts'
+import type { CancelRequest } from './task.ts'
 
 /**
  * What the rest of the service asks of the engine. Everything that takes a `tx` belongs to the caller's transaction and

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { estimateInput, type NextCall } from './estimate.ts'
 import type { ModelMessage } from './models/model.ts'
-import type { Step } from './task-rows.ts'
+import type { Step } from './task.ts'
 
 const user = (content: string): ModelMessage => ({ role: 'user', content })
 const call = (messages: number, input_tokens: number, output_tokens: number): Step => ({

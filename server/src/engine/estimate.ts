@@ -1,6 +1,6 @@
 import type { ModelTool } from './models/model.ts'
-import type { Step } from './task-rows.ts'
 import type { KeptMessage } from './turns.ts'
+import type { Step } from './task.ts'
 
 /** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
 export const tokenBytes = 3

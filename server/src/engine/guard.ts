@@ -4,10 +4,10 @@ import { lastText } from './conversation.ts'
 import { agentHolds, expired, waiting } from './endings.ts'
 import type { Decide } from './journal.ts'
 import type { Run } from './run.ts'
-import type { LockedTask } from './task-rows.ts'
 import type { Breaker } from './models/breaker.ts'
 import type { Cooldown } from './models/cooldown.ts'
 import type { ModelError } from './models/model.ts'
+import type { LockedTask } from './task.ts'
 
 type Change = ReturnType<Decide>
 

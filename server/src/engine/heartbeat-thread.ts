@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import pg from 'pg'
-import type { HeartbeatThreadData } from './heartbeat.ts'
+import type { HeartbeatThreadData, HeartbeatMessage } from './heartbeat-messages.ts'
 
 /**
  * The thread that says that a worker lives, on a connection of its own: whatever keeps the main thread busy does not
@@ -32,9 +32,6 @@ function say(message: HeartbeatMessage): void {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port of threads, not a window
   parentPort?.postMessage(message)
 }
-
-/** What the thread tells the main one, for its log. */
-export type HeartbeatMessage = { kind: 'beating' } | { kind: 'lost'; reason: string } | { kind: 'hung' }
 
 /** Beats until the connection or the main thread is lost. */
 async function beat(client: pg.Client): Promise<void> {

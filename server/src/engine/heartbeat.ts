@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { HeartbeatMessage } from './heartbeat-thread.ts'
 import { heartbeat_ms } from './leases.ts'
+import type { HeartbeatThreadData, HeartbeatMessage } from './heartbeat-messages.ts'
 
 /** A main thread that has not answered for this long counts as hung, and its worker as dead soon after. */
 export const hung_ms = 60_000
@@ -10,16 +10,6 @@ export const hung_ms = 60_000
 const restart_ms = 500
 /** It holds one connection and one timer. */
 const threadHeap_mb = 32
-
-/** What the thread is started with; nothing in it belongs to the main thread alone. */
-export interface HeartbeatThreadData {
-  settings: Omit<pg.ClientConfig, 'types'>
-  worker_id: string
-  beat_ms: number
-  hung_ms: number
-  /** One number that the main thread raises as long as it answers. */
-  answers: SharedArrayBuffer
-}
 
 export interface HeartbeatOptions {
   settings: pg.ClientConfig

@@ -5,8 +5,9 @@ import type { Gate } from './gates.ts'
 import { Groups } from '../platform/groups.ts'
 import type { Queue } from './queue.ts'
 import { budgetNews, openMoney } from './spending.ts'
-import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import { lockTasks, type LockedTask } from './task-rows.ts'
+import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import { lockTasks } from './task-rows.ts'
+import type { LockedTask, TaskChange } from './task.ts'
 
 /** A worker's hold on a task: what every one of its writes names, so that one who lost it cannot write. */
 export interface Claim {

@@ -1,6 +1,5 @@
 import type { ModelCallOutput, ToolCallOutput } from './conversation.ts'
-import type { TaskChange } from './task-changes.ts'
-import type { Step } from './task-rows.ts'
+import type { Step, TaskChange } from './task.ts'
 
 type Events = NonNullable<TaskChange['events']>
 type Data = Events[number]['data']

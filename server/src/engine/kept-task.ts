@@ -1,7 +1,7 @@
 import type { TaskInput } from '#contract/tasks.ts'
 import type { TaskState } from '#contract/task-lifecycle.ts'
 import type { Fragment, Sql } from '../platform/database.ts'
-import type { TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
+import type { Wait, TaskUsage, TaskError, TaskOutput } from './task.ts'
 
 /** A task as it is kept. */
 export interface TaskRow {

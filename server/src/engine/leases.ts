@@ -1,7 +1,8 @@
 import type { Sql } from '../platform/database.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import type { Queue } from './queue.ts'
-import { lockTasks, type LockedTask } from './task-rows.ts'
+import { lockTasks } from './task-rows.ts'
+import type { LockedTask, TaskChange } from './task.ts'
 
 /** How often a worker says that it lives: see `heartbeat.ts`. */
 export const heartbeat_ms = 1000

@@ -3,8 +3,9 @@ import type { Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Queue } from './queue.ts'
 import { goOn, tell, type Told } from './resume.ts'
-import { lockTasks, type LockedTask, type Step } from './task-rows.ts'
+import { lockTasks } from './task-rows.ts'
 import { stepEvents } from './tool-plan.ts'
+import type { LockedTask, Step } from './task.ts'
 
 /** A message that a person sends to a task. */
 export interface NewMessage {

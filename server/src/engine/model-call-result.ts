@@ -1,16 +1,15 @@
 import { costOf, dollarsOf } from '#contract/model-prices.ts'
 import { redact } from '../events/agent-log.ts'
 import { cleanText, cleanValue, cutText } from './clean-text.ts'
-import type { CallInput } from './call-states.ts'
 import { compactionOutput } from './compaction.ts'
 import type { ModelCallOutput } from './conversation.ts'
 import type { Decide } from './journal.ts'
 import { ModelError, type ModelAnswer, type ModelToolCall, type ProviderTurn } from './models/model.ts'
 import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
-import type { Step } from './task-rows.ts'
 import { addCall } from './task-usage.ts'
 import type { Turns } from './turns.ts'
+import type { Step, CallInput } from './task.ts'
 
 type Change = ReturnType<Decide>
 

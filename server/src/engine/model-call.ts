@@ -23,10 +23,10 @@ import type { Prices } from './prices.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginChatSpan, noteAnswer } from './spans.ts'
 import { chainOf, currentModel, offered } from './run-model.ts'
-import type { Step } from './task-rows.ts'
 import { outputSchema } from './task-output.ts'
 import { orAborted } from './tool-run.ts'
 import type { Turns } from './turns.ts'
+import type { Step } from './task.ts'
 
 type Change = ReturnType<Decide>
 

@@ -1,12 +1,5 @@
 import { jsonb, type Sql } from '../platform/database.ts'
-import type { ModelWarning } from './models/model.ts'
-import type { TaskChange } from './task-changes.ts'
-
-/** Something that was asked of a model and that it does not take as it was asked. */
-export interface CallWarning extends ModelWarning {
-  /** The name of the model in the configuration. */
-  model: string
-}
+import type { TaskChange, CallWarning } from './task.ts'
 
 type Logs = NonNullable<TaskChange['logs']>
 

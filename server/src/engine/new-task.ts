@@ -5,12 +5,12 @@ import type { TaskInput } from '#contract/tasks.ts'
 import { agentMayWork } from '#contract/task-lifecycle.ts'
 import { emitAll, type NewEvent } from '../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../platform/database.ts'
-import type { TaskLimits } from './budgets.ts'
 import { freeSlots, gatesOf, isKeyHeld, lockGates } from './gates.ts'
 import { taskColumns, type TaskRow } from './kept-task.ts'
 import type { NewJob, Queue } from './queue.ts'
 import { isToldOfTasks, taskOutbox } from './task-outbox.ts'
 import { noUsage } from './task-rows.ts'
+import type { TaskLimits } from './task.ts'
 
 /** A task as it is asked for (tasks 2 and 3). */
 export interface NewTask {

@@ -3,8 +3,9 @@ import { jsonb, type Sql } from '../platform/database.ts'
 import { canceled, readReceipt } from './cancel.ts'
 import { agentGate, isBacklog, isParked, mayWork, noteFreed } from './gates.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import { lockTasks, type CancelRequest } from './task-rows.ts'
+import { applyChanges, type PublishedEvents } from './task-changes.ts'
+import { lockTasks } from './task-rows.ts'
+import type { CancelRequest, TaskChange } from './task.ts'
 
 /** Tasks that one transaction puts into the queue, or relabels; more follow in transactions of their own. */
 const parkingBatch = 1000

@@ -11,8 +11,9 @@ import {
   type Gate,
 } from './gates.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, type TaskChange } from './task-changes.ts'
+import { applyChanges } from './task-changes.ts'
 import { lockTasks } from './task-rows.ts'
+import type { TaskChange } from './task.ts'
 
 /** Tasks that one transaction lets through an agent's gate. */
 const batch = 100

@@ -7,10 +7,10 @@ import { inputOf, type ApprovedCall } from './call-states.ts'
 import { canceled, readReceipt, requested } from './cancel.ts'
 import type { Queue } from './queue.ts'
 import { goOn, tell, type Told } from './resume.ts'
-import type { TaskChange } from './task-changes.ts'
-import { findStep, lockTasks, type LockedTask, type Step } from './task-rows.ts'
+import { findStep, lockTasks } from './task-rows.ts'
 import { stepEvents } from './tool-plan.ts'
 import { checkArguments } from './tools/arguments.ts'
+import type { LockedTask, Step, TaskChange } from './task.ts'
 
 /** How a person answers an approval. */
 export interface Resolution {

@@ -2,8 +2,8 @@ import { personWaitReasons } from '#contract/task-lifecycle.ts'
 import { agentHolds, waiting } from './endings.ts'
 import type { Sql } from '../platform/database.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, parkedAgents, type PublishedEvents, type TaskChange } from './task-changes.ts'
-import type { LockedTask } from './task-rows.ts'
+import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import type { LockedTask, TaskChange } from './task.ts'
 
 /** What a change by a person leaves to do after its commit. */
 export interface Told {

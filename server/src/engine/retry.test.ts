@@ -5,7 +5,8 @@ import { makeTestDatabase } from '../../test/harness.ts'
 import { jsonb, openDatabase, type Database, type Sql } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { copyJournal } from './retry.ts'
-import { noUsage, type Step } from './task-rows.ts'
+import { noUsage } from './task-rows.ts'
+import type { Step } from './task.ts'
 
 type Made = Pick<Step, 'type' | 'status'> & Partial<Pick<Step, 'name' | 'input' | 'output' | 'attempt' | 'failures'>>
 

@@ -1,7 +1,7 @@
 import type { ModelTool } from './models/model.ts'
 import type { Run } from './run.ts'
-import type { AgentConfig } from './task-rows.ts'
 import { policyOf } from './tool-policy.ts'
+import type { AgentConfig } from './task.ts'
 
 /** The tools that the model is told of: what a policy denies it need not know. */
 export function offered({ toolset, work }: Run): ModelTool[] {

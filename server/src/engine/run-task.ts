@@ -13,12 +13,12 @@ import type { CallResult } from './model-call-result.ts'
 import type { Prices } from './prices.ts'
 import type { BegunCall, Run } from './run.ts'
 import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
-import type { LockedTask, Step, TaskError, TaskOutput, Wait } from './task-rows.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
 import { currentModel } from './run-model.ts'
 import { runCalls } from './tool-run.ts'
 import type { Turns } from './turns.ts'
+import type { LockedTask, Wait, TaskError, TaskOutput, Step } from './task.ts'
 
 type Change = ReturnType<Decide>
 

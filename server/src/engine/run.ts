@@ -1,10 +1,8 @@
 import { noSpan, type Span } from '../platform/tracing.ts'
-import type { ReadMessage } from './conversation.ts'
 import type { Claim } from './journal.ts'
-import type { CallWarning } from './model-warnings.ts'
 import type { KeptMessage } from './turns.ts'
-import type { LockedTask, Step, TaskUsage, TaskWork } from './task-rows.ts'
 import { noTools, type Toolset } from './tools/tool.ts'
+import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from './task.ts'
 
 /** When its agent is stopped, or the process, a call of a tool in flight may go on for so long. */
 const toolGrace_ms: Partial<Record<InterruptReason, number>> = { agent: 30_000, shutdown: 15_000 }

@@ -5,7 +5,7 @@ import { inputOf } from './call-states.ts'
 import type { ModelAnswer } from './models/model.ts'
 import type { Run } from './run.ts'
 import { attribute } from './span-attributes.ts'
-import type { Step, TaskUsage } from './task-rows.ts'
+import type { TaskUsage, Step } from './task.ts'
 
 /**
  * Begins the span of one attempt at a task: `invoke_agent <name>`. All attempts at a task are in one trace, below the

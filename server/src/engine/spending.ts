@@ -2,31 +2,8 @@ import { isFinished } from '#contract/task-lifecycle.ts'
 import { billionthsOf, dollarsOf } from '#contract/model-prices.ts'
 import type { Sql } from '../platform/database.ts'
 import { lockBudgets, writeBudgets } from './budget-rows.ts'
-import {
-  budgetFacts,
-  fullestUnit,
-  ownBudget,
-  reserve,
-  settle,
-  type BudgetState,
-  type Hold,
-  type Need,
-  type Reservation,
-  type Spent,
-} from './budgets.ts'
-import type { TaskChange } from './task-changes.ts'
-import type { LockedTask } from './task-rows.ts'
-import type { CallUse } from './usage.queries.ts'
-
-/** The budgets of a locked task, and what this transaction has done with them. */
-export interface Money {
-  /** Its own limits are one of them. */
-  budgets: BudgetState[]
-  /** What it held is taken back, and what it used counted. */
-  settled: boolean
-  /** Those that came near their end by it. */
-  near: BudgetState[]
-}
+import { budgetFacts, fullestUnit, ownBudget, reserve, settle, type Reservation, type Spent } from './budgets.ts'
+import type { LockedTask, TaskChange, CallUse, Hold, Need } from './task.ts'
 
 /** What a task holds that waits: nothing, and what it waits for. */
 export const nothingHeld = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Hold

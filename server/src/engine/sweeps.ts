@@ -3,9 +3,10 @@ import { forced } from './cancel.ts'
 import { expired } from './endings.ts'
 import { agentGate, isParked, mayWork, noteFreed, type Gate } from './gates.ts'
 import type { Queue } from './queue.ts'
-import { applyChanges, type PublishedEvents, type TaskChange } from './task-changes.ts'
+import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import { lightest } from './task-retention.ts'
 import { lockTasks } from './task-rows.ts'
+import type { TaskChange } from './task.ts'
 
 /** A worker confirms a cancellation within this time, or its hold is broken. */
 const cancelConfirm_seconds = 10

@@ -1,66 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { isFinished, type TaskEventType, type TaskState } from '#contract/task-lifecycle.ts'
-import type { EventOf } from '#contract/event-payloads.ts'
-import type { EventName } from '#contract/events.ts'
-import { agentLogRows, type AgentLogEntry, type AgentLogRow } from '../events/agent-log.ts'
+import { isFinished } from '#contract/task-lifecycle.ts'
+import { agentLogRows, type AgentLogRow } from '../events/agent-log.ts'
 import { emitAll, type NewEvent } from '../events/outbox.ts'
 import type { TaskEvent } from '../events/streams-hub.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
-import { closeApprovals, closeSteps, insertApprovals, type NewApproval } from './approvals.queries.ts'
-import type { Hold } from './budgets.ts'
+import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
 import { gatesOf, noteFreed, type Gate } from './gates.ts'
 import { keptEvents } from './kept-events.ts'
 import type { JobAttempt, NewJob, Queue } from './queue.ts'
-import type { CancelRequest, LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from './task-rows.ts'
 import { holdAfter, settleChanges } from './spending.ts'
 import { taskOutbox, type ToldTask } from './task-outbox.ts'
-import { type CallWarning, newWarnings } from './model-warnings.ts'
-import { addUsage, type AgentConsumption, type CallUse, type Consumption } from './usage.queries.ts'
-
-/** What is to become of one locked task. What is not given stays as it is. */
-export interface TaskChange {
-  task: LockedTask
-  status?: TaskState
-  wait?: Wait | null
-  output?: TaskOutput | null
-  error?: TaskError
-  usage?: TaskUsage
-  /** A worker takes the task: a new fencing number, and the attempt of the job it fetched. */
-  claimed?: { worker_id: string; job_attempt: number }
-  /** One more write of the claim: see `task.writes`. */
-  counted?: boolean
-  crashes?: number
-  cancel?: CancelRequest
-  expires_at?: string | null
-  /**
-   * What becomes of its job, and of its worker's hold: `end` removes the job this claim holds, `forget` leaves it to
-   * whoever fetches it and finds that the task no longer names it, `back` lets any worker fetch it again at its old
-   * place, `again` replaces it by one for later, `first` makes one where there is none.
-   */
-  job?: { kind: 'end' | 'forget' | 'back' } | { kind: 'again' | 'first'; start_after: Date | undefined }
-  /** What it has of its agent's `max_concurrent_tasks`; without a word it keeps it for as long as its job. */
-  slot?: LockedTask['slot']
-  steps?: Step[]
-  /** Messages that came meanwhile are read now, before the step of this index; nothing is unseen then. */
-  read?: { before_step: number }
-  /** One more thing that its worker has not seen. */
-  told?: true
-  /** People are asked. */
-  approvals?: NewApproval[]
-  events?: { type: TaskEventType; data: Record<string, unknown> }[]
-  logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
-  /** What its model does not take as it was asked: logged once for each version of its agent. */
-  warnings?: CallWarning[]
-  /** What must not appear in its logs: values of environment variables (decision D48). */
-  secrets?: readonly string[]
-  /** What is told of its agent. */
-  outbox?: EventOf<EventName>[]
-  consumed?: Consumption
-  /** Calls that ended, for the bill. */
-  calls?: CallUse[]
-  /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
-  hold?: Hold | null
-}
+import { newWarnings } from './model-warnings.ts'
+import { addUsage, type AgentConsumption } from './usage.queries.ts'
+import type { Step, TaskChange } from './task.ts'
 
 type Logs = NonNullable<TaskChange['logs']>
 

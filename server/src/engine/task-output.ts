@@ -2,8 +2,8 @@ import { isObject } from '#contract/merge-patch.ts'
 import { cleanValue } from './clean-text.ts'
 import type { ModelCallInput, ModelCallOutput } from './conversation.ts'
 import type { Run } from './run.ts'
-import type { Step, TaskError } from './task-rows.ts'
 import { dataFault } from './tools/arguments.ts'
+import type { TaskError, Step } from './task.ts'
 
 /** Further calls of the model to mend an answer that is not valid. */
 const repairsMax = 2

@@ -1,6 +1,6 @@
 import { billionthsOf, dollarsOf } from '#contract/model-prices.ts'
 import type { ModelUsage } from './models/model.ts'
-import type { ModelShare, TaskUsage } from './task-rows.ts'
+import type { TaskUsage, ModelShare } from './task.ts'
 
 /** What a task has consumed after one more call of a model, and its cost; null where it is not known. */
 export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_usd: number | null): TaskUsage {

@@ -1,8 +1,8 @@
 import type { Sql } from '../platform/database.ts'
 import type { TaskInput } from '#contract/tasks.ts'
-import { conversation, lastCompaction, type ReadMessage } from './conversation.ts'
-import type { Step } from './task-rows.ts'
+import { conversation, lastCompaction } from './conversation.ts'
 import type { KeptMessage } from './turns.ts'
+import type { Step, ReadMessage } from './task.ts'
 
 /** What of a thread's past goes into a task's conversation at most; older tasks are left out whole. */
 export const historyMax = { messages: 1000, bytes: 1024 * 1024 }

@@ -2,15 +2,14 @@ import { setImmediate } from 'node:timers/promises'
 import type { ToolSafety } from '#contract/task-lifecycle.ts'
 import { newId } from '../platform/ids.ts'
 import { callHash } from './call-hash.ts'
-import { callsOf, inputOf, type ApprovedCall, type CallInput, type OpenCall } from './call-states.ts'
+import { callsOf, inputOf, type ApprovedCall, type OpenCall } from './call-states.ts'
 import type { Decide } from './journal.ts'
 import type { ModelToolCall } from './models/model.ts'
-import type { NewApproval } from './approvals.queries.ts'
 import type { Run } from './run.ts'
-import type { LockedTask, Step } from './task-rows.ts'
 import { checkArguments } from './tools/arguments.ts'
 import { policyOf } from './tool-policy.ts'
 import { engineTools, safetyOf, type Tool } from './tools/tool.ts'
+import type { LockedTask, Step, CallInput, NewApproval } from './task.ts'
 
 type Change = ReturnType<Decide>
 

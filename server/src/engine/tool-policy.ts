@@ -1,5 +1,5 @@
 import type { ToolPolicy } from '#contract/task-lifecycle.ts'
-import type { AgentConfig } from './task-rows.ts'
+import type { AgentConfig } from './task.ts'
 
 /**
  * What an agent's configuration says of a tool. Like in `config.tools` the name of a document or a server stands for all

@@ -5,9 +5,9 @@ import type { Decide } from './journal.ts'
 import { inputOf } from './call-states.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginToolSpan } from './spans.ts'
-import type { Step } from './task-rows.ts'
 import { stepEvents, type PlannedCall } from './tool-plan.ts'
 import { ToolError, toolOutputMax, type ToolAnswer } from './tools/tool.ts'
+import type { Step } from './task.ts'
 
 type Change = ReturnType<Decide>
 

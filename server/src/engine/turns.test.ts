@@ -13,10 +13,11 @@ import { scriptModel } from './models/builtin-script.ts'
 import { ModelError, type Model } from './models/model.ts'
 import { Run } from './run.ts'
 import { startEngine } from './start.ts'
-import { noUsage, type LockedTask, type Step, type TaskWork } from './task-rows.ts'
+import { noUsage } from './task-rows.ts'
 import { checkCalls } from './tool-plan.ts'
 import { engineAnswered } from './tools/engine-answered.ts'
 import { noTools, type Tool, type ToolSource } from './tools/tool.ts'
+import type { LockedTask, TaskWork, Step } from './task.ts'
 
 const refused = new ModelError('provider_refused_request', 'No.', { retryable: false })
 

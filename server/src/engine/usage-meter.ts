@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os'
-import type { Consumption } from './usage.queries.ts'
+import type { Consumption } from './task.ts'
 
 /** What the process has used so far, and what there is: seconds of one core, bytes. */
 export interface ProcessUse {

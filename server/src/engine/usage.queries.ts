@@ -1,35 +1,7 @@
 import { billionthsOf, dollarsOf } from '#contract/model-prices.ts'
 import { jsonb, type Sql } from '../platform/database.ts'
 import type { Spender } from './budget-rows.ts'
-
-/** What was consumed for an agent (spec 2.8). */
-export interface Consumption {
-  model_calls?: number
-  tool_calls?: number
-  input_tokens?: number
-  output_tokens?: number
-  /** Bytes. */
-  network_in?: number
-  network_out?: number
-  /** Seconds of one core, and bytes times seconds, by the rule of docs/guides/metrics.md. */
-  cpu_seconds?: number
-  memory_byte_seconds?: number
-  cpu_seconds_available?: number
-  memory_byte_seconds_available?: number
-  stored_bytes?: number
-}
-
-/** A call of a model or of a tool, as it is counted by the hour. */
-export interface CallUse {
-  /** `provider/model` as the provider names it; undefined of a call of a tool. */
-  model?: string
-  tool?: string
-  input_tokens: number
-  output_tokens: number
-  cached_tokens: number
-  /** Null where the price is not known. */
-  cost_usd: number | null
-}
+import type { Consumption, CallUse } from './task.ts'
 
 export interface AgentConsumption {
   agent_id: string

@@ -12,8 +12,8 @@ import { fetchMax } from './queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
-import type { TaskError } from './task-rows.ts'
 import type { UsageMeter } from './usage-meter.ts'
+import type { TaskError } from './task.ts'
 
 /** How long an idle worker sleeps where nobody wakes it: a lost signal costs no more than this. */
 const poll_ms = 500

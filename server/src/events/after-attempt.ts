@@ -1,7 +1,8 @@
-import { testEventName, type ErrorOccurred } from '#contract/events.ts'
+import { testEventName } from '#contract/events.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { attemptsMax, waitAfter } from './delivery-schedule.ts'
 import { gone, isOverloaded, isSuccess, mustDisable, slowed_ms } from './webhook-health.ts'
+import type { ErrorOccurred } from '#contract/event-payloads.ts'
 
 /** A delivery, locked, before what became of its attempt is written. */
 export interface AttemptedDelivery {

@@ -1,4 +1,4 @@
-import { afterAttempt, type AttemptedDelivery, type AttemptedWebhook } from '../../src/events/after-attempt.ts'
+import { afterAttempt, type AttemptedWebhook } from '../../src/events/after-attempt.ts'
 import type {
   AttemptResult,
   DeliveryStore,
@@ -11,20 +11,11 @@ import { failingMax_ms, failuresApart_ms, isTrouble } from '../../src/events/web
 import type { Chance } from '../chance.ts'
 import type { DeliveryWitness } from './delivery-witness.ts'
 import type { Transactions } from './transactions.ts'
-import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
+import type { VirtualTime } from './virtual-time.ts'
+import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 
 /** Rules that can be broken on purpose, to see that it shows. */
 export type PlantedDeliveryFault = 'ownership is not checked' | 'waits are ignored' | 'lanes rest by an old look'
-
-/** A process of the simulated world, by the name of its worker. */
-export interface DeliveringProcess extends SimulatedProcess {
-  id: string
-}
-
-export interface StoredDelivery extends AttemptedDelivery {
-  webhook_id: string
-  event_id: string
-}
 
 interface StoredLane {
   due_at: number | null

@@ -1,8 +1,8 @@
 import type { AfterAttempt } from '../../src/events/after-attempt.ts'
 import type { AttemptResult, DueDelivery } from '../../src/events/delivery-store.ts'
-import type { DeliveringProcess, StoredDelivery } from './delivery-store.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { Witness } from './witness.ts'
+import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 
 const minute_ms = 60_000
 const hour_ms = 60 * minute_ms

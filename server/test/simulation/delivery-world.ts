@@ -3,12 +3,13 @@ import type { AttemptedWebhook } from '../../src/events/after-attempt.ts'
 import { Delivery } from '../../src/events/deliver.ts'
 import type { AttemptResult, DueDelivery } from '../../src/events/delivery-store.ts'
 import { makeChance, type Chance } from '../chance.ts'
-import { SimulatedDeliveryStore, type DeliveringProcess, type PlantedDeliveryFault } from './delivery-store.ts'
+import { SimulatedDeliveryStore, type PlantedDeliveryFault } from './delivery-store.ts'
 import { DeliveryWitness } from './delivery-witness.ts'
 import { makeFaults, type Faults } from './faults.ts'
 import type { WorldReport } from './task-world.ts'
 import { Transactions } from './transactions.ts'
 import { VirtualTime } from './virtual-time.ts'
+import type { DeliveringProcess } from './stored.ts'
 
 const minute_ms = 60_000
 const hour_ms = 60 * minute_ms

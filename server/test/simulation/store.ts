@@ -1,25 +1,20 @@
 import { dollarsOf } from '#contract/model-prices.ts'
 import { isFinished } from '#contract/task-lifecycle.ts'
 import { hasRoom } from '../../src/engine/budget-waits.ts'
-import { stateOf, type BudgetCounters, type BudgetState } from '../../src/engine/budgets.ts'
+import { stateOf, type BudgetCounters } from '../../src/engine/budgets.ts'
 import type { Workable } from '../../src/engine/claim.ts'
 import type { Claim, LockedTasks, TaskStore } from '../../src/engine/journal.ts'
 import type { Job } from '../../src/engine/queue.ts'
 import { settled } from '../../src/engine/spending.ts'
-import { newJob, nextRow, type PublishedEvents, type TaskChange } from '../../src/engine/task-changes.ts'
-import { noUsage, type AgentConfig, type LockedTask, type Step, type TaskError } from '../../src/engine/task-rows.ts'
+import { newJob, nextRow, type PublishedEvents } from '../../src/engine/task-changes.ts'
+import { noUsage } from '../../src/engine/task-rows.ts'
 import type { Chance } from '../chance.ts'
 import type { Faults } from './faults.ts'
 import { Transactions } from './transactions.ts'
 import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 import type { Witness } from './witness.ts'
-
-/** A task as it is kept. */
-export type StoredTask = Omit<LockedTask, 'now' | 'told_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget'> & {
-  error: TaskError | null
-  config: AgentConfig
-  steps: Step[]
-}
+import type { AgentConfig, TaskChange, BudgetState } from '../../src/engine/task.ts'
+import type { StoredTask } from './stored.ts'
 
 interface StoredJob extends Job {
   start_after: number

@@ -2,10 +2,9 @@ import { windowStart } from '#contract/budget-window.ts'
 import { isFinished } from '#contract/task-lifecycle.ts'
 import type { BudgetCounters } from '../../src/engine/budgets.ts'
 import type { Claim } from '../../src/engine/journal.ts'
-import type { TaskChange } from '../../src/engine/task-changes.ts'
-import type { Step } from '../../src/engine/task-rows.ts'
-import type { StoredTask } from './store.ts'
 import type { VirtualTime } from './virtual-time.ts'
+import type { Step, TaskChange } from '../../src/engine/task.ts'
+import type { StoredTask } from './stored.ts'
 
 /** What is known of the tries of one call of a model. */
 interface Tries {

@@ -10,7 +10,6 @@ import { makeBreaker } from '../../src/engine/models/breaker.ts'
 import { makeCooldown } from '../../src/engine/models/cooldown.ts'
 import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run-task.ts'
 import { Run } from '../../src/engine/run.ts'
-import type { TaskChange } from '../../src/engine/task-changes.ts'
 import type { Sql } from '../../src/platform/database.ts'
 import type { Chance } from '../chance.ts'
 import type { Faults } from './faults.ts'
@@ -18,6 +17,7 @@ import { simulatedModel, simulatedTools } from './model.ts'
 import type { SimulatedStore } from './store.ts'
 import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 import type { Witness } from './witness.ts'
+import type { TaskChange } from '../../src/engine/task.ts'
 
 export interface WorkerWorld {
   time: VirtualTime

@@ -2,7 +2,7 @@ import type { OpenAICompatibleProvider } from '@ai-sdk/openai-compatible'
 import type { ModelFacts } from '#contract/model-facts.ts'
 import type { Dials } from './dials.ts'
 import type { ModelRequest } from './model.ts'
-import type { Provider } from './providers.ts'
+import type { Provider } from './provider.ts'
 
 /** A model of the provider libraries: what they all make, and the only part of them that we use. */
 export type LanguageModel = ReturnType<OpenAICompatibleProvider['chatModel']>

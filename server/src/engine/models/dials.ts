@@ -2,8 +2,8 @@ import { nearestEffort } from '#contract/dial-notes.ts'
 import { efforts, maxTokensDefault, serviceTiers } from '#contract/model-dials.ts'
 import type { ModelFacts } from '#contract/model-facts.ts'
 import type { ModelRequest, ModelWarning } from './model.ts'
-import type { Provider } from './providers.ts'
 import { thinkingTokens } from './thinking-tokens.ts'
+import type { Provider } from './provider.ts'
 
 /** What a request's dials are set to, in the provider's own words. */
 export interface Dials {

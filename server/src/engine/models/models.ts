@@ -1,10 +1,10 @@
 import { modelFacts } from '#contract/model-facts.ts'
-import type { ModelProtocol } from '#contract/model-providers.ts'
 import {
   nativeProviderNames,
   nativeProviders,
   type NativeProvider,
   type NativeProviderName,
+  type ModelProtocol,
 } from '#contract/native-providers.ts'
 import { echoModel } from './builtin-echo.ts'
 import { scriptModel } from './builtin-script.ts'
@@ -13,7 +13,8 @@ import { type CallLimits, callLimits } from './model-watch.ts'
 import { makeModelWires } from './model-wires.ts'
 import { makeProviderModel } from './provider-model.ts'
 import { nearest } from '../../platform/nearest.ts'
-import { type FactsOf, ollamaBaseUrl, type Provider } from './providers.ts'
+import { type FactsOf, ollamaBaseUrl } from './providers.ts'
+import type { Provider } from './provider.ts'
 
 export interface ModelSettings extends Partial<Record<NativeProviderName, ProviderSettings>> {
   /** Further servers that speak a protocol of OpenAI's, by name. One named `ollama` replaces the default one. */

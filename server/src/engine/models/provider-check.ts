@@ -7,7 +7,7 @@ import {
 } from '#contract/model-providers.ts'
 import { openWire, WireError } from '../../platform/wire.ts'
 import { builtinModels, defaultProvider, listProviders, type ModelSettings } from './models.ts'
-import type { Provider } from './providers.ts'
+import type { Provider } from './provider.ts'
 
 /** A provider as callers are told of it: without its key and its address. */
 export interface ProviderState {

@@ -6,9 +6,10 @@ import { toModelError } from './model-errors.ts'
 import type { makeModelWires } from './model-wires.ts'
 import { type CallLimits, watchCall } from './model-watch.ts'
 import { toCallOptions } from './prompt.ts'
-import { adapterOf, type FactsOf, type Provider } from './providers.ts'
+import { adapterOf, type FactsOf } from './providers.ts'
 import { readAnswer } from './read-answer.ts'
 import { makeWireNames } from './wire-names.ts'
+import type { Provider } from './provider.ts'
 
 /**
  * A provider's models. A call is exactly one request: the libraries' own loops, retries and tool execution are not

@@ -1,21 +1,9 @@
 import type { ModelFacts } from '#contract/model-facts.ts'
-import type { ModelProtocol, modelProviderKinds } from '#contract/model-providers.ts'
 import { anthropicAdapter } from './adapter-anthropic.ts'
 import { compatibleAdapter } from './adapter-compatible.ts'
 import { openaiAdapter } from './adapter-openai.ts'
 import type { Adapter } from './adapter.ts'
-
-/** Who answers at an address: a native provider itself, or any server that speaks the OpenAI protocol. */
-export type ProviderKind = Exclude<(typeof modelProviderKinds)[number], 'builtin'>
-
-/** A provider as the operator configured it. */
-export interface Provider {
-  name: string
-  kind: ProviderKind
-  base_url: string
-  api_key: string | undefined
-  protocol: ModelProtocol
-}
+import type { ProviderKind, Provider } from './provider.ts'
 
 /** What is known of a model: the list's, and what the operator says instead. */
 export type FactsOf = (provider_model: string) => ModelFacts

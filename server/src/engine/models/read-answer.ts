@@ -3,8 +3,8 @@ import type { LanguageModel } from './adapter.ts'
 import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, type TurnPart } from './model.ts'
 import { cutOff, toModelError } from './model-errors.ts'
 import { readArguments } from './prompt.ts'
-import type { Provider } from './providers.ts'
 import type { WireNames } from './wire-names.ts'
+import type { Provider } from './provider.ts'
 
 type StreamPart =
   Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never

@@ -2,10 +2,11 @@ import type { BudgetPeriod, BudgetScope } from '#contract/budget-window.ts'
 import { dollarsOf } from '#contract/model-prices.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import { projectId } from '#contract/project-id.ts'
-import { isNearlySpent, stateOf, type BudgetCounters, type TaskLimits } from '../../engine/budgets.ts'
+import { isNearlySpent, stateOf, type BudgetCounters } from '../../engine/budgets.ts'
 import { answerConstraints } from '../../platform/constraints.ts'
 import { jsonb, type Sql } from '../../platform/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
+import type { TaskLimits } from '../../engine/task.ts'
 
 /** A budget as it is kept, with the moment in which it was read. */
 export interface BudgetRow extends BudgetCounters {

@@ -1,13 +1,13 @@
 import { bounds } from '#contract/limits.ts'
 import { notFound } from '#contract/problems.ts'
 import { findBudgets } from '../../engine/budget-rows.ts'
-import type { BudgetState } from '../../engine/budgets.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { Database, Sql } from '../../platform/database.ts'
 import { Groups } from '../../platform/groups.ts'
 import { isId } from '../../platform/ids.ts'
 import { findAgentsAndRoom, type AgentAndRoom, type AgentPath } from '../agents/agents.queries.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
+import type { BudgetState } from '../../engine/task.ts'
 
 const groupMax = 100
 const lanes = 2

@@ -1,7 +1,7 @@
 import { bounds } from '#contract/limits.ts'
 import { Problem } from '#contract/problems.ts'
 import { findBudgets } from '../../engine/budget-rows.ts'
-import { budgetFacts, fullestUnit, isSpent, type BudgetState } from '../../engine/budgets.ts'
+import { budgetFacts, fullestUnit, isSpent } from '../../engine/budgets.ts'
 import type { TaskRow } from '../../engine/kept-task.ts'
 import type { NewTask } from '../../engine/new-task.ts'
 import type { Loading } from '../../http/handle.ts'
@@ -12,6 +12,7 @@ import type { AgentRow } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import type { AskedAgent } from './asked-agents.ts'
 import { queueFull, requireRoom, requireTask, requireWorking } from './tasks.queries.ts'
+import type { BudgetState } from '../../engine/task.ts'
 
 /** The task that a path names; 404 where it is none of the project's. */
 export async function loadTask({ sql, params, principal }: Loading): Promise<TaskRow> {

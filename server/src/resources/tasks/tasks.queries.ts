@@ -4,10 +4,10 @@ import { taskSearch } from '#contract/tasks.ts'
 import { projectId } from '#contract/project-id.ts'
 import { notFound, Problem } from '#contract/problems.ts'
 import { taskColumns, type TaskRow } from '../../engine/kept-task.ts'
-import type { Step } from '../../engine/task-rows.ts'
 import { listTaskEvents } from '../../events/streams.ts'
 import type { Fragment, Sql } from '../../platform/database.ts'
 import { isId } from '../../platform/ids.ts'
+import type { Step } from '../../engine/task.ts'
 
 /** A task as it is answered. */
 export function taskView(row: TaskRow) {

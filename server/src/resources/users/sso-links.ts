@@ -22,7 +22,6 @@ import {
 import { checkDomain, confirmEmail, conflict, link } from './sso-accounts.ts'
 import { lostAttempt } from './sso-failure.ts'
 import type { SsoProfile } from './sso-profile.ts'
-import type { ProvidersByIssuer } from './sso.ts'
 import { findCredentials } from './users.queries.ts'
 
 /** Who wants to link, from which session. */
@@ -120,4 +119,10 @@ function ofAnother({ label }: SsoConfig): Problem {
     resource_type: 'identity',
     conflicting_field: 'subject',
   })
+}
+
+/** The providers by what identities say of them: all issuers, and the name of each; null for one that is not configured. */
+export interface ProvidersByIssuer {
+  issuers: readonly string[]
+  nameOf: (issuer: string) => string | null
 }

@@ -10,7 +10,7 @@ import type { SignInContext } from './sign-in.ts'
 import { attemptLife_seconds, ssoAttempts, type SsoAttempt, type SsoAttempts } from './sso-attempt.ts'
 import { makeSsoClient, type SsoClient } from './sso-client.ts'
 import { ssoFailure, ssoProblem } from './sso-failure.ts'
-import type { Proof } from './sso-links.ts'
+import type { Proof, ProvidersByIssuer } from './sso-links.ts'
 
 /** What signing in with identity providers works with. */
 export interface Sso extends Pages {
@@ -39,12 +39,6 @@ export function requireProvider({ context }: Sso, name = ''): SsoConfig {
   const provider = context.config.sso.find((provider) => provider.name === name)
   if (!provider) throw notFound('sso_provider_not_found', 'sso_provider', name.slice(0, 100).toWellFormed())
   return provider
-}
-
-/** The providers by what identities say of them: all issuers, and the name of each; null for one that is not configured. */
-export interface ProvidersByIssuer {
-  issuers: readonly string[]
-  nameOf: (issuer: string) => string | null
 }
 
 export function providersOf({ context }: Pick<Sso, 'context'>): ProvidersByIssuer {

@@ -1,0 +1,383 @@
+import type { AgentState } from '#contract/agent-lifecycle.ts'
+import type { BudgetScope } from '#contract/budget-window.ts'
+import type { EventOf } from '#contract/event-payloads.ts'
+import type { EventName } from '#contract/events.ts'
+import type { Effort, PromptCache, ServiceTier } from '#contract/model-dials.ts'
+import type { ModelPrice } from '#contract/model-prices.ts'
+import type {
+  ApprovalKind,
+  ApprovalTimeout,
+  StepState,
+  StepType,
+  TaskEventType,
+  TaskState,
+  ToolPolicy,
+  WaitReason,
+} from '#contract/task-lifecycle.ts'
+import type { TaskInput } from '#contract/tasks.ts'
+import type { AgentLogEntry } from '../events/agent-log.ts'
+
+/** A task under lock, with what decisions about it depend on: its agent's state and its credential's tokens. */
+export interface LockedTask {
+  id: string
+  project_id: number
+  agent_id: string
+  agent_version: number
+  status: TaskState
+  wait: Wait | null
+  usage: TaskUsage
+  priority: number
+  attempt: number
+  writes: number
+  crashes: number
+  max_attempts: number
+  /** What others changed in it, and its worker has not read yet: messages, resolved approvals. */
+  unseen: number
+  thread_id: string | null
+  retried_from: string | null
+  concurrency_key: string | null
+  /** The credential that created it; null where a schedule did. */
+  credential_id: string | null
+  worker_id: string | null
+  job_id: string | null
+  job_attempt: number
+  /** Whether it holds one of its agent's `max_concurrent_tasks`, or goes on as soon as it gets one. */
+  slot: 'held' | 'wanted' | null
+  cancel: CancelRequest | null
+  cancel_requested_at: string | null
+  last_sequence: number
+  timeout_seconds: number | null
+  expires_at: string | null
+  created_by: string
+  request_id: string | null
+  created_at: string
+  started_at: string | null
+  /** Null when the agent is gone. */
+  agent: LockedAgent | null
+  org_id: string | null
+  /** To which of a task's events active webhooks of the organization have subscribed; null where to none. */
+  subscriptions: string[] | null
+  /** Its own limits: those that it was given and those of its agent's configuration, the lower ones. */
+  budget: TaskLimits
+  /** Whether it has a budget, its own or one of its agent, project, organization or credential, as was seen without a lock. */
+  has_budget: boolean
+  /** What is reserved for the model call in flight, or what it waits for; null where that is nothing. */
+  hold: Hold | null
+  /** Its budgets, where this transaction has locked them. */
+  money?: Money
+  /** Tokens that the agent's credential has used in the running hour (decision D90). */
+  tokens_used: number
+  /** The moment of the transaction. */
+  now: string
+  /**
+   * The `created_at` of the events that the transaction writes: its moment, or that of the change before where it has waited for that.
+   * So what is told of a task never goes back in time.
+   */
+  told_at: string
+}
+
+export interface LockedAgent {
+  name: string
+  status: AgentState
+  settles_to: string | null
+  token_subject: string
+  /** How many of its tasks may run at the same time; null where that is not limited. */
+  max_concurrent_tasks: number | null
+  /** Whether its `last_activity` is of this second. */
+  is_fresh: boolean | null
+}
+
+/** What a claimed task is run with. Large values are read here once, not with every write. */
+export interface TaskWork {
+  id: string
+  input: TaskInput
+  /** Its own; null where that of its agent's configuration counts. */
+  output_schema: Record<string, unknown> | null
+  timeout_seconds: number | null
+  thread_id: string | null
+  config: AgentConfig
+  environment: Buffer | null
+  metadata: Record<string, unknown>
+  /** W3C Trace Context of the request that created it. */
+  traceparent: string | null
+}
+
+/** The members of an agent's configuration that a task depends on. */
+export interface AgentConfig {
+  model: string
+  temperature?: number
+  max_tokens?: number
+  effort?: Effort
+  service_tier?: ServiceTier
+  prompt_cache?: PromptCache
+  context?: { compact_at_tokens?: number; keep_last_steps?: number; model?: string }
+  output_schema?: Record<string, unknown>
+  tools?: string[]
+  system_prompt?: string
+  max_steps?: number
+  timeout_seconds?: number
+  fallback_models?: string[]
+  tool_policies?: Record<string, ToolPolicy>
+  retry?: { max_attempts?: number; initial_delay_seconds?: number; max_delay_seconds?: number }
+  /** Seconds until an approval that nobody gave expires, and what becomes of its call then. */
+  approval_timeout_seconds?: number
+  approval_on_timeout?: ApprovalTimeout
+}
+
+/** Why a task waits, since when, and until when where that is known. */
+export interface Wait {
+  reason: WaitReason
+  since: string
+  until: string | null
+  approval_ids: string[]
+}
+
+/** What a task has consumed. A cost that cannot be known is null, never guessed. */
+export interface TaskUsage {
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  reasoning_tokens: number
+  steps: number
+  tool_calls: number
+  cost_usd: number | null
+  by_model: Record<string, ModelShare>
+}
+
+export interface ModelShare {
+  calls: number
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  reasoning_tokens: number
+  cost_usd: number | null
+}
+
+/** What ended a task badly. `code` is for programs, `message` for people. */
+export interface TaskError {
+  code: string
+  message: string
+  /** Whether the same task, tried again later, may end well. */
+  retryable: boolean
+  step_id: string | null
+}
+
+export interface TaskOutput {
+  content: string
+  data: unknown
+}
+
+/** Who asked to cancel, and how. */
+export interface CancelRequest {
+  reason: string | null
+  mode: 'graceful' | 'force'
+  user_id: string
+}
+
+/** A step of the journal. */
+export interface Step {
+  task_id: string
+  index: number
+  id: string
+  agent_id: string
+  type: StepType
+  status: StepState
+  /** How many times it was begun. */
+  attempt: number
+  /** How many of those failed at the provider. */
+  failures: number
+  name: string
+  input: unknown
+  output: unknown
+  error: { code: string; message: string; retryable: boolean } | null
+  model: string | null
+  usage: unknown
+  /** Of a finished call of a model: the turn as its provider wrote it, encrypted, in base64; see `turns.ts`. */
+  turn?: string | null
+}
+
+/** What the journal holds of a tool call that a model asked for: the input of its step, or of its approval's. */
+export interface CallInput {
+  tool_call_id: string
+  arguments: unknown
+  /** How the call may be repeated after a crash, as it was when it was begun. */
+  safety?: 'safe' | 'keyed' | 'unsafe'
+  /** The attempt of unknown outcome that a person allowed to repeat. */
+  repeat?: number
+  /** Of an approval: which one. */
+  approval_id?: string
+  /** Of `wait`: until when. */
+  until?: string
+}
+
+/** A message that a person sent to the task, and the step that reads it first. */
+export interface ReadMessage {
+  content: string
+  before_step: number
+}
+
+/** A question to a person about a call of a tool. */
+export interface NewApproval {
+  id: string
+  step_id: string
+  step_index: number
+  kind: ApprovalKind
+  tool: string
+  arguments: unknown
+  /** What edited arguments are checked against; null where calls cannot be edited. */
+  parameters: Record<string, unknown> | null
+  call_hash: string
+  on_timeout: ApprovalTimeout
+  expires_at: string | null
+}
+
+/** What is to become of one locked task. What is not given stays as it is. */
+export interface TaskChange {
+  task: LockedTask
+  status?: TaskState
+  wait?: Wait | null
+  output?: TaskOutput | null
+  error?: TaskError
+  usage?: TaskUsage
+  /** A worker takes the task: a new fencing number, and the attempt of the job it fetched. */
+  claimed?: { worker_id: string; job_attempt: number }
+  /** One more write of the claim: see `task.writes`. */
+  counted?: boolean
+  crashes?: number
+  cancel?: CancelRequest
+  expires_at?: string | null
+  /**
+   * What becomes of its job, and of its worker's hold: `end` removes the job this claim holds, `forget` leaves it to
+   * whoever fetches it and finds that the task no longer names it, `back` lets any worker fetch it again at its old
+   * place, `again` replaces it by one for later, `first` makes one where there is none.
+   */
+  job?: { kind: 'end' | 'forget' | 'back' } | { kind: 'again' | 'first'; start_after: Date | undefined }
+  /** What it has of its agent's `max_concurrent_tasks`; without a word it keeps it for as long as its job. */
+  slot?: LockedTask['slot']
+  steps?: Step[]
+  /** Messages that came meanwhile are read now, before the step of this index; nothing is unseen then. */
+  read?: { before_step: number }
+  /** One more thing that its worker has not seen. */
+  told?: true
+  /** People are asked. */
+  approvals?: NewApproval[]
+  events?: { type: TaskEventType; data: Record<string, unknown> }[]
+  logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
+  /** What its model does not take as it was asked: logged once for each version of its agent. */
+  warnings?: CallWarning[]
+  /** What must not appear in its logs: values of environment variables (decision D48). */
+  secrets?: readonly string[]
+  /** What is told of its agent. */
+  outbox?: EventOf<EventName>[]
+  consumed?: Consumption
+  /** Calls that ended, for the bill. */
+  calls?: CallUse[]
+  /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
+  hold?: Hold | null
+}
+
+/** Something that was asked of a model and that it does not take as it was asked. */
+export interface CallWarning {
+  /** The name of the model in the configuration. */
+  model: string
+  /** The member of the configuration, or the provider library's name of a feature: `temperature`. */
+  feature: string
+  message: string
+}
+
+/** What was consumed for an agent (spec 2.8). */
+export interface Consumption {
+  model_calls?: number
+  tool_calls?: number
+  input_tokens?: number
+  output_tokens?: number
+  /** Bytes. */
+  network_in?: number
+  network_out?: number
+  /** Seconds of one core, and bytes times seconds, by the rule of docs/guides/metrics.md. */
+  cpu_seconds?: number
+  memory_byte_seconds?: number
+  cpu_seconds_available?: number
+  memory_byte_seconds_available?: number
+  stored_bytes?: number
+}
+
+/** A call of a model or of a tool, as it is counted by the hour. */
+export interface CallUse {
+  /** `provider/model` as the provider names it; undefined of a call of a tool. */
+  model?: string
+  tool?: string
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  /** Null where the price is not known. */
+  cost_usd: number | null
+}
+
+/** Limits of one task; null and absent: none. */
+export interface TaskLimits {
+  max_cost_usd?: number | null
+  max_tokens?: number | null
+  max_steps?: number | null
+  max_tool_calls?: number | null
+}
+
+/**
+ * A limit and what is used of it, in the window that runs. Costs are whole billionths of a dollar. The states of one
+ * transaction are shared by its tasks, and changed in place.
+ */
+export interface BudgetState {
+  /** Null of a task's own limits. */
+  id: string | null
+  scope: BudgetScope | 'task'
+  subject: string
+  max_cost: number | null
+  max_tokens: number | null
+  /** Of how much of a limit somebody is told. */
+  warn_percent: number
+  spent_cost: number
+  spent_tokens: number
+  /** What calls that are under way may use. */
+  held_cost: number
+  held_tokens: number
+  window_start: string
+  resets_at: string | null
+  /** Somebody was told that most of it is spent. */
+  warned: boolean
+  /** To be written. */
+  changed: boolean
+}
+
+/** What is reserved for a call that is under way: the same of each of the budgets. Kept as `task.hold`. */
+export interface Hold {
+  tokens: number
+  cost_usd: number
+  budget_ids: string[]
+  /** Of a task that waits for a budget: what it needs to go on. */
+  needs?: Needs
+}
+
+/** What a call will need: its input, estimated, and at most so much output; undefined where the agent sets no bound. */
+export interface Need {
+  input_tokens: number
+  max_output_tokens: number | undefined
+  /** Null where it is not known. */
+  price: ModelPrice | null
+}
+
+/** What a waiting task needs to go on: steps and calls of tools within its own limits, and a call of a model. */
+export interface Needs {
+  steps: number
+  tool_calls: number
+  call?: Need
+}
+
+/** The budgets of a locked task, and what this transaction has done with them. */
+export interface Money {
+  /** Its own limits are one of them. */
+  budgets: BudgetState[]
+  /** What it held is taken back, and what it used counted. */
+  settled: boolean
+  /** Those that came near their end by it. */
+  near: BudgetState[]
+}
