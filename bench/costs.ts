@@ -1,6 +1,6 @@
 import { readFile, readdir } from 'node:fs/promises'
 import pg from 'pg'
-import type { EmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
+import type { EmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 
 /** What work has cost so far: milliseconds of processor, and statements by what they cost PostgreSQL. */
 export interface Costs {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { load, machine, row, summarize } from './figures.ts'
 
 /**

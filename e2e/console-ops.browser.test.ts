@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../server/test/harness.ts'
-import { startWebhookReceiver, verify, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
+import { startWebhookReceiver, verify, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'
 import { inBrowser } from './chromium.ts'
 import { checkPage, checkScreen, chooseAgent, startConsole, type TestConsole } from './console.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createParser } from 'eventsource-parser'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { startFakeModelServer, type FakeModelServer } from '../server/test/fake-model-server.ts'
+import { startFakeModelServer, type FakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import { eventually, sender, type Send } from '../server/test/harness.ts'
 import { startProcess, temporaryFolder, type RunningService } from './process.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { buckets } from '#contract/limits.ts'
+import { buckets } from '#contract/core/limits.ts'
 import { eventually, makeTestDatabase, sender, type Send } from '../server/test/harness.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess, temporaryFolder } from './process.ts'
 

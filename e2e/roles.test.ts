@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { readStream } from '../server/test/event-stream.ts'
 import { eventually, makeTestDatabase, sender, type Send } from '../server/test/harness.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'
 import { testSecret } from '../server/test/webhooks.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess } from './process.ts'
 

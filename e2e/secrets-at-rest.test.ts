@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { eventNames, taskSubscriptions } from '#contract/events.ts'
-import { type Database, openDatabase } from '../server/src/platform/database.ts'
-import { type FakeModelServer, startFakeModelServer } from '../server/test/fake-model-server.ts'
+import { eventNames, taskSubscriptions } from '#contract/events/events.ts'
+import { type Database, openDatabase } from '../server/src/platform/postgres/database.ts'
+import { type FakeModelServer, startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import {
   eventually,
   makeTestDatabase,
@@ -14,9 +14,9 @@ import {
   type Send,
   type TestService,
 } from '../server/test/harness.ts'
-import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/identity-provider.ts'
+import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/fakes/identity-provider.ts'
 import { OAuthDriver } from '../server/test/oauth.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'
 import { Canaries } from './canaries.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess, temporaryFolder } from './process.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Browser } from '../server/test/browser.ts'
-import { type FakeModelServer, startFakeModelServer } from '../server/test/fake-model-server.ts'
+import { type FakeModelServer, startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import {
   eventually,
   makeTestDatabase,
@@ -10,11 +10,11 @@ import {
   type Send,
   type TestService,
 } from '../server/test/harness.ts'
-import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/identity-provider.ts'
+import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/fakes/identity-provider.ts'
 import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
-import { type OtlpReceiver, startOtlpReceiver } from '../server/test/otlp-receiver.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../server/test/webhook-receiver.ts'
-import { type Database, openDatabase, sqlState } from '../server/src/platform/database.ts'
+import { type OtlpReceiver, startOtlpReceiver } from '../server/test/fakes/otlp-receiver.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'
+import { type Database, openDatabase, sqlState } from '../server/src/platform/postgres/database.ts'
 import { databaseEnvironment, type RunningService, startProcess } from './process.ts'
 
 /**

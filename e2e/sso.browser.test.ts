@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { localUrl, startTestService, type TestService } from '../server/test/harness.ts'
-import { IdentityProvider, ssoEnvironment } from '../server/test/identity-provider.ts'
+import { IdentityProvider, ssoEnvironment } from '../server/test/fakes/identity-provider.ts'
 import { OAuthDriver } from '../server/test/oauth.ts'
 import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
 

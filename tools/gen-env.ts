@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
-import { ssoSettings } from '../server/src/config-sso.ts'
-import { providerSettings, sections, type Setting } from '../server/src/config-settings.ts'
+import { ssoSettings } from '../server/src/config/config-sso.ts'
+import { providerSettings, sections, type Setting } from '../server/src/config/config-settings.ts'
 
 const file = new URL('../.env.example', import.meta.url)
 const width = 118
@@ -17,7 +17,7 @@ export function envExample(): string {
   )
   const head = [
     '# Settings of Cadre. Copy to .env, which `npm start` reads, or set them in the environment, which wins.',
-    '# All are optional; an empty value counts as unset. Made from server/src/config-settings.ts by `npm run gen`.',
+    '# All are optional; an empty value counts as unset. Made from server/src/config/config-settings.ts by `npm run gen`.',
   ]
   return `${[head.join('\n'), ...parts].join('\n\n')}\n`
 }

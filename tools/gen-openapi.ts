@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { openApiDocument } from '#contract/openapi.ts'
+import { openApiDocument } from '#contract/openapi/openapi.ts'
 import { operations } from '#contract/operations.ts'
 import { version } from '../server/src/version.ts'
 import { printJson } from './print-json.ts'

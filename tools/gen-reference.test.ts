@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { agentActions, agentStates } from '#contract/agent-lifecycle.ts'
-import { auditActions } from '#contract/audit.ts'
-import { eventNames, severities } from '#contract/events.ts'
-import { buckets } from '#contract/limits.ts'
-import { failuresByStatus } from '#contract/openapi-problems.ts'
+import { agentActions, agentStates } from '#contract/resources/agent-lifecycle.ts'
+import { auditActions } from '#contract/accounts/audit.ts'
+import { eventNames, severities } from '#contract/events/events.ts'
+import { buckets } from '#contract/core/limits.ts'
+import { failuresByStatus } from '#contract/openapi/openapi-problems.ts'
 import { operations } from '#contract/operations.ts'
-import { problems } from '#contract/problems.ts'
-import { roles, scopes } from '#contract/scopes.ts'
+import { problems } from '#contract/core/problems.ts'
+import { roles, scopes } from '#contract/core/scopes.ts'
 import {
   liveEventTypes,
   stepStates,
@@ -15,10 +15,10 @@ import {
   taskEventTypes,
   taskStates,
   waitReasons,
-} from '#contract/task-lifecycle.ts'
+} from '#contract/tasks/task-lifecycle.ts'
 import { commands } from '../server/src/commands/commands.ts'
-import { ssoSettings } from '../server/src/config-sso.ts'
-import { providerSettings, sections } from '../server/src/config-settings.ts'
+import { ssoSettings } from '../server/src/config/config-sso.ts'
+import { providerSettings, sections } from '../server/src/config/config-settings.ts'
 import { metricList } from '../server/src/metrics/metric-list.ts'
 import { referencePages } from './gen-reference.ts'
 

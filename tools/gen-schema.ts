@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import pg from 'pg'
-import { openDatabase } from '../server/src/platform/database.ts'
-import { migrate } from '../server/src/platform/migrate.ts'
+import { openDatabase } from '../server/src/platform/postgres/database.ts'
+import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { startTestServer } from '../server/test/postgres.ts'
 import { readSchema } from './read-schema.ts'
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
-import { openQueue } from '../server/src/engine/queue.ts'
-import { openDatabase } from '../server/src/platform/database.ts'
-import { makeTemplate } from '../server/src/platform/embedded-postgres-template.ts'
-import { migrate } from '../server/src/platform/migrate.ts'
+import { openQueue } from '../server/src/engine/queue/queue.ts'
+import { openDatabase } from '../server/src/platform/postgres/database.ts'
+import { makeTemplate } from '../server/src/platform/embedded-postgres/template.ts'
+import { migrate } from '../server/src/platform/postgres/migrate.ts'
 
 /**
  * `npm ci` runs this: it makes the embedded database that a first start copies, instead of making one while somebody waits.

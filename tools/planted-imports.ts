@@ -24,13 +24,13 @@ export const planted: Record<string, { file: string; imports: string }> = {
 
 /** What the planted files import, and some imports that are allowed and must not be complained about. */
 export const innocent: Record<string, string[]> = {
-  'contract/src/agents.ts': [],
+  'contract/src/resources/agents.ts': [],
   'sdk/src/client.ts': [],
   'cli/src/output.ts': ['../../sdk/src/client.ts', '../../contract/src/agents.ts', 'node:fs'],
   'console/src/page.tsx': ['../../sdk/src/client.ts', '../../contract/src/agents.ts'],
-  'server/src/platform/database.ts': [],
-  'server/src/events/outbox.ts': ['../platform/database.ts', '#contract/agents.ts'],
-  'server/src/engine/queue.ts': ['../events/outbox.ts', '../platform/database.ts', 'node:timers'],
+  'server/src/platform/postgres/database.ts': [],
+  'server/src/events/outbox.ts': ['../platform/database.ts', '#contract/resources/agents.ts'],
+  'server/src/engine/queue/queue.ts': ['../events/outbox.ts', '../platform/database.ts', 'node:timers'],
   'server/src/engine/two.ts': ['./one.ts'],
   'server/src/resources/agents/agents.rules.ts': [],
   'server/src/resources/agents/agents.queries.ts': ['../../platform/database.ts', './agents.rules.ts'],
@@ -38,7 +38,7 @@ export const innocent: Record<string, string[]> = {
   'server/src/resources/projects/projects.queries.ts': ['../../platform/database.ts'],
   'server/src/app.ts': ['./resources/agents/agents.routes.ts'],
   'server/test/harness.ts': ['../src/app.ts'],
-  'tools/gen.ts': ['../server/src/platform/database.ts', 'a-development-package'],
+  'tools/gen.ts': ['../server/src/platform/postgres/database.ts', 'a-development-package'],
 }
 
 /** Writes a small repository that breaks every rule once into the folder `root`. */

@@ -1,4 +1,4 @@
-import type { Sql } from '../server/src/platform/database.ts'
+import type { Sql } from '../server/src/platform/postgres/database.ts'
 
 /**
  * The schema of a database as SQL, read from PostgreSQL's own catalogs: extensions, types, sequences, functions, tables with their

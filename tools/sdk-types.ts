@@ -1,8 +1,8 @@
-import { agentStates } from '../contract/src/agent-lifecycle.ts'
-import { eventPayloads } from '../contract/src/event-payloads.ts'
-import { isObject } from '../contract/src/merge-patch.ts'
+import { agentStates } from '../contract/src/resources/agent-lifecycle.ts'
+import { eventPayloads } from '../contract/src/events/event-payloads.ts'
+import { isObject } from '../contract/src/core/merge-patch.ts'
 import { operations } from '../contract/src/operations.ts'
-import { liveEventTypes, taskEventTypes, taskStates } from '../contract/src/task-lifecycle.ts'
+import { liveEventTypes, taskEventTypes, taskStates } from '../contract/src/tasks/task-lifecycle.ts'
 
 type Schema = Record<string, unknown>
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../../server/src/platform/database.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 
 /** How many rows of each kind a project and its first agent are given. */
 export interface Sizes {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
-import { isIdempotent, type Operation } from '#contract/operation.ts'
+import { isIdempotent, type Operation } from '#contract/core/operation.ts'
 import { fillPath } from '#sdk/operation.ts'
 import { List } from '#sdk/pages.ts'
 import type { Task } from '#sdk/types.ts'

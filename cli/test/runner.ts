@@ -21,7 +21,7 @@ export interface Ran {
  * them.
  */
 export class Runner {
-  readonly #child = fork(new URL('runner-process.ts', import.meta.url), {
+  readonly #child = fork(new URL('./runner-process.ts', import.meta.url), {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
 

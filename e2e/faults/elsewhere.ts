@@ -13,7 +13,7 @@ export const elsewhere: { readonly [id in PromiseId]?: string } = {
   R6: 'bench/mix.ts, three times what can be served',
   R7: 'bench/tasks.ts for rates, bench/growth.ts for many agents; 1,000 that run at once are measured by nothing',
   R8: 'bench/webhooks.ts for rates, e2e/receivers/misbehaving.test.ts for receivers that hinder others; F12 does not measure 200 a second',
-  R9: 'server/src/platform/passwords.test.ts bounds hashes at once (four of 19 MiB); rates of refreshes and sign-ins are measured by nothing',
+  R9: 'server/src/platform/crypto/passwords.test.ts bounds hashes at once (four of 19 MiB); rates of refreshes and sign-ins are measured by nothing',
   R10: 'e2e/processes.test.ts, without a bound of time',
   R11: 'e2e/two-processes.test.ts, which waits for 30 s',
   R13: 'bench/rolling.ts at 500/s, e2e/rolling.test.ts; F17 goes below 100/s',

@@ -1,4 +1,4 @@
-import type { Sql } from '../../server/src/platform/database.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 import type { Reply } from '../../server/test/harness.ts'
 import { sender } from '../../server/test/harness.ts'
 import type { Fault } from './fault.ts'

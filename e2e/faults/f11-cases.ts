@@ -1,6 +1,6 @@
-import { modelFaults } from '../../server/test/fake-model-faults.ts'
-import type { FakeBehaviour, FakeRequest } from '../../server/test/fake-model-server.ts'
-import { answersGiven } from '../../server/test/fake-model-wire.ts'
+import { modelFaults } from '../../server/test/fake-models/fake-model-faults.ts'
+import type { FakeBehaviour, FakeRequest } from '../../server/test/fake-models/fake-model-server.ts'
+import { answersGiven } from '../../server/test/fake-models/fake-chat-messages.ts'
 
 /** What a provider does wrong every time, and what becomes of each task that meets it. */
 export interface ProviderCase {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { startFakeModelServer } from '../../server/test/fake-model-server.ts'
-import { lastUserText } from '../../server/test/fake-model-wire.ts'
+import { startFakeModelServer } from '../../server/test/fake-models/fake-model-server.ts'
+import { lastUserText } from '../../server/test/fake-models/fake-chat-messages.ts'
 import { sender, type Reply } from '../../server/test/harness.ts'
 import { isFast, providerCases, type ProviderCase } from './f11-cases.ts'
 import { end_ms, failuresMax, judgeAgents, judgeEnds, judgeWaits, type Ended, type Given } from './f11-judge.ts'

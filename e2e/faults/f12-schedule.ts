@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { makeDue } from '../../server/src/events/webhook-lanes.ts'
-import type { Sql } from '../../server/src/platform/database.ts'
+import { makeDue } from '../../server/src/events/webhooks/endpoint-lease-rows.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 import { busy_s } from '../receivers/behaviours.ts'
 import type { Receivers } from '../receivers/receivers.ts'
 import type { RegisteredWebhook } from '../receivers/webhooks.ts'

@@ -19,7 +19,7 @@ export const eventLoopStalled: Fault = {
       const staller = await startProcess(
         {
           ...stage.env,
-          NODE_OPTIONS: `--import=${new URL('failpoints.ts', import.meta.url).pathname}`,
+          NODE_OPTIONS: `--import=${new URL('./failpoints.ts', import.meta.url).pathname}`,
           CADRE_DATA_DIR: `/nowhere/staller-${i}`,
         },
         { words: ['--role', 'api'] },

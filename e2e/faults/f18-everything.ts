@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { buckets } from '#contract/limits.ts'
-import { isConnectionLost } from '../../server/src/platform/database.ts'
+import { buckets } from '#contract/core/limits.ts'
+import { isConnectionLost } from '../../server/src/platform/postgres/database.ts'
 import { makeKey, makePerson } from '../../server/test/actors.ts'
 import { startProcess } from '../process.ts'
 import { deathPoints, dieAt } from './failpoint-death.ts'

@@ -23,7 +23,7 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
   const service = await startProcess(
     {
       ...stage.env,
-      NODE_OPTIONS: `--import=${new URL('failpoints.ts', import.meta.url).pathname}`,
+      NODE_OPTIONS: `--import=${new URL('./failpoints.ts', import.meta.url).pathname}`,
       CADRE_FAILPOINT: `${point}:exit`,
       CADRE_DATA_DIR: `/nowhere/failpoint-${++count}`,
     },

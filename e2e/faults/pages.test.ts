@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import pg from 'pg'
 import { pino } from 'pino'
-import { startEmbeddedPostgres } from '../../server/src/platform/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { temporaryFolder } from '../process.ts'
 import { checkPages } from './pages.ts'
 

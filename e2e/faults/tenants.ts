@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Chance } from '../../server/test/chance.ts'
 import { makeKey, makePerson } from '../../server/test/actors.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
-import type { Sql } from '../../server/src/platform/database.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 import type { Tenant } from './driver.ts'
 
 const callersEach = 4

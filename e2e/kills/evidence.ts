@@ -1,4 +1,4 @@
-import type { Sql } from '../../server/src/platform/database.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 import { eventually } from '../../server/test/harness.ts'
 import type { JournaledCall } from '../../server/test/history/check-effects.ts'
 import type { Move } from '../../server/test/history/check-moves.ts'

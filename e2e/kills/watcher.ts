@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import type { SeenEvent } from '../../server/test/history/check-sequences.ts'
 
 /** How soon a watcher comes back. Sooner than browsers do, to be there when the next thing breaks. */

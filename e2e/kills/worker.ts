@@ -6,11 +6,11 @@ import { pino } from 'pino'
 import type { Model } from '../../server/src/engine/models/model.ts'
 import { makeModels, type Models } from '../../server/src/engine/models/models.ts'
 import { startEngine } from '../../server/src/engine/start.ts'
-import { makeSandboxes } from '../../server/src/engine/tools/sandbox.ts'
+import { makeSandboxes } from '../../server/src/engine/tools/sandbox/sandbox.ts'
 import { makeTools } from '../../server/src/engine/tools/tools.ts'
-import { openDatabase } from '../../server/src/platform/database.ts'
-import { makeEgress } from '../../server/src/platform/safe-fetch.ts'
-import { makeSecrets } from '../../server/src/platform/secrets.ts'
+import { openDatabase } from '../../server/src/platform/postgres/database.ts'
+import { makeEgress } from '../../server/src/platform/egress/safe-fetch.ts'
+import { makeSecrets } from '../../server/src/platform/crypto/secrets.ts'
 
 /** What a service without its API is started with. */
 export interface WorkerOptions {

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ToolSafety } from '#contract/task-lifecycle.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import type { Chance } from '../../server/test/chance.ts'
 import {
   startFakeModelServer,
   type FakeBehaviour,
   type FakeModelServer,
   type FakeRequest,
-} from '../../server/test/fake-model-server.ts'
+} from '../../server/test/fake-models/fake-model-server.ts'
 import type { Effect } from '../../server/test/history/check-effects.ts'
 
 /** What a task is to do, as its input: the model reads it from there, so it remembers nothing between calls. */

@@ -1,7 +1,7 @@
-import type { OutboxEventName } from '#contract/events.ts'
-import { deliveryBody } from '../../server/src/events/sign.ts'
-import { makeDue } from '../../server/src/events/webhook-lanes.ts'
-import type { Sql } from '../../server/src/platform/database.ts'
+import type { OutboxEventName } from '#contract/events/events.ts'
+import { deliveryBody } from '../../server/src/events/webhooks/delivery/sign.ts'
+import { makeDue } from '../../server/src/events/webhooks/endpoint-lease-rows.ts'
+import type { Sql } from '../../server/src/platform/postgres/database.ts'
 import type { CommittedEvent } from '../../server/test/history/check-deliveries.ts'
 import type { OutboxEvent, OutboxHistory } from '../../server/test/history/check-outbox.ts'
 

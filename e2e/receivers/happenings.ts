@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isFinished } from '#contract/task-lifecycle.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Chance } from '../../server/test/chance.ts'
-import { script } from '../../server/test/event-world.ts'
+import { script } from '../../server/test/contract/event-world.ts'
 import { History } from '../../server/test/history/history.ts'
 import { makeRequests, type Requests } from '../kills/requests.ts'
 

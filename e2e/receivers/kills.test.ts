@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
-import { openDatabase } from '../../server/src/platform/database.ts'
+import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { makeChance, testSeed } from '../../server/test/chance.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
 import { assemble } from '../kills/cast.ts'

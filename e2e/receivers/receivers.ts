@@ -9,8 +9,8 @@ import {
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { verify } from '../../server/test/webhook-receiver.ts'
-import { makeCertificate } from '../../server/test/certificate.ts'
+import { verify } from '../../server/test/fakes/webhook-receiver.ts'
+import { makeCertificate } from '../../server/test/fakes/certificate.ts'
 import { behaviourOf, secretOf, type BehaviourName } from './behaviours.ts'
 
 /** A request as a receiver got it. */

@@ -46,9 +46,9 @@ test('what somebody could guess is compared in constant time, or found by its ha
   )
   // Passwords, the secrets of apps, and tokens of forms; all else that is presented is looked up by its SHA-256.
   assert.deepEqual([...constant].toSorted(), [
-    'server/src/http/form-token.ts',
-    'server/src/platform/passwords.ts',
-    'server/src/resources/oauth/provider.ts',
+    'server/src/http/pages/form-token.ts',
+    'server/src/platform/crypto/passwords.ts',
+    'server/src/resources/oauth/provider/provider.ts',
   ])
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isIdempotent } from '../../contract/src/operation.ts'
+import { isIdempotent } from '../../contract/src/core/operation.ts'
 import { operations } from '../../contract/src/operations.ts'
 import { Cadre } from './client.ts'
 import { CadreError } from './errors.ts'

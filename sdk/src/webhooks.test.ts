@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { eventExamples } from '../../contract/src/event-examples.ts'
-import { deliveryBody, signatureHeaders } from '../../server/src/events/sign.ts'
+import { eventExamples } from '../../contract/src/events/event-examples.ts'
+import { deliveryBody, signatureHeaders } from '../../server/src/events/webhooks/delivery/sign.ts'
 import { WebhookVerificationError } from './errors.ts'
 import { verifyWebhook } from './webhooks.ts'
 

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
-import type { Problem } from '#contract/problems.ts'
-import type { Config } from './config.ts'
+import type { Problem } from '#contract/core/problems.ts'
+import type { Config } from './config/config.ts'
 import type { Engine } from './engine/engine.ts'
-import type { ProviderState } from './engine/models/provider-check.ts'
+import type { ProviderState } from './engine/models/providers/provider-check.ts'
 import type { FailedRequest } from './http/http-context.ts'
-import type { Database, Sql } from './platform/database.ts'
-import type { Egress } from './platform/safe-fetch.ts'
-import type { Secrets } from './platform/secrets.ts'
+import type { Database, Sql } from './platform/postgres/database.ts'
+import type { Egress } from './platform/egress/safe-fetch.ts'
+import type { Secrets } from './platform/crypto/secrets.ts'
 
 /** What every part of the service is handed. Made once, in `main.ts`; nothing else is global. */
 export interface Context {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeTestDatabase, startTestService } from '../test/harness.ts'
 import { OAuthDriver } from '../test/oauth.ts'
-import { readConfig } from './config.ts'
+import { readConfig } from './config/config.ts'
 import { createFirstOwner } from './first-start.ts'
-import { openDatabase } from './platform/database.ts'
+import { openDatabase } from './platform/postgres/database.ts'
 
 async function onEmptyDatabase(work: (sql: ReturnType<typeof openDatabase>['sql']) => Promise<void>): Promise<void> {
   const { connection, drop } = await makeTestDatabase()

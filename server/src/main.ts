@@ -2,11 +2,11 @@ import { commands } from './commands/commands.ts'
 import { CommandError, UsageError } from './commands/command.ts'
 import { dispatch } from './commands/dispatch.ts'
 import { Interrupted, isInterrupted } from './commands/interrupted.ts'
-import { ConfigError } from './config.ts'
-import { DataFolderError } from './platform/data-folder.ts'
+import { ConfigError } from './config/config.ts'
+import { DataFolderError } from './platform/embedded-postgres/data-folder.ts'
 import { MetricsPortError } from './metrics/metrics-port-error.ts'
-import { EmbeddedPostgresError } from './platform/embedded-postgres-error.ts'
-import { MigrationError } from './platform/migrate.ts'
+import { EmbeddedPostgresError } from './platform/embedded-postgres/error.ts'
+import { MigrationError } from './platform/postgres/migrate.ts'
 
 /** What the operator can mend: told in one message, without a stack trace. */
 const mendable = [CommandError, ConfigError, DataFolderError, EmbeddedPostgresError, MetricsPortError, MigrationError]

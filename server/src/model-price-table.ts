@@ -1,5 +1,5 @@
-import { isObject } from '#contract/merge-patch.ts'
-import type { ModelPrice } from '#contract/model-prices.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { ModelPrice } from '#contract/models/model-prices.ts'
 
 /** Prices that an operator gives, by exact name; null where none is to be known. */
 export type PriceTable = ReadonlyMap<string, ModelPrice | null>

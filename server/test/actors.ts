@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { Role, Scope } from '#contract/scopes.ts'
+import type { Role, Scope } from '#contract/core/scopes.ts'
 import { newId } from '../src/platform/ids.ts'
 import { insertApiKey, newApiKey } from '../src/resources/api-keys/api-keys.queries.ts'
 import type { SendOptions, TestService } from './harness.ts'

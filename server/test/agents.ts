@@ -1,5 +1,5 @@
-import type { NewTask } from '../src/engine/new-task.ts'
-import type { Sql } from '../src/platform/database.ts'
+import type { NewTask } from '../src/engine/commands/new-task.ts'
+import type { Sql } from '../src/platform/postgres/database.ts'
 import { newId } from '../src/platform/ids.ts'
 
 /** An agent in a project of its own, for tests of the engine that go around the API. */

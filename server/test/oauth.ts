@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { insertClient, newClientSecret } from '../src/resources/oauth/oauth-clients.queries.ts'
 import { insertOrganization, insertUser } from '../src/resources/users/users.queries.ts'
-import { createPasswords } from '../src/platform/passwords.ts'
+import { createPasswords } from '../src/platform/crypto/passwords.ts'
 import { Browser, type BrowserPage } from './browser.ts'
 import type { TestService } from './harness.ts'
 

@@ -1,4 +1,4 @@
-import { makeEgress } from '../src/platform/safe-fetch.ts'
+import { makeEgress } from '../src/platform/egress/safe-fetch.ts'
 import type { ToolCallContext } from '../src/engine/tools/tool.ts'
 
 /** The way out for tests of tools: public addresses, and servers of the test on loopback. */

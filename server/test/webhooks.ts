@@ -1,8 +1,8 @@
-import type { EventData } from '#contract/event-payloads.ts'
-import type { OutboxEventName } from '#contract/events.ts'
+import type { EventData } from '#contract/events/event-payloads.ts'
+import type { OutboxEventName } from '#contract/events/events.ts'
 import { emit } from '../src/events/outbox.ts'
-import { makeDue } from '../src/events/webhook-lanes.ts'
-import { jsonb, type Sql } from '../src/platform/database.ts'
+import { makeDue } from '../src/events/webhooks/endpoint-lease-rows.ts'
+import { jsonb, type Sql } from '../src/platform/postgres/database.ts'
 import { newId } from '../src/platform/ids.ts'
 import { eventually, type TestService } from './harness.ts'
 

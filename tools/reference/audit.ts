@@ -1,11 +1,11 @@
-import { auditActions } from '#contract/audit.ts'
+import { auditActions } from '#contract/accounts/audit.ts'
 import { code, section, table, type Page } from './markdown.ts'
 
 /** Every action that the audit log records. */
 export const auditPage: Page = {
   title: 'Actions of the audit log',
   intro: 'What the audit log records, by the name of the action; how it is read is in [its guide](../guides/audit.md).',
-  sources: ['contract/src/audit.ts'],
+  sources: ['contract/src/accounts/audit.ts'],
   body: () =>
     [
       [

@@ -1,12 +1,12 @@
-import { ssoSettings } from '../../server/src/config-sso.ts'
-import { providerSettings, sections, takenProviders, type Setting } from '../../server/src/config-settings.ts'
+import { ssoSettings } from '../../server/src/config/config-sso.ts'
+import { providerSettings, sections, takenProviders, type Setting } from '../../server/src/config/config-settings.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 
 /** Every setting, by section, and the settings of further model servers. */
 export const configurationPage: Page = {
   title: 'Configuration',
   intro: 'Every setting is a variable of the environment, or a line of the file `.env` that `npm start` reads.',
-  sources: ['server/src/config-settings.ts', 'server/src/config-sso.ts'],
+  sources: ['server/src/config/config-settings.ts', 'server/src/config/config-sso.ts'],
   body: () =>
     [
       [

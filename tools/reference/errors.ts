@@ -1,9 +1,9 @@
-import { errorSchemas } from '#contract/openapi-errors.ts'
-import { oauthFailures } from '#contract/openapi-oauth.ts'
-import { failuresByStatus } from '#contract/openapi-problems.ts'
-import { isIdempotent, type Operation } from '#contract/operation.ts'
+import { errorSchemas } from '#contract/openapi/openapi-errors.ts'
+import { oauthFailures } from '#contract/openapi/openapi-oauth.ts'
+import { failuresByStatus } from '#contract/openapi/openapi-problems.ts'
+import { isIdempotent, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
-import { problems, type IssueCode, type ProblemKind } from '#contract/problems.ts'
+import { problems, type IssueCode, type ProblemKind } from '#contract/core/problems.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 
 const issueWords: Record<IssueCode, string> = {
@@ -43,7 +43,7 @@ const beyondOperations: Partial<Record<ProblemKind, string>> = {
 export const errorsPage: Page = {
   title: 'Errors',
   intro: 'Everything that can go wrong, with its status and its code in each family of operations.',
-  sources: ['contract/src/problems.ts', 'contract/src/openapi-oauth.ts'],
+  sources: ['contract/src/core/problems.ts', 'contract/src/openapi/openapi-oauth.ts'],
   body: () => [formSection(), problemSection(), issueSection(), oauthSection()].join('\n\n'),
 }
 

@@ -1,11 +1,11 @@
-import { projectFrameTypes, type ProjectFrameType } from '#contract/project-events.ts'
+import { projectFrameTypes, type ProjectFrameType } from '#contract/events/project-events.ts'
 import {
   isTerminalEvent,
   liveEventTypes,
   taskEventTypes,
   type LiveEventType,
   type TaskEventType,
-} from '#contract/task-lifecycle.ts'
+} from '#contract/tasks/task-lifecycle.ts'
 import { code, codes, section, table, type Page } from './markdown.ts'
 import { webhookSections } from './webhook-events.ts'
 
@@ -88,12 +88,12 @@ export const eventsPage: Page = {
   title: 'Events',
   intro: 'What the service tells of what happens: to projects and agents, and within a task.',
   sources: [
-    'contract/src/events.ts',
-    'contract/src/event-payloads.ts',
-    'contract/src/task-event-payloads.ts',
-    'contract/src/event-examples.ts',
-    'contract/src/task-lifecycle.ts',
-    'contract/src/project-events.ts',
+    'contract/src/events/events.ts',
+    'contract/src/events/event-payloads.ts',
+    'contract/src/events/task-event-payloads.ts',
+    'contract/src/events/event-examples.ts',
+    'contract/src/tasks/task-lifecycle.ts',
+    'contract/src/events/project-events.ts',
   ],
   body: () => [...webhookSections(), taskSection(), liveSection(), projectSection()].join('\n\n'),
 }

@@ -5,7 +5,7 @@ import {
   allowedActions,
   settlesTo,
   type AgentState,
-} from '#contract/agent-lifecycle.ts'
+} from '#contract/resources/agent-lifecycle.ts'
 import {
   agentWaitReasons,
   countedAs,
@@ -18,7 +18,7 @@ import {
   type StepType,
   type TaskState,
   type WaitReason,
-} from '#contract/task-lifecycle.ts'
+} from '#contract/tasks/task-lifecycle.ts'
 import { code, codes, section, table, type Page } from './markdown.ts'
 
 const agentWords: Record<AgentState, string> = {
@@ -70,7 +70,7 @@ const stepStateWords: Record<StepState, string> = {
 export const lifecyclesPage: Page = {
   title: 'Life cycles',
   intro: 'The states of agents, tasks and steps, and every move between them: there are no others.',
-  sources: ['contract/src/agent-lifecycle.ts', 'contract/src/task-lifecycle.ts'],
+  sources: ['contract/src/resources/agent-lifecycle.ts', 'contract/src/tasks/task-lifecycle.ts'],
   body: () => [agentStateTable(), agentActionTable(), taskTable(), waitTable(), stepTable()].join('\n\n'),
 }
 

@@ -1,13 +1,13 @@
-import { approvalBounds } from '#contract/approvals.ts'
-import { bounds, buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/limits.ts'
-import { metricPointsMax } from '#contract/metrics.ts'
-import { clientBounds } from '#contract/oauth.ts'
+import { approvalBounds } from '#contract/tasks/approvals.ts'
+import { bounds, buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/core/limits.ts'
+import { metricPointsMax } from '#contract/resources/metrics.ts'
+import { clientBounds } from '#contract/accounts/oauth.ts'
 import { operations } from '#contract/operations.ts'
-import { scheduleBounds } from '#contract/schedules.ts'
-import { taskActionBounds } from '#contract/task-actions.ts'
-import { taskBounds } from '#contract/tasks.ts'
-import { passwordLength } from '#contract/users.ts'
-import { sections } from '../../server/src/config-settings.ts'
+import { scheduleBounds } from '#contract/tasks/schedules.ts'
+import { taskActionBounds } from '#contract/tasks/task-actions.ts'
+import { taskBounds } from '#contract/tasks/tasks.ts'
+import { passwordLength } from '#contract/accounts/users.ts'
+import { sections } from '../../server/src/config/config-settings.ts'
 import { code, codes, number, section, table, type Page } from './markdown.ts'
 
 type Unit =
@@ -150,7 +150,7 @@ export const limitsPage: Page = {
   title: 'Limits',
   intro: 'How many requests are admitted, and how large what they send may be.',
   sources: [
-    'contract/src/limits.ts',
+    'contract/src/core/limits.ts',
     'tasks.ts',
     'task-actions.ts',
     'approvals.ts',

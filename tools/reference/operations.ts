@@ -1,6 +1,6 @@
-import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/operation.ts'
+import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
-import { tagDescriptions } from '#contract/openapi.ts'
+import { tagDescriptions } from '#contract/openapi/openapi.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 import { requirementWords } from './scopes.ts'
 

@@ -1,6 +1,6 @@
 import { operations } from '#contract/operations.ts'
-import { expandScopes, fineScopes, roles, scopeDescriptions, scopes, scopesOfRole } from '#contract/scopes.ts'
-import type { Requirement } from '#contract/scopes.ts'
+import { expandScopes, fineScopes, roles, scopeDescriptions, scopes, scopesOfRole } from '#contract/core/scopes.ts'
+import type { Requirement } from '#contract/core/scopes.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 
 /** Scopes, roles, and which operations need which scope. */
@@ -8,7 +8,7 @@ export const scopesPage: Page = {
   title: 'Scopes and roles',
   intro:
     'A request may do what its credential has a scope for, as far as the role of its user in the organization allows it.',
-  sources: ['contract/src/scopes.ts'],
+  sources: ['contract/src/core/scopes.ts'],
   body: () => [scopeTable(), roleTable(), needTable()].join('\n\n'),
 }
 

@@ -1,5 +1,5 @@
-import { eventExamples } from '#contract/event-examples.ts'
-import { eventPayloads } from '#contract/event-payloads.ts'
+import { eventExamples } from '#contract/events/event-examples.ts'
+import { eventPayloads } from '#contract/events/event-payloads.ts'
 import {
   eventNames,
   internalErrorEvents_per_minute,
@@ -10,9 +10,9 @@ import {
   type EventName,
   type OutboxEventName,
   type Severity,
-} from '#contract/events.ts'
-import { isObject } from '#contract/merge-patch.ts'
-import { taskEventBounds } from '#contract/task-event-payloads.ts'
+} from '#contract/events/events.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { taskEventBounds } from '#contract/events/task-event-payloads.ts'
 import { code, codes, number, section, table } from './markdown.ts'
 
 type ToldName = EventName | typeof testEventName

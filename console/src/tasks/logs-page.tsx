@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { projectLogSearch } from '../../../contract/src/limits.ts'
+import { projectLogSearch } from '../../../contract/src/core/limits.ts'
 import { CopyAsCurl } from '../ui/copy-as-curl.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
 import { ErrorBox } from '../ui/error-box.tsx'

@@ -1,4 +1,4 @@
-import { sqlState } from '../platform/database.ts'
+import { sqlState } from '../platform/postgres/database.ts'
 
 /** A backup cannot be made, or an archive not restored; the message says why and what to do. */
 export class BackupError extends Error {

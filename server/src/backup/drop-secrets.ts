@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { givenUpMax, giveUpPending } from '../events/webhook-lanes.ts'
-import type { Sql } from '../platform/database.ts'
-import type { Secrets } from '../platform/secrets.ts'
+import { givenUpMax, giveUpPending } from '../events/webhooks/endpoint-lease-rows.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import type { Secrets } from '../platform/crypto/secrets.ts'
 
 /** What was taken out of restored data because its key is lost: to be told, so that somebody sets it again. */
 export interface DroppedSecrets {

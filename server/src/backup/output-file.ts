@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { link, open, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Writable } from 'node:stream'
-import { syncFolder } from '../platform/data-folder.ts'
+import { syncFolder } from '../platform/embedded-postgres/data-folder.ts'
 import { BackupError } from './backup-error.ts'
 
 /** Where an archive is written to. One of the two functions is called once, after the stream has ended or was destroyed. */

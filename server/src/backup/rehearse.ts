@@ -1,5 +1,5 @@
-import { givenUpMax, giveUpPending } from '../events/webhook-lanes.ts'
-import type { Sql } from '../platform/database.ts'
+import { givenUpMax, giveUpPending } from '../events/webhooks/endpoint-lease-rows.ts'
+import type { Sql } from '../platform/postgres/database.ts'
 
 /**
  * Takes from restored data whatever would have the service do something by itself, so that a copy can be started beside the

@@ -1,4 +1,4 @@
-import { makeSecrets } from '../platform/secrets.ts'
+import { makeSecrets } from '../platform/crypto/secrets.ts'
 import type { ArchiveContent } from './archive-reader.ts'
 import { BackupError } from './backup-error.ts'
 

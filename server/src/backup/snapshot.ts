@@ -1,4 +1,4 @@
-import type { Sql } from '../platform/database.ts'
+import type { Sql } from '../platform/postgres/database.ts'
 import type { Manifest } from './manifest.ts'
 import { columnsLeftOut, useOf } from './table-uses.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { makeTestDatabase } from '../../test/harness.ts'
-import { openDatabase, type Database } from '../platform/database.ts'
+import { openDatabase, type Database } from '../platform/postgres/database.ts'
 import { inOrder } from './snapshot.ts'
 import { columnsLeftOut, tableUses, useOf } from './table-uses.ts'
 

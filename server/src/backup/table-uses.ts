@@ -21,7 +21,7 @@ const kept: WholeTable = { is: 'kept' }
  * Every table, and whether a backup has it. A new one must be added here, which a test sees to; a table that is not known
  * here, because a later migration than that of the database dropped it, is kept. The queue's own tables (schema `pgboss`)
  * are none of ours: jobs are made anew from the tasks that name them, so that a restore does not depend on the version of
- * the queue (see `engine/requeue.ts`).
+ * the queue (see `engine/queue/requeue.ts`).
  */
 export const tableUses: Readonly<Record<string, TableUse>> = {
   organization: kept,

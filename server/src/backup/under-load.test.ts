@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { load, makeEmptyDatabase, save } from '../../test/backups.ts'
 import { makeChance, testSeed } from '../../test/chance.ts'
-import { maker } from '../../test/full-installation.ts'
+import { maker } from '../../test/contract/full-installation.ts'
 import { eventually, sender, startOn, startTestService, type TestService } from '../../test/harness.ts'
-import type { Sql } from '../platform/database.ts'
+import type { Sql } from '../platform/postgres/database.ts'
 
 const callers = 6
 const backups = 4

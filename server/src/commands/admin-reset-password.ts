@@ -1,5 +1,5 @@
-import { passwordFault, passwordFaults } from '../platform/password-rules.ts'
-import { createPasswords } from '../platform/passwords.ts'
+import { passwordFault, passwordFaults } from '../platform/crypto/password-rules.ts'
+import { createPasswords } from '../platform/crypto/passwords.ts'
 import { newPassword } from '../first-start.ts'
 import { resetPassword } from '../resources/users/reset-password.ts'
 import { findUserForSignIn, type SignInRow } from '../resources/users/users.queries.ts'

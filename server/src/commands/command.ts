@@ -1,4 +1,4 @@
-import type { Environment } from '../config.ts'
+import type { Environment } from '../config/config.ts'
 
 /** An option of a command, by its long name. A secret is never one: others see the command line of a process. */
 export interface CommandOption {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { type ConfigFault, type Environment, inspectConfig, type Reading } from '../config.ts'
+import { type ConfigFault, type Environment, inspectConfig, type Reading } from '../config/config.ts'
 import { defineCommand } from './command.ts'
 
 /** What is shown of a setting. */

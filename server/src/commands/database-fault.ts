@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { CommandError } from './command.ts'
 
 /** No answer, or an answer that is no: of the network, and by SQLSTATE of PostgreSQL. */

@@ -1,16 +1,16 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { readConfig, type Config } from '../config.ts'
-import { type Database, openDatabase, type Sql } from '../platform/database.ts'
-import { DataFolderInUse, openDataFolder } from '../platform/data-folder.ts'
+import { readConfig, type Config } from '../config/config.ts'
+import { type Database, openDatabase, type Sql } from '../platform/postgres/database.ts'
+import { DataFolderInUse, openDataFolder } from '../platform/embedded-postgres/data-folder.ts'
 import {
   type EmbeddedPostgresLog,
   findEmbeddedPostgres,
   hasEmbeddedPostgres,
   startEmbeddedPostgres,
-} from '../platform/embedded-postgres.ts'
+} from '../platform/embedded-postgres/embedded-postgres.ts'
 import { makeLog } from '../platform/log.ts'
-import { migrationStatus } from '../platform/migrate.ts'
+import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { type Circumstances, CommandError } from './command.ts'
 import { explainDatabaseFault } from './database-fault.ts'
 

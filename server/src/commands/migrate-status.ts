@@ -1,4 +1,4 @@
-import { migrationStatus } from '../platform/migrate.ts'
+import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 

@@ -1,4 +1,4 @@
-import { migrate } from '../platform/migrate.ts'
+import { migrate } from '../platform/postgres/migrate.ts'
 import { defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { FirstOwner } from '../first-start.ts'
 import type { Role } from '../roles.ts'
 import type { Service } from '../service.ts'

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
 import { availableParallelism } from 'node:os'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { makeLog } from '../platform/log.ts'
 import { type Role, roles } from '../roles.ts'
 import { CommandError, defineCommand, UsageError } from './command.ts'

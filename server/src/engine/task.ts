@@ -1,9 +1,9 @@
-import type { AgentState } from '#contract/agent-lifecycle.ts'
-import type { BudgetScope } from '#contract/budget-window.ts'
-import type { EventOf } from '#contract/event-payloads.ts'
-import type { EventName } from '#contract/events.ts'
-import type { Effort, PromptCache, ServiceTier } from '#contract/model-dials.ts'
-import type { ModelPrice } from '#contract/model-prices.ts'
+import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
+import type { BudgetScope } from '#contract/resources/budget-window.ts'
+import type { EventOf } from '#contract/events/event-payloads.ts'
+import type { EventName } from '#contract/events/events.ts'
+import type { Effort, PromptCache, ServiceTier } from '#contract/models/model-dials.ts'
+import type { ModelPrice } from '#contract/models/model-prices.ts'
 import type {
   ApprovalKind,
   ApprovalTimeout,
@@ -13,8 +13,8 @@ import type {
   TaskState,
   ToolPolicy,
   WaitReason,
-} from '#contract/task-lifecycle.ts'
-import type { TaskInput } from '#contract/tasks.ts'
+} from '#contract/tasks/task-lifecycle.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
 import type { AgentLogEntry } from '../events/agent-log.ts'
 
 /** A task under lock, with what decisions about it depend on: its agent's state and its credential's tokens. */

@@ -1,4 +1,4 @@
-import { jsonb, type Sql } from '../platform/database.ts'
+import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'

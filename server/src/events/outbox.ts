@@ -1,6 +1,6 @@
-import type { EventData, EventOf } from '#contract/event-payloads.ts'
-import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
-import { jsonb, type Sql } from '../platform/database.ts'
+import type { EventData, EventOf } from '#contract/events/event-payloads.ts'
+import { subscriptionsOf, type OutboxEventName } from '#contract/events/events.ts'
+import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 import { signalWebhooks } from './webhook-signals.ts'
 

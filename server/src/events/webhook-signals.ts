@@ -1,4 +1,4 @@
-import type { Sql } from '../platform/database.ts'
+import type { Sql } from '../platform/postgres/database.ts'
 
 /** There are events of which nobody has decided yet who is told; something is due for a webhook. */
 export type WebhookSignal = 'event' | 'due'

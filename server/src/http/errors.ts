@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
-import type { Family } from '#contract/operation.ts'
+import type { Family } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
-import { Problem, problems, summarize, type Issue } from '#contract/problems.ts'
-import { sqlState } from '../platform/database.ts'
-import { PasswordsBusy } from '../platform/passwords.ts'
+import { Problem, problems, summarize, type Issue } from '#contract/core/problems.ts'
+import { sqlState } from '../platform/postgres/database.ts'
+import { PasswordsBusy } from '../platform/crypto/passwords.ts'
 
 /** Seconds after which a caller may try again when the service is unavailable. */
 const unavailableRetry_seconds = 1

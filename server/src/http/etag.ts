@@ -1,4 +1,4 @@
-import { Problem } from '#contract/problems.ts'
+import { Problem } from '#contract/core/problems.ts'
 
 /** The tag of a revision (decision D99). */
 export function etag(revision: number): string {

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Doer } from '#contract/audit.ts'
-import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/operation.ts'
-import { Problem } from '#contract/problems.ts'
-import type { Sql } from '../platform/database.ts'
-import { authenticate } from './authenticate.ts'
-import { authorizeRole, authorizeScope } from './authorize.ts'
-import { checkSameOrigin } from './cross-site.ts'
-import { doerOf } from './doer.ts'
+import type { Doer } from '#contract/accounts/audit.ts'
+import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/core/operation.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { authenticate } from './access/authenticate.ts'
+import { authorizeRole, authorizeScope } from './access/authorize.ts'
+import { checkSameOrigin } from './connection/cross-site.ts'
+import { doerOf } from './access/actor.ts'
 import { renderProblem, toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
 import {
@@ -17,8 +17,8 @@ import {
   type Keyed,
   type StoredAnswer,
 } from './idempotency.ts'
-import type { Principal } from './principal.ts'
-import { addressSubject, countSubject } from './rate-limit.ts'
+import type { Principal } from './access/principal.ts'
+import { addressSubject, countSubject } from './access/rate-limit.ts'
 import { readRequest, validate } from './read-request.ts'
 
 /** A request on its way: who, and what its path names. */

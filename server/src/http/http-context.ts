@@ -1,10 +1,10 @@
-import type { Problem } from '#contract/problems.ts'
-import type { Sql } from '../platform/database.ts'
-import type { Secrets } from '../platform/secrets.ts'
-import type { AuthenticationSettings } from './authenticate.ts'
-import type { OpenStreams } from './open-streams.ts'
-import type { Principal } from './principal.ts'
-import type { StreamRights } from './stream-rights.ts'
+import type { Problem } from '#contract/core/problems.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import type { Secrets } from '../platform/crypto/secrets.ts'
+import type { AuthenticationSettings } from './access/authenticate.ts'
+import type { OpenStreams } from './connection/open-streams.ts'
+import type { Principal } from './access/principal.ts'
+import type { StreamRights } from './access/stream-rights.ts'
 
 /** A request that was answered 500: who sent it, and what it was about. */
 export interface FailedRequest {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { bounds } from '#contract/limits.ts'
-import { invalid, Problem } from '#contract/problems.ts'
-import type { Sql } from '../platform/database.ts'
-import { Groups, togetherOrEach } from '../platform/groups.ts'
-import type { Secrets } from '../platform/secrets.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { invalid, Problem } from '#contract/core/problems.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { Groups, togetherOrEach } from '../platform/batcher.ts'
+import type { Secrets } from '../platform/crypto/secrets.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
 export const idempotencyRetention_hours = 24

@@ -1,4 +1,4 @@
-import { parseTimestamp } from '#contract/timestamps.ts'
+import { parseTimestamp } from '#contract/core/timestamps.ts'
 
 /** Where a list of family A stands (spec 2.10, decision D51). */
 export function offsetPagination(total: number, limit: number, offset: number, returned: number) {

@@ -1,4 +1,4 @@
-import { invalidQuery, type Problem } from '#contract/problems.ts'
+import { invalidQuery, type Problem } from '#contract/core/problems.ts'
 
 /** A period that ends before it begins (decision D48). */
 export function emptyPeriod(provided: unknown): Problem {

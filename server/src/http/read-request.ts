@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import { mergePatch, isObject } from '#contract/merge-patch.ts'
-import type { Operation } from '#contract/operation.ts'
-import { invalid, Problem, summarize, type Issue } from '#contract/problems.ts'
+import { mergePatch, isObject } from '#contract/core/merge-patch.ts'
+import type { Operation } from '#contract/core/operation.ts'
+import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
 
 /** What a request says before it is known to be valid. */

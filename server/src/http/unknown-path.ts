@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '#contract/problems.ts'
+import { Problem } from '#contract/core/problems.ts'
 import { familyOfPath } from './errors.ts'
 import { answerProblem } from './handle.ts'
 import type { HttpContext } from './http-context.ts'

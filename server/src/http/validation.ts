@@ -1,9 +1,9 @@
 import { Ajv, type ValidateFunction } from 'ajv'
-import { cut, issueOf, meant, overflowed } from '#contract/issues.ts'
-import { bounds } from '#contract/limits.ts'
-import { isObject } from '#contract/merge-patch.ts'
-import type { Issue } from '#contract/problems.ts'
-import { parseTimestamp } from '#contract/timestamps.ts'
+import { cut, issueOf, meant, overflowed } from '#contract/core/issues.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { Issue } from '#contract/core/problems.ts'
+import { parseTimestamp } from '#contract/core/timestamps.ts'
 
 const every = makeAjv(true)
 /** Ends at the first fault, for what is too large to be told all that is wrong with it. */

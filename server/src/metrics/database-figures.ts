@@ -1,5 +1,5 @@
-import { lease_seconds } from '../engine/leases.ts'
-import type { Sql } from '../platform/database.ts'
+import { lease_seconds } from '../engine/maintenance/leases.ts'
+import type { Sql } from '../platform/postgres/database.ts'
 
 /** What is told of tasks and workers, of all processes. */
 export interface TaskFigures {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { eventually, sender, startAnother, startTestService, type TestService } from '../../test/harness.ts'
-import { startLocalServer } from '../../test/local-server.ts'
+import { startLocalServer } from '../../test/fakes/local-server.ts'
 import { metricList } from './metric-list.ts'
 
 const data_dir = join(tmpdir(), `cadre-metrics-${randomBytes(8).toString('hex')}`)

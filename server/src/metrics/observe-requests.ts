@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ServerResponse } from 'node:http'
-import { Problem } from '#contract/problems.ts'
-import { buckets } from '#contract/limits.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { buckets } from '#contract/core/limits.ts'
 import type { Instruments } from './instruments.ts'
 
 /** What nginx calls it: the client closed the connection before there was an answer. */

@@ -1,10 +1,10 @@
-import { builtinTools } from '#contract/tools.ts'
-import { isTerminalEvent } from '#contract/task-lifecycle.ts'
-import type { ModelSource } from '../engine/model-call.ts'
+import { builtinTools } from '#contract/resources/tools.ts'
+import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
+import type { ModelSource } from '../engine/run/model-call.ts'
 import { type Model, ModelError } from '../engine/models/model.ts'
 import type { Tool, ToolSource } from '../engine/tools/tool.ts'
-import type { AttemptResult } from '../events/delivery-store.ts'
-import type { TaskEvent } from '../events/streams-hub.ts'
+import type { AttemptResult } from '../events/webhooks/delivery/delivery-store.ts'
+import type { TaskEvent } from '../events/streams/streams-hub.ts'
 import type { Instruments } from './instruments.ts'
 
 /** The same models, whose calls are counted and timed. */

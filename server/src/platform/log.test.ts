@@ -10,7 +10,7 @@ function logged(...entries: object[]): string[] {
 /** The same for what a program does with its `log`, which knows some secrets of the configuration. */
 function loggedBy(text: string, secrets: string[] = []): string[] {
   const program = `
-    import { makeLog } from ${JSON.stringify(new URL('log.ts', import.meta.url).href)}
+    import { makeLog } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
     const log = makeLog('info', ${JSON.stringify(secrets)})
     ${text}`
   const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })

@@ -1,4 +1,4 @@
-import { subscriptionsOf, type OutboxEventName } from '#contract/events.ts'
+import { subscriptionsOf, type OutboxEventName } from '#contract/events/events.ts'
 
 /** An event as it was committed; `body` is what every receiver is to get, to the byte. */
 export interface CommittedEvent {

@@ -1,4 +1,4 @@
-import type { ToolSafety } from '#contract/task-lifecycle.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 
 /** A request of a tool as it reached the witness: its effect has happened. */
 export interface Effect {

@@ -1,5 +1,5 @@
-import { isObject } from '#contract/merge-patch.ts'
-import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 
 /** An event as somebody was told it. */
 export interface SeenEvent {

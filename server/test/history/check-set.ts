@@ -1,4 +1,4 @@
-import { isFinished, type TaskState } from '#contract/task-lifecycle.ts'
+import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Operation } from './history.ts'
 
 /** A task that is there after all is quiet; `key` is what its creator marked it with. */

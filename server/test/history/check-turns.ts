@@ -1,4 +1,4 @@
-import { isFinished, type TaskState } from '#contract/task-lifecycle.ts'
+import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Move } from './check-moves.ts'
 
 /**

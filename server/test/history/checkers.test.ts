@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { taskMoves } from '#contract/task-lifecycle.ts'
+import { taskMoves } from '#contract/tasks/task-lifecycle.ts'
 import { checkEffects, type Effect, type JournaledCall } from './check-effects.ts'
 import { checkMoves, type Move } from './check-moves.ts'
 import { checkSequences, type Watch } from './check-sequences.ts'

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AgentAction } from '#contract/agent-lifecycle.ts'
+import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
 import { eventually, type Reply, type Send } from '../harness.ts'
 import {
   explain,

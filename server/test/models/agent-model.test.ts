@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { after, before, describe, it } from 'node:test'
-import { agentMoves } from '#contract/agent-lifecycle.ts'
+import { agentMoves } from '#contract/resources/agent-lifecycle.ts'
 import { startTestService, type TestService } from '../harness.ts'
 import { checkMoves, type Move } from '../history/check-moves.ts'
 import { agentCommands, type AgentRun } from './agent-commands.ts'

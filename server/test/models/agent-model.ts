@@ -5,7 +5,7 @@ import {
   settlesTo,
   type AgentAction,
   type AgentState,
-} from '#contract/agent-lifecycle.ts'
+} from '#contract/resources/agent-lifecycle.ts'
 import type { Reply } from '../harness.ts'
 import { mismatch, refusal, Whole, type Expected } from './expected.ts'
 

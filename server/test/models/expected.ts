@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isObject } from '#contract/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import type { Reply } from '../harness.ts'
 
 /** What an answer has to be: members of objects that are not named may be anything. */

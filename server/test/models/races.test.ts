@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../harness.ts'
 import { makePace, type Pace } from './pace.ts'
 

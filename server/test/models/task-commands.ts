@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AgentAction } from '#contract/agent-lifecycle.ts'
+import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
 import { taskKinds, type ModelTask, type TaskKind } from './task-model.ts'
 import type { TaskRun } from './task-run.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isTerminalEvent } from '#contract/task-lifecycle.ts'
+import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { checkSequences, type SeenEvent } from '../history/check-sequences.ts'
 import type { ModelTask } from './task-model.ts'
 import type { TaskRun } from './task-run.ts'

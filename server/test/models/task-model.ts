@@ -1,4 +1,4 @@
-import { isFinished, taskMoves, type TaskState } from '#contract/task-lifecycle.ts'
+import { isFinished, taskMoves, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 
 /** What a task does, as the script of its input. */
 export const taskKinds = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { AgentAction } from '#contract/agent-lifecycle.ts'
-import { isFinished, type TaskState } from '#contract/task-lifecycle.ts'
+import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
+import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import { eventually, type Reply, type Send } from '../harness.ts'
 import { request } from './agent-commands.ts'
 import { explain, explainBoth, type Operation, type World } from './agent-model.ts'

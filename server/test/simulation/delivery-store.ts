@@ -1,4 +1,4 @@
-import { afterAttempt, type AttemptedWebhook } from '../../src/events/after-attempt.ts'
+import { afterAttempt, type AttemptedWebhook } from '../../src/events/webhooks/delivery/after-attempt.ts'
 import type {
   AttemptResult,
   DeliveryStore,
@@ -6,8 +6,8 @@ import type {
   FoundLane,
   Rest,
   RestingLane,
-} from '../../src/events/delivery-store.ts'
-import { failingMax_ms, failuresApart_ms, isTrouble } from '../../src/events/webhook-health.ts'
+} from '../../src/events/webhooks/delivery/delivery-store.ts'
+import { failingMax_ms, failuresApart_ms, isTrouble } from '../../src/events/webhooks/webhook-health.ts'
 import type { Chance } from '../chance.ts'
 import type { DeliveryWitness } from './delivery-witness.ts'
 import type { Transactions } from './transactions.ts'

@@ -1,5 +1,5 @@
-import type { AfterAttempt } from '../../src/events/after-attempt.ts'
-import type { AttemptResult, DueDelivery } from '../../src/events/delivery-store.ts'
+import type { AfterAttempt } from '../../src/events/webhooks/delivery/after-attempt.ts'
+import type { AttemptResult, DueDelivery } from '../../src/events/webhooks/delivery/delivery-store.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { Witness } from './witness.ts'
 import type { DeliveringProcess, StoredDelivery } from './stored.ts'

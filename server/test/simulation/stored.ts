@@ -1,4 +1,4 @@
-import type { AttemptedDelivery } from '../../src/events/after-attempt.ts'
+import type { AttemptedDelivery } from '../../src/events/webhooks/delivery/after-attempt.ts'
 import type { AgentConfig, LockedTask, Step, TaskError } from '../../src/engine/task.ts'
 import type { SimulatedProcess } from './virtual-time.ts'
 

@@ -1,16 +1,16 @@
 import { inspect } from 'node:util'
-import type { Hub } from '../../src/events/streams-hub.ts'
-import type { Bus } from '../../src/events/streams-bus.ts'
-import { named, putAside, take } from '../../src/engine/claim.ts'
-import { joined } from '../../src/engine/endings.ts'
-import { Journal, LeaseLost, type Claim, type Decide } from '../../src/engine/journal.ts'
-import { givenBack, heartbeat_ms, isDead } from '../../src/engine/leases.ts'
-import { isPassing } from '../../src/platform/database.ts'
-import { makeBreaker } from '../../src/engine/models/breaker.ts'
+import type { Hub } from '../../src/events/streams/streams-hub.ts'
+import type { Bus } from '../../src/events/streams/streams-bus.ts'
+import { named, putAside, take } from '../../src/engine/run/claim.ts'
+import { joined } from '../../src/engine/journal/endings.ts'
+import { Journal, LeaseLost, type Claim, type Decide } from '../../src/engine/journal/journal.ts'
+import { givenBack, heartbeat_ms, isDead } from '../../src/engine/maintenance/leases.ts'
+import { isPassing } from '../../src/platform/postgres/database.ts'
+import { makeBreaker } from '../../src/engine/models/circuit-breaker.ts'
 import { makeCooldown } from '../../src/engine/models/cooldown.ts'
-import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run-task.ts'
-import { Run } from '../../src/engine/run.ts'
-import type { Sql } from '../../src/platform/database.ts'
+import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run/run-task.ts'
+import { Run } from '../../src/engine/run/run.ts'
+import type { Sql } from '../../src/platform/postgres/database.ts'
 import type { Chance } from '../chance.ts'
 import type { Faults } from './faults.ts'
 import { simulatedModel, simulatedTools } from './model.ts'
@@ -65,7 +65,7 @@ class WatchedJournal extends Journal {
 
 /**
  * A worker process: what it decides is the engine's own code, on a simulated store and model. Around it are the loops of
- * `worker.ts` and `upkeep.ts`, which only say when something is looked at.
+ * `worker.ts` and `maintenance.ts`, which only say when something is looked at.
  */
 export class SimulatedWorker implements SimulatedProcess {
   readonly id: string

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createTask } from '#contract/tasks.ts'
+import { createTask } from '#contract/tasks/tasks.ts'
 import { APIConnectionError } from '#sdk/errors.ts'
 import type { NewTask } from '#sdk/types.ts'
 import { confirm } from '../../ask.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { deliveredEvents, testWebhook } from '#contract/deliveries.ts'
-import { testEventName } from '#contract/events.ts'
+import { deliveredEvents, testWebhook } from '#contract/resources/deliveries.ts'
+import { testEventName } from '#contract/events/events.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure, UsageError } from '../../failure.ts'
 import { listeningHere } from '../../listening-records.ts'

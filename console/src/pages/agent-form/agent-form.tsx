@@ -1,6 +1,6 @@
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type FormEvent, type ReactNode } from 'react'
-import { isObject } from '../../../../contract/src/merge-patch.ts'
+import { isObject } from '../../../../contract/src/core/merge-patch.ts'
 import { APIError } from '../../../../sdk/src/errors.ts'
 import { differences } from '../../agents/config-diff.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'

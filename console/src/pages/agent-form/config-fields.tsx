@@ -1,14 +1,14 @@
 import { useState, type ReactNode } from 'react'
-import { dialNotes, type DialNote, type Dials } from '../../../../contract/src/dial-notes.ts'
-import { isObject } from '../../../../contract/src/merge-patch.ts'
+import { dialNotes, type DialNote, type Dials } from '../../../../contract/src/models/dial-notes.ts'
+import { isObject } from '../../../../contract/src/core/merge-patch.ts'
 import {
   contextDefaults,
   maxTokensDefault,
   type Effort,
   type PromptCache,
   type ServiceTier,
-} from '../../../../contract/src/model-dials.ts'
-import { approvalTimeouts } from '../../../../contract/src/task-lifecycle.ts'
+} from '../../../../contract/src/models/model-dials.ts'
+import { approvalTimeouts } from '../../../../contract/src/tasks/task-lifecycle.ts'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { DialHint } from './dial-hint.tsx'
 import { ListInput } from './list-input.tsx'

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { hasScope, roleAllows, type Requirement } from '../../../../contract/src/scopes.ts'
+import { hasScope, roleAllows, type Requirement } from '../../../../contract/src/core/scopes.ts'
 import type { Member, Operations } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { permissionsQuery } from '../../api/queries.ts'

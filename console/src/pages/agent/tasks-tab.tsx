@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { taskStates } from '../../../../contract/src/task-lifecycle.ts'
+import { taskStates } from '../../../../contract/src/tasks/task-lifecycle.ts'
 import type { Task } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { agentStates } from '../../../../contract/src/agent-lifecycle.ts'
+import { agentStates } from '../../../../contract/src/resources/agent-lifecycle.ts'
 import { tagsOf } from '../../agents/tags.ts'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { AgentAction } from '../../../../contract/src/agent-lifecycle.ts'
+import type { AgentAction } from '../../../../contract/src/resources/agent-lifecycle.ts'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { act, actionLabels, actions, reasonAgainst } from '../../agents/actions.ts'
 import { Button } from '../../ui/button.tsx'

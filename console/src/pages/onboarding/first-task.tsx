@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { isFinished } from '../../../../contract/src/task-lifecycle.ts'
+import { isFinished } from '../../../../contract/src/tasks/task-lifecycle.ts'
 import type { Agent } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'

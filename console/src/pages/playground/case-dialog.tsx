@@ -1,5 +1,5 @@
 import { useState, type FormEvent } from 'react'
-import { bounds } from '#contract/limits.ts'
+import { bounds } from '#contract/core/limits.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'

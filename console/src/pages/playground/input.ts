@@ -1,4 +1,4 @@
-import { isObject } from '../../../../contract/src/merge-patch.ts'
+import { isObject } from '../../../../contract/src/core/merge-patch.ts'
 import type { NewTask } from '../../../../sdk/src/types.ts'
 import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { notJson } from '../../agents/schema-text.ts'

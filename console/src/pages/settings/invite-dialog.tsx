@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
-import { roleDescriptions, type Role } from '#contract/scopes.ts'
+import { roleDescriptions, type Role } from '#contract/core/scopes.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'

@@ -1,5 +1,5 @@
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
-import { hasScope } from '../../../../contract/src/scopes.ts'
+import { hasScope } from '../../../../contract/src/core/scopes.ts'
 import { cadre } from '../../api/client.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'

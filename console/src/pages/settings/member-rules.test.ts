@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { roles } from '#contract/scopes.ts'
+import { roles } from '#contract/core/scopes.ts'
 import { rolesToGive, whyNotChange, whyNotInvite, whyNotLeave } from './member-rules.ts'
 
 test('nobody is offered what the service refuses: who may change whom, invite, and leave', () => {

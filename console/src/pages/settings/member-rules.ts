@@ -1,4 +1,4 @@
-import { isAdministrator, type Role } from '#contract/scopes.ts'
+import { isAdministrator, type Role } from '#contract/core/scopes.ts'
 
 /** Who looks at the list of members, and how many owners it has; undefined until it is known. */
 export interface Onlooker {

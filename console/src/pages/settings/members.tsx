@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { roleDescriptions, roles } from '#contract/scopes.ts'
+import { roleDescriptions, roles } from '#contract/core/scopes.ts'
 import type { Member } from '../../../../sdk/src/types.ts'
 import { basePath, cadre } from '../../api/client.ts'
 import { userQuery } from '../../api/queries.ts'

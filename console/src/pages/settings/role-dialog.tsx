@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { roleDescriptions } from '#contract/scopes.ts'
+import { roleDescriptions } from '#contract/core/scopes.ts'
 import type { Member } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { budgetWarning_percent } from '../../../../contract/src/budget-window.ts'
+import { budgetWarning_percent } from '../../../../contract/src/resources/budget-window.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'

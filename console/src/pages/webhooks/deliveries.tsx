@@ -13,7 +13,7 @@ import { NextAttempt } from './next-attempt.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
-import { eventNames, taskEventNames, testEventName } from '../../../../contract/src/events.ts'
+import { eventNames, taskEventNames, testEventName } from '../../../../contract/src/events/events.ts'
 import type { Delivery } from '../../../../sdk/src/types.ts'
 
 const pageSize = 20

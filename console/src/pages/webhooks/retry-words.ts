@@ -1,4 +1,4 @@
-import { retryWaits_s } from '#contract/webhook-retries.ts'
+import { retryWaits_s } from '#contract/events/webhook-retries.ts'
 
 const sizes = [
   [3600, 'h'],

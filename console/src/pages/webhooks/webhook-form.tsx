@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
-import { subscriptions } from '../../../../contract/src/events.ts'
+import { subscriptions } from '../../../../contract/src/events/events.ts'
 
 type Subscription = NewWebhook['events'][number]
 

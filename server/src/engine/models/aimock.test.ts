@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { LLMock } from '@copilotkit/aimock'
-import { modelRequest } from '../../../test/model-request.ts'
+import { modelRequest } from '../../../test/fake-models/model-request.ts'
 import { ModelError, type ModelRequest } from './model.ts'
 import { makeModels } from './models.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-model-server.ts'
-import { modelRequest } from '../../../test/model-request.ts'
-import { failsWith, makeModel, providerKinds } from '../../../test/provider-under-test.ts'
+import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { modelRequest } from '../../../test/fake-models/model-request.ts'
+import { failsWith, makeModel, providerKinds } from '../../../test/fake-models/provider-under-test.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import type { ModelAnswer } from './model.ts'
 

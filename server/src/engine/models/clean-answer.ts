@@ -1,4 +1,4 @@
-import { cleanText, cleanValue } from '../clean-text.ts'
+import { cleanText, cleanValue } from '../../platform/clean-text.ts'
 import { type ModelAnswer, ModelError, type ModelToolCall, type ModelUsage } from './model.ts'
 
 /** Characters of a name that a provider gives: of its model, of a tool. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { SignalKind, SignalListener } from '../../events/streams-bus.ts'
+import type { SignalKind, SignalListener } from '../../events/streams/streams-bus.ts'
 import { makeCooldown } from './cooldown.ts'
 
 /** Two processes on one database, as far as signals go. */

@@ -1,4 +1,4 @@
-import type { Bus } from '../../events/streams-bus.ts'
+import type { Bus } from '../../events/streams/streams-bus.ts'
 import { ModelError } from './model.ts'
 
 /**

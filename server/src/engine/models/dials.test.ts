@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
-import { modelFacts } from '#contract/model-facts.ts'
-import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-model-server.ts'
-import { modelRequest } from '../../../test/model-request.ts'
-import { makeModel } from '../../../test/provider-under-test.ts'
+import { modelFacts } from '#contract/models/model-facts.ts'
+import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { modelRequest } from '../../../test/fake-models/model-request.ts'
+import { makeModel } from '../../../test/fake-models/provider-under-test.ts'
 import { answerTokens } from './dials.ts'
 import type { ModelRequest } from './model.ts'
-import type { ModelProtocol } from '#contract/native-providers.ts'
-import type { ProviderKind } from './provider.ts'
+import type { ModelProtocol } from '#contract/models/native-providers.ts'
+import type { ProviderKind } from './providers/provider.ts'
 
 let server: FakeModelServer
 before(async () => {

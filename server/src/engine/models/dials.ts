@@ -1,9 +1,9 @@
-import { nearestEffort } from '#contract/dial-notes.ts'
-import { efforts, maxTokensDefault, serviceTiers } from '#contract/model-dials.ts'
-import type { ModelFacts } from '#contract/model-facts.ts'
+import { nearestEffort } from '#contract/models/dial-notes.ts'
+import { efforts, maxTokensDefault, serviceTiers } from '#contract/models/model-dials.ts'
+import type { ModelFacts } from '#contract/models/model-facts.ts'
 import type { ModelRequest, ModelWarning } from './model.ts'
-import { thinkingTokens } from './thinking-tokens.ts'
-import type { Provider } from './provider.ts'
+import { thinkingTokens } from './providers/thinking-tokens.ts'
+import type { Provider } from './providers/provider.ts'
 
 /** What a request's dials are set to, in the provider's own words. */
 export interface Dials {

@@ -1,4 +1,4 @@
-import { WireError } from '../../platform/wire.ts'
+import { WireError } from '../../platform/egress/connect.ts'
 import { ModelError, type ModelErrorCode } from './model.ts'
 
 /** Characters of a provider's own words that a message repeats. */

@@ -1,5 +1,5 @@
-import type { Effort, ServiceTier } from '#contract/model-dials.ts'
-import type { ModelProtocol } from '#contract/native-providers.ts'
+import type { Effort, ServiceTier } from '#contract/models/model-dials.ts'
+import type { ModelProtocol } from '#contract/models/native-providers.ts'
 
 /**
  * A model as the engine sees it: one call, one answer. The loop around it, its journal and its limits are the

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { startFakeModelServer } from '../../../test/fake-model-server.ts'
-import { modelRequest } from '../../../test/model-request.ts'
+import { startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { modelRequest } from '../../../test/fake-models/model-request.ts'
 import { ModelError, type ModelErrorCode } from './model.ts'
 import { makeModels, type ModelSettings } from './models.ts'
 

@@ -1,20 +1,20 @@
-import { modelFacts } from '#contract/model-facts.ts'
+import { modelFacts } from '#contract/models/model-facts.ts'
 import {
   nativeProviderNames,
   nativeProviders,
   type NativeProvider,
   type NativeProviderName,
   type ModelProtocol,
-} from '#contract/native-providers.ts'
-import { echoModel } from './builtin-echo.ts'
-import { scriptModel } from './builtin-script.ts'
+} from '#contract/models/native-providers.ts'
+import { echoModel } from './builtin/builtin-echo.ts'
+import { scriptModel } from './builtin/builtin-script.ts'
 import { type Model, ModelError } from './model.ts'
 import { type CallLimits, callLimits } from './model-watch.ts'
-import { makeModelWires } from './model-wires.ts'
+import { makeModelWires } from './model-connections.ts'
 import { makeProviderModel } from './provider-model.ts'
 import { nearest } from '../../platform/nearest.ts'
-import { type FactsOf, ollamaBaseUrl } from './providers.ts'
-import type { Provider } from './provider.ts'
+import { type FactsOf, ollamaBaseUrl } from './providers/providers.ts'
+import type { Provider } from './providers/provider.ts'
 
 export interface ModelSettings extends Partial<Record<NativeProviderName, ProviderSettings>> {
   /** Further servers that speak a protocol of OpenAI's, by name. One named `ollama` replaces the default one. */

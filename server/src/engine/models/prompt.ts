@@ -1,8 +1,8 @@
-import { isObject } from '#contract/merge-patch.ts'
-import type { CallOptions } from './adapter.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { CallOptions } from './providers/adapter.ts'
 import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ProviderTurn, TurnPart } from './model.ts'
 import type { WireNames } from './wire-names.ts'
-import type { Provider } from './provider.ts'
+import type { Provider } from './providers/provider.ts'
 
 type PromptMessage = CallOptions['prompt'][number]
 type AssistantPart = Extract<PromptMessage, { role: 'assistant' }>['content'][number]

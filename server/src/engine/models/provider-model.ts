@@ -1,15 +1,15 @@
-import type { AdaptedRequest } from './adapter.ts'
+import type { AdaptedRequest } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
 import { type Model, ModelError, type ModelRequest, type ModelTool, type NetworkUse } from './model.ts'
 import { toModelError } from './model-errors.ts'
-import type { makeModelWires } from './model-wires.ts'
+import type { makeModelWires } from './model-connections.ts'
 import { type CallLimits, watchCall } from './model-watch.ts'
 import { toCallOptions } from './prompt.ts'
-import { adapterOf, type FactsOf } from './providers.ts'
+import { adapterOf, type FactsOf } from './providers/providers.ts'
 import { readAnswer } from './read-answer.ts'
 import { makeWireNames } from './wire-names.ts'
-import type { Provider } from './provider.ts'
+import type { Provider } from './providers/provider.ts'
 
 /**
  * A provider's models. A call is exactly one request: the libraries' own loops, retries and tool execution are not

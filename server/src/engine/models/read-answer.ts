@@ -1,10 +1,10 @@
-import { isObject } from '#contract/merge-patch.ts'
-import type { LanguageModel } from './adapter.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { LanguageModel } from './providers/adapter.ts'
 import { type ModelAnswer, ModelError, type ModelRequest, type TurnMetadata, type TurnPart } from './model.ts'
 import { cutOff, toModelError } from './model-errors.ts'
 import { readArguments } from './prompt.ts'
 import type { WireNames } from './wire-names.ts'
-import type { Provider } from './provider.ts'
+import type { Provider } from './providers/provider.ts'
 
 type StreamPart =
   Awaited<ReturnType<LanguageModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never

@@ -1,4 +1,4 @@
-import { isObject } from '#contract/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { createContext, Script, type Context } from 'node:vm'
 
 const script = new Script('work()')

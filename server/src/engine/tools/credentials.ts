@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { Sql } from '../../platform/database.ts'
-import type { Secrets } from '../../platform/secrets.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** Label of the key that encrypts credentials; the credential's id is the associated data. */
 export const credentialLabel = 'project-credential'

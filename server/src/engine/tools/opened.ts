@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { Sql } from '../../platform/database.ts'
-import type { Egress } from '../../platform/safe-fetch.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Tool } from './tool.ts'
 
 /** What a kind of tools is opened with. */

@@ -1,6 +1,6 @@
-import type { McpDefinition, OpenApiDefinition, ToolKind } from '#contract/tools.ts'
-import { pinMcp } from './mcp.ts'
-import { pinOpenapi } from './openapi.ts'
+import type { McpDefinition, OpenApiDefinition, ToolKind } from '#contract/resources/tools.ts'
+import { pinMcp } from './mcp/mcp.ts'
+import { pinOpenapi } from './openapi/openapi.ts'
 import type { Pinning } from './opened.ts'
 import type { PinnedTool, ToolRow } from './tool-rows.ts'
 

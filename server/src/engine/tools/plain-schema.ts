@@ -1,4 +1,4 @@
-import { isObject } from '#contract/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** Words that are checked by one look at a value or at its length, and those that say nothing about values. */
 const plainWords = new Set([

@@ -1,4 +1,4 @@
-import { cleanText } from '../clean-text.ts'
+import { cleanText } from '../../platform/clean-text.ts'
 import { toolOutputMax, type ToolAnswer, ToolError } from './tool.ts'
 
 /** Shorter values are ordinary words; replacing them would garble every text. */

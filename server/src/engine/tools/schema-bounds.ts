@@ -1,5 +1,5 @@
-import { bounds } from '#contract/limits.ts'
-import { isObject } from '#contract/merge-patch.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** Bounds of a schema of arguments; its bytes are `bounds.tool_parameters_bytes`. */
 const levelsMax = 32

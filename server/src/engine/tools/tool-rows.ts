@@ -1,6 +1,6 @@
-import type { ToolSafety } from '#contract/task-lifecycle.ts'
-import type { ToolKind } from '#contract/tools.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
+import type { ToolKind } from '#contract/resources/tools.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
 /** One tool of a server or a document, as it was found when the row was registered. */
 export interface PinnedTool {

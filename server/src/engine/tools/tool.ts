@@ -1,4 +1,4 @@
-import type { ToolSafety } from '#contract/task-lifecycle.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 
 /**
  * A tool as the engine sees it: something a model may call by name. Everything it does wrong is a result that the model

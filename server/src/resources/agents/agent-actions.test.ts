@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { agentMoves, agentStates, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
+import { agentMoves, agentStates, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 
 let test: TestService

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { AgentAction } from '#contract/agent-lifecycle.ts'
+import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
 import { makeChance, testSeed } from '../../../test/chance.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import { buildLateIndexes } from '../../late-indexes.ts'
+import { buildLateIndexes } from '../../maintenance/late-indexes.ts'
 import { foldAgentCounts } from './agents.queries.ts'
 
 const actions: readonly AgentAction[] = ['start', 'pause', 'stop', 'restart']

@@ -1,6 +1,6 @@
-import type { AgentState } from '#contract/agent-lifecycle.ts'
-import { bounds } from '#contract/limits.ts'
-import { jsonb, raw, type Sql } from '../../platform/database.ts'
+import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { jsonb, raw, type Sql } from '../../platform/postgres/database.ts'
 import { likePattern } from '../projects/projects.queries.ts'
 import type { AgentRow } from './agents.queries.ts'
 

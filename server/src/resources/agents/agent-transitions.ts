@@ -1,10 +1,10 @@
-import { agentActions, allowedActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
-import { eventAgent } from '#contract/events.ts'
-import { Problem } from '#contract/problems.ts'
+import { agentActions, allowedActions, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
+import { eventAgent } from '#contract/events/events.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog, type AgentLogEntry } from '../../events/agent-log.ts'
 import { emit, emitAll, type NewEvent } from '../../events/outbox.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
 /** Who makes a transition, for its log entry and its events. */

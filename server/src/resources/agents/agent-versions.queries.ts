@@ -1,5 +1,5 @@
-import { notFound } from '#contract/problems.ts'
-import type { Sql } from '../../platform/database.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** A version of an agent as it is kept; environment variables are encrypted with the agent's id. */
 export interface AgentVersionRow {

@@ -1,7 +1,7 @@
-import { agentActions, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
-import { notFound, Problem } from '#contract/problems.ts'
-import { answerConstraints } from '../../platform/constraints.ts'
-import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
+import { agentActions, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { answerConstraints } from '../../platform/postgres/constraints.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 

@@ -1,19 +1,19 @@
 import type { FastifyInstance } from 'fastify'
-import * as operations from '#contract/agents.ts'
-import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/agent-lifecycle.ts'
-import type { AuditAction, Doer } from '#contract/audit.ts'
-import { eventAgent } from '#contract/events.ts'
-import { bounds } from '#contract/limits.ts'
-import { invalid, notFound, Problem } from '#contract/problems.ts'
+import * as operations from '#contract/resources/agents.ts'
+import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
+import type { AuditAction, Doer } from '#contract/accounts/audit.ts'
+import { eventAgent } from '#contract/events/events.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import { recordAudit } from '../../events/audit.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
-import { requireTokens } from '../../http/token-limit.ts'
-import type { Sql } from '../../platform/database.ts'
+import { requireTokens } from '../../http/access/token-limit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { projectNotFound, projectNumber, requireProject } from '../projects/projects.queries.ts'
 import {
   agentView,
@@ -37,7 +37,7 @@ import {
   type AgentRow,
 } from './agents.queries.ts'
 import { makeReadAgent } from './read-agents.ts'
-import type { Settler } from './settler.ts'
+import type { Settler } from './agent-provisioner.ts'
 
 /** Agents (spec 4.4 and 3, decisions D33–D47). */
 export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {

@@ -1,14 +1,14 @@
-import type { Doer } from '#contract/audit.ts'
-import { Problem } from '#contract/problems.ts'
+import type { Doer } from '#contract/accounts/audit.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
-import { recordAudits } from '../../events/audit.ts'
-import type { Sql } from '../../platform/database.ts'
-import { Groups, togetherOrEach } from '../../platform/groups.ts'
+import { recordAudits } from '../../events/audit/audit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { Groups, togetherOrEach } from '../../platform/batcher.ts'
 import { auditedAgent } from './agent-content.ts'
 import { moveEntry, type Actor } from './agent-transitions.ts'
 import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
-import type { Settler } from './settler.ts'
+import type { Settler } from './agent-provisioner.ts'
 
 const groupMax = 64
 const lanes = 2

@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** An operation that a key called, with how often. */
 export interface CallRow {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Sql } from '../../platform/database.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** A key as it is answered, without its secret (spec 2.3). */

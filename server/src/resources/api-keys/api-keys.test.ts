@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import { expandScopes, scopes, scopesOfRole, type Scope } from '#contract/scopes.ts'
+import { expandScopes, scopes, scopesOfRole, type Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Person } from '../../../test/actors.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
 

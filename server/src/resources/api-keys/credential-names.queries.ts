@@ -1,6 +1,6 @@
-import { hasScope, roleAllows } from '#contract/scopes.ts'
-import type { Principal } from '../../http/principal.ts'
-import type { Sql } from '../../platform/database.ts'
+import { hasScope, roleAllows } from '#contract/core/scopes.ts'
+import type { Principal } from '../../http/access/principal.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** Whether a credential may see those of all members, and not only its own user's. */
 export function seesAllCredentials({ scopes, role }: Pick<Principal, 'scopes' | 'role'>): boolean {

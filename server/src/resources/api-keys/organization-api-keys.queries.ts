@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { columns, withoutNulls, type ApiKeyRow } from './api-keys.queries.ts'
 
 /** A key of any member, with whose it is. */

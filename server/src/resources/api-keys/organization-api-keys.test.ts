@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { roles, type Role } from '#contract/scopes.ts'
+import { roles, type Role } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, type Person } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 

@@ -1,5 +1,5 @@
-import type { Sql } from '../../platform/database.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { columns, previewOf, withoutNulls, type ApiKeyRow, type KeyOwner } from './api-keys.queries.ts'
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import type { Scope } from '#contract/scopes.ts'
+import type { Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { startTestService, type Reply, type SendOptions, type TestService } from '../../../test/harness.ts'
 import { sweepPreviousSecrets } from './rotation.queries.ts'

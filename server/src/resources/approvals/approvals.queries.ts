@@ -1,6 +1,6 @@
-import { notFound } from '#contract/problems.ts'
-import type { ApprovalKind, ApprovalState, ApprovalTimeout } from '#contract/task-lifecycle.ts'
-import type { Sql } from '../../platform/database.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { ApprovalKind, ApprovalState, ApprovalTimeout } from '#contract/tasks/task-lifecycle.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** An approval as it is answered. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
-import { Approval } from '#contract/approvals.ts'
+import { Approval } from '#contract/tasks/approvals.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
-import { startLocalServer } from '../../../test/local-server.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { check } from '../../http/validation.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { makeKey, makePerson, type Person } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { exportLines } from './audit-export.ts'
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { listAuditEntriesAfter, type AuditFilter } from './audit.queries.ts'
 
 /** Entries that are read, and wait in memory, at a time: each is at most some 50 KiB. */

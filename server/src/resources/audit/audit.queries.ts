@@ -1,6 +1,6 @@
-import type { AuditAction } from '#contract/audit.ts'
-import type { CredentialKind } from '#contract/operation.ts'
-import type { Fragment, Sql } from '../../platform/database.ts'
+import type { AuditAction } from '#contract/accounts/audit.ts'
+import type { CredentialKind } from '#contract/core/operation.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** An entry as it is kept, with the actor's present name. */
 interface AuditRow {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { promisify } from 'node:util'
-import { auditActions } from '#contract/audit.ts'
+import { auditActions } from '#contract/accounts/audit.ts'
 import { startTestService } from '../../../test/harness.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/audit.md', import.meta.url), 'utf8')

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { internalErrorEvents_per_minute as most } from '#contract/events.ts'
-import { Problem } from '#contract/problems.ts'
+import { internalErrorEvents_per_minute as most } from '#contract/events/events.ts'
+import { Problem } from '#contract/core/problems.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import type { Principal } from '../../http/principal.ts'
+import type { Principal } from '../../http/access/principal.ts'
 import { newId } from '../../platform/ids.ts'
 import { reportInternalErrors } from './internal-errors.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { windowEnd } from '#contract/budget-window.ts'
+import { windowEnd } from '#contract/resources/budget-window.ts'
 import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 

@@ -1,7 +1,7 @@
-import { notFound, Problem } from '#contract/problems.ts'
-import { projectId } from '#contract/project-id.ts'
-import { writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
-import type { Sql } from '../../platform/database.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A credential as it is answered: everything but its value. */

@@ -4,7 +4,7 @@ import { makeChance, testSeed, type Chance } from '../../../test/chance.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { writeAgentLog, type LogLevel } from '../../events/agent-log.ts'
 import { newId } from '../../platform/ids.ts'
-import { dropOldLogs, sweepLogSums } from '../../retention.ts'
+import { dropOldLogs, sweepLogSums } from '../../maintenance/retention.ts'
 import { listLogs } from './logs.queries.ts'
 
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']

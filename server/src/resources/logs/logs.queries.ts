@@ -1,5 +1,5 @@
 import type { AgentLogEntry, LogLevel } from '../../events/agent-log.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** An entry as it is answered (spec 2.7). */
 export interface LogRow extends Pick<AgentLogEntry, 'level' | 'message'> {

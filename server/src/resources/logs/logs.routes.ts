@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { getAgentLogs, listProjectLogs as listProjectLogsOperation } from '#contract/logs.ts'
+import { getAgentLogs, listProjectLogs as listProjectLogsOperation } from '#contract/resources/logs.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'

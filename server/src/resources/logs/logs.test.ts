@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { LogEntry } from '#contract/logs.ts'
+import { LogEntry } from '#contract/resources/logs.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { check } from '../../http/validation.ts'

@@ -1,5 +1,5 @@
-import { projectLogSearch } from '#contract/limits.ts'
-import type { Sql } from '../../platform/database.ts'
+import { projectLogSearch } from '#contract/core/limits.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { listLogs, type LogFilter, type LogRow } from './logs.queries.ts'
 
 /** An entry of a project's agents. */

@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/database.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { revokeApiKeysOf } from '../api-keys/api-keys.queries.ts'
 import { endGrantsOfMember, forgetConsentsOf } from '../oauth/oauth.queries.ts'
 

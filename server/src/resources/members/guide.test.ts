@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
-import { roles } from '#contract/scopes.ts'
+import { roles } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, ownerOf } from '../../../test/actors.ts'
 import { startTestService } from '../../../test/harness.ts'
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type { InvitationStatus } from '#contract/invitations.ts'
-import { bounds } from '#contract/limits.ts'
-import type { Role } from '#contract/scopes.ts'
-import { brokenConstraint, type Sql } from '../../platform/database.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import type { InvitationStatus } from '#contract/accounts/invitations.ts'
+import { bounds } from '#contract/core/limits.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import { brokenConstraint, type Sql } from '../../platform/postgres/database.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** An invitation as it is answered, without its link. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { bounds } from '#contract/limits.ts'
-import { roles, type Role } from '#contract/scopes.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { roles, type Role } from '#contract/core/scopes.ts'
 import { newId } from '../../platform/ids.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import {

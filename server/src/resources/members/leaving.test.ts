@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { Role } from '#contract/scopes.ts'
+import type { Role } from '#contract/core/scopes.ts'
 import { OAuthDriver } from '../../../test/oauth.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
 

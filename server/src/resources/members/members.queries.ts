@@ -1,5 +1,5 @@
-import type { Role } from '#contract/scopes.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** Somebody in an organization, as it is answered; the e-mail address and their last activity not to everybody. */
 export interface MemberRow {

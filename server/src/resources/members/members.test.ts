@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { roles, type Role } from '#contract/scopes.ts'
+import { roles, type Role } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { newId } from '../../platform/ids.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'

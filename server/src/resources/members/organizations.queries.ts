@@ -1,5 +1,5 @@
-import type { Role } from '#contract/scopes.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** An organization as one of its members sees it. */
 export interface OrganizationRow {

@@ -1,6 +1,6 @@
-import type { Doer } from '#contract/audit.ts'
-import { recordAudit } from '../../events/audit.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Doer } from '#contract/accounts/audit.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import type { EndedMembership } from './membership.ts'
 
 /** Writes down that somebody left an organization or was removed from it, with all that went with it. */

@@ -1,5 +1,5 @@
-import { bounds } from '#contract/limits.ts'
-import type { Sql } from '../../platform/database.ts'
+import { bounds } from '#contract/core/limits.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import type { Period } from './metrics.queries.ts'
 
 /** How one agent did in a period. */

@@ -1,4 +1,4 @@
-import { raw, type Sql } from '../../platform/database.ts'
+import { raw, type Sql } from '../../platform/postgres/database.ts'
 
 /** A period cut into buckets: both ends as ISO 8601, the end exclusive. */
 export interface Period {

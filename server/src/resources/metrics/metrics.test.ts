@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { AgentMetrics } from '#contract/metrics.ts'
+import { AgentMetrics } from '#contract/resources/metrics.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { listModelProviders } from '#contract/model-providers.ts'
+import { listModelProviders } from '#contract/models/model-providers.ts'
 import type { Context } from '../../context.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'

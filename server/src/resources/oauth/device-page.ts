@@ -1,5 +1,5 @@
-import { html } from '../../http/html.ts'
-import type { Page } from '../../http/page.ts'
+import { html } from '../../http/pages/html.ts'
+import type { Page } from '../../http/pages/page.ts'
 
 /** The page on which a person types what their device shows. */
 export function deviceCodePage(shown: { service: string; typed?: string; fault?: string }): Page {

@@ -1,4 +1,4 @@
-import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 
 /** A device that waits for somebody to let it in, by the code that it shows (RFC 8628). */
 export interface WaitingDevice {

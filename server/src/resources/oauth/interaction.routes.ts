@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type Provider from 'oidc-provider'
-import { Problem } from '#contract/problems.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/forms.ts'
-import { formTokens, type FormTokens } from '../../http/form-token.ts'
-import { continuePage, sendPage } from '../../http/page.ts'
+import { answerWithPages, checkFormOrigin, formBytesMax, readForm } from '../../http/pages/forms.ts'
+import { formTokens, type FormTokens } from '../../http/pages/form-token.ts'
+import { continuePage, sendPage } from '../../http/pages/page.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
-import type { AuthorizationServer } from './authorization-server.ts'
+import type { AuthorizationServer } from './provider/authorization-server.ts'
 import { consentPage } from './consent-page.ts'
-import { appGone, letIn } from './let-in.ts'
+import { appGone, letIn } from './grant-consent.ts'
 import {
   findClient,
   findConsent,

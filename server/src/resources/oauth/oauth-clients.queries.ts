@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import { brokenConstraint, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { endGrantsOfClient, findClient, type OAuthClientRow } from './oauth.queries.ts'
 
 /** An app to be registered (decision D77). */

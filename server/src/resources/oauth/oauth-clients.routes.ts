@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import * as operations from '#contract/oauth.ts'
-import { invalid, notFound, type Issue } from '#contract/problems.ts'
-import { recordAudit } from '../../events/audit.ts'
+import * as operations from '#contract/accounts/oauth.ts'
+import { invalid, notFound, type Issue } from '#contract/core/problems.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
-import type { Principal } from '../../http/principal.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Principal } from '../../http/access/principal.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import {
   deleteClient,
   findClientOf,

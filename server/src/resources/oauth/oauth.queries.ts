@@ -1,7 +1,7 @@
-import type { Sql } from '../../platform/database.ts'
-import { hashOf } from '../../platform/hash-of.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
-import { lifetimes, sweepDelay_seconds } from './lifetimes.ts'
+import { lifetimes, sweepDelay_seconds } from './provider/lifetimes.ts'
 
 /** An app that may ask users for access (decision D77). */
 export interface OAuthClientRow {

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type { Browser } from '../../../test/browser.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { OAuthDriver, type TestClient, type TokenReply } from '../../../test/oauth.ts'
-import { loadSigningKey } from './signing-key.ts'
+import { loadSigningKey } from './provider/signing-key.ts'
 
 let service: TestService
 let driver: OAuthDriver

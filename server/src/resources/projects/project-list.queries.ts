@@ -1,4 +1,4 @@
-import type { Fragment, Sql } from '../../platform/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { likePattern } from './projects.queries.ts'
 
 /** What `GET /api/v1/projects` selects by; every member is validated. */

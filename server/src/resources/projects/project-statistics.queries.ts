@@ -1,6 +1,6 @@
-import { bounds } from '#contract/limits.ts'
-import { activeTasks } from '#contract/project-statistics.ts'
-import type { Sql } from '../../platform/database.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { activeTasks } from '#contract/resources/project-statistics.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** How large a project is, and when something last happened in it. */
 export interface ProjectNumbers {

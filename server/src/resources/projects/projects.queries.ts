@@ -1,7 +1,7 @@
-import { notFound, Problem } from '#contract/problems.ts'
-import { answerConstraints } from '../../platform/constraints.ts'
-import type { Sql } from '../../platform/database.ts'
-import type { Principal } from '../../http/principal.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { answerConstraints } from '../../platform/postgres/constraints.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Principal } from '../../http/access/principal.ts'
 
 /** A project as it is answered (spec 2.1). */
 export interface ProjectRow {

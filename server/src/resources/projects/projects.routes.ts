@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify'
-import { Problem } from '#contract/problems.ts'
-import { projectId } from '#contract/project-id.ts'
-import { listProjectStatistics } from '#contract/project-statistics.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import { listProjectStatistics } from '#contract/resources/project-statistics.ts'
 import {
   createProject,
   deleteProject,
   getProject,
   listProjects as listProjectsOperation,
   updateProject,
-} from '#contract/projects.ts'
+} from '#contract/resources/projects.ts'
 import type { Context } from '../../context.ts'
-import { recordAudit } from '../../events/audit.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'

@@ -1,5 +1,5 @@
-import type { RetentionKind } from '#contract/rate-limits.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { RetentionKind } from '#contract/resources/rate-limits.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** A bucket of a subject, as its windows run now. */
 export interface StandingRow {

@@ -1,4 +1,4 @@
-import type { ScheduleCatchUp, ScheduleFault, ScheduleOverlap } from '#contract/schedule-lifecycle.ts'
+import type { ScheduleCatchUp, ScheduleFault, ScheduleOverlap } from '#contract/tasks/schedule-lifecycle.ts'
 import { DueTimes } from './cron.ts'
 
 /** A due time that passed longer ago than this was missed: the service was down, or could not reach its database. */

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
-import type { NewTask } from '../../engine/new-task.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { NewTask } from '../../engine/commands/new-task.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { noteTask, type ScheduleRow } from './schedules.queries.ts'
 

@@ -1,4 +1,4 @@
-import type { Fragment, Sql } from '../../platform/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** What get-agent tells of all tasks of an agent (spec 2.2, decision D42). */
 export interface AgentStats {

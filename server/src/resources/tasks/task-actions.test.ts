@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { taskActionBounds, TaskMessage } from '#contract/task-actions.ts'
-import { Task } from '#contract/tasks.ts'
+import { taskActionBounds, TaskMessage } from '#contract/tasks/task-actions.ts'
+import { Task } from '#contract/tasks/tasks.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import { startLocalServer } from '../../../test/local-server.ts'
-import { startOtlpReceiver, type OtlpReceiver } from '../../../test/otlp-receiver.ts'
-import { derivedTraceId } from '../../platform/traceparent.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
+import { startOtlpReceiver, type OtlpReceiver } from '../../../test/fakes/otlp-receiver.ts'
+import { derivedTraceId } from '../../platform/tracing/traceparent.ts'
 
 const trace_id = '0af7651916cd43dd8448eb211c80319c'
 const span_id = 'b7ad6b7169203331'

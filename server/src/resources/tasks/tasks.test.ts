@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { bounds } from '#contract/limits.ts'
-import { Task, TaskEventObject, TaskStep } from '#contract/tasks.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { Task, TaskEventObject, TaskStep } from '#contract/tasks/tasks.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
 

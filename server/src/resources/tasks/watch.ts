@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isFinished } from '#contract/task-lifecycle.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
-import { awaitTask, streamTask } from '../../events/streams.ts'
+import { awaitTask, streamTask } from '../../events/streams/streams.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
 import { findTask, rests, taskView, type TaskKey } from './tasks.queries.ts'
 

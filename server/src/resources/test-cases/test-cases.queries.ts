@@ -1,6 +1,6 @@
-import { notFound, Problem } from '#contract/problems.ts'
-import { writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** An input to try an agent with. */

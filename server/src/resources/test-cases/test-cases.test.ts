@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { bounds } from '#contract/limits.ts'
+import { bounds } from '#contract/core/limits.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 
 let test: TestService

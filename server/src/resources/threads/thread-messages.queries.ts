@@ -1,5 +1,5 @@
 import type { ModelToolCall } from '../../engine/models/model.ts'
-import type { Fragment, Sql } from '../../platform/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /** A message of a thread as it is answered. */
 export interface ThreadMessageRow {

@@ -1,7 +1,7 @@
-import type { threadStates } from '#contract/threads.ts'
-import { notFound } from '#contract/problems.ts'
-import { projectId } from '#contract/project-id.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import type { threadStates } from '#contract/tasks/threads.ts'
+import { notFound } from '#contract/core/problems.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 
 /** A thread as it is kept, with whether it has open tasks. */

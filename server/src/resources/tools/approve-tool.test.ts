@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
-import { startLocalServer } from '../../../test/local-server.ts'
-import { startMcpServer, text, tool } from '../../../test/mcp-server.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
+import { startMcpServer, text, tool } from '../../../test/fakes/mcp-server.ts'
 
 describe('tools of servers and documents', () => {
   let test: TestService

@@ -1,4 +1,4 @@
-import { invalid, Problem, type Issue } from '#contract/problems.ts'
+import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { readCredentials } from '../../engine/tools/credentials.ts'
 import { pinDefinitions } from '../../engine/tools/pin.ts'

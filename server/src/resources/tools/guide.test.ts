@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { startTestService } from '../../../test/harness.ts'
-import { startLocalServer } from '../../../test/local-server.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/tools.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```http\n(\w+) (\S+)\n\n(.*?)```/gs)].map(

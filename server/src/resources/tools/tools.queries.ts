@@ -1,10 +1,10 @@
-import { notFound, Problem } from '#contract/problems.ts'
-import type { ToolSafety } from '#contract/task-lifecycle.ts'
-import type { ToolKind } from '#contract/tools.ts'
-import { projectId } from '#contract/project-id.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
+import type { ToolKind } from '#contract/resources/tools.ts'
+import { projectId } from '#contract/core/project-id.ts'
 import type { PinnedTool, ToolRow } from '../../engine/tools/tool-rows.ts'
-import { nameConflict, writeUniqueName, type UniqueName } from '../../platform/constraints.ts'
-import { jsonb, type Sql } from '../../platform/database.ts'
+import { nameConflict, writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A tool as it is kept. */

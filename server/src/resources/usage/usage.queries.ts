@@ -1,5 +1,5 @@
-import { usageGroups, type UsageGroup } from '#contract/usage.ts'
-import type { Sql } from '../../platform/database.ts'
+import { usageGroups, type UsageGroup } from '#contract/resources/usage.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 
 /** Sums of one group, or of all. */
 export interface UsageSums {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { getUsage, readGroups, usagePeriodDefault_seconds } from '#contract/usage.ts'
+import { getUsage, readGroups, usagePeriodDefault_seconds } from '#contract/resources/usage.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, offsetPagination } from '../../http/pagination.ts'

@@ -1,8 +1,8 @@
-import { invalid, type Issue } from '#contract/problems.ts'
-import { NewAccount, passwordLength } from '#contract/users.ts'
+import { invalid, type Issue } from '#contract/core/problems.ts'
+import { NewAccount, passwordLength } from '#contract/accounts/users.ts'
 import { toProblem } from '../../http/errors.ts'
-import type { Html } from '../../http/html.ts'
-import { field, type Field } from '../../http/page.ts'
+import type { Html } from '../../http/pages/html.ts'
+import { field, type Field } from '../../http/pages/page.ts'
 import { check } from '../../http/validation.ts'
 import { sentence } from './pages.ts'
 

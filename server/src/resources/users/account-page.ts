@@ -1,7 +1,7 @@
-import { html, type Html } from '../../http/html.ts'
-import { alert, field, type Page } from '../../http/page.ts'
-import type { IdentityRow } from './identities.queries.ts'
-import { accountPath } from './sso-pages.ts'
+import { html, type Html } from '../../http/pages/html.ts'
+import { alert, field, type Page } from '../../http/pages/page.ts'
+import type { IdentityRow } from './sso/identities.queries.ts'
+import { accountPath } from './sso/sso-pages.ts'
 
 /** What the page shows where ways to sign in are connected and taken off. */
 export interface AccountView {

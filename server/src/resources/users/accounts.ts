@@ -1,12 +1,12 @@
-import { invalid, Problem, type Issue } from '#contract/problems.ts'
-import { recordAudit } from '../../events/audit.ts'
-import type { Sql } from '../../platform/database.ts'
-import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/password-rules.ts'
+import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/crypto/password-rules.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
 import { isFor, join, requireOffer } from './join.ts'
-import { notCurrent, proveOwner } from './owner.ts'
-import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in.ts'
+import { notCurrent, proveOwner } from './reauthenticated-user.ts'
+import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in/sign-in.ts'
 import { findCredentials, insertOrganization, insertUser, updatePasswordHash } from './users.queries.ts'
 
 /** Somebody who makes an account. */

@@ -1,7 +1,7 @@
-import type { Doer } from '#contract/audit.ts'
-import { Problem } from '#contract/problems.ts'
-import { recordAudit } from '../../events/audit.ts'
-import type { Sql } from '../../platform/database.ts'
+import type { Doer } from '#contract/accounts/audit.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { endAccess } from '../members/access.queries.ts'
 import { acceptInvitation, findOffer, type JoinedRow, type Offer } from '../members/invitations.queries.ts'
 

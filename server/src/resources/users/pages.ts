@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Problem } from '#contract/problems.ts'
+import type { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import type { FormTokens } from '../../http/form-token.ts'
+import type { FormTokens } from '../../http/pages/form-token.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { continuePage, sendPage } from '../../http/page.ts'
-import { addressSubject, countSubject } from '../../http/rate-limit.ts'
-import { readSessionCookie, setSessionCookie } from '../../http/session-cookie.ts'
+import { continuePage, sendPage } from '../../http/pages/page.ts'
+import { addressSubject, countSubject } from '../../http/access/rate-limit.ts'
+import { readSessionCookie, setSessionCookie } from '../../http/pages/session-cookie.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
-import type { SignedIn, SignInContext, SignInFrom } from './sign-in.ts'
+import type { SignedIn, SignInContext, SignInFrom } from './sign-in/sign-in.ts'
 
 /** What the pages work with. */
 export interface Pages {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startTestService, type TestService } from '../../../test/harness.ts'
-import { createPasswords } from '../../platform/passwords.ts'
+import { createPasswords } from '../../platform/crypto/passwords.ts'
 import { resetPassword } from './reset-password.ts'
 import { findUserForSignIn } from './users.queries.ts'
 

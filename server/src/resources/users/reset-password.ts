@@ -1,8 +1,8 @@
-import { nobody, recordAudit } from '../../events/audit.ts'
-import type { Sql } from '../../platform/database.ts'
+import { nobody, recordAudit } from '../../events/audit/audit.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf } from '../sessions/sessions.queries.ts'
-import { clearAllAttempts } from './sign-in-attempts.queries.ts'
+import { clearAllAttempts } from './sign-in/sign-in-attempts.queries.ts'
 import { type SignInRow, updatePasswordHash } from './users.queries.ts'
 
 /** No session and no grant has this identifier, so that none is left. */

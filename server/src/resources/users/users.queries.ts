@@ -1,6 +1,6 @@
-import type { Plan } from '#contract/users.ts'
-import type { Role } from '#contract/scopes.ts'
-import { brokenConstraint, type Sql } from '../../platform/database.ts'
+import type { Plan } from '#contract/accounts/users.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import { brokenConstraint, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 
 /** A user as it is answered (spec 2.5), without organizations. */

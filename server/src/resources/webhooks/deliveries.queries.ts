@@ -1,8 +1,8 @@
-import type { OutboxEventName } from '#contract/events.ts'
-import { notFound } from '#contract/problems.ts'
-import { deliveryBody, type StoredEvent } from '../../events/sign.ts'
-import { makeDue, redeliverNow } from '../../events/webhook-lanes.ts'
-import type { Fragment, Sql } from '../../platform/database.ts'
+import type { OutboxEventName } from '#contract/events/events.ts'
+import { notFound } from '#contract/core/problems.ts'
+import { deliveryBody, type StoredEvent } from '../../events/webhooks/delivery/sign.ts'
+import { makeDue, redeliverNow } from '../../events/webhooks/endpoint-lease-rows.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A delivery as lists show it. */

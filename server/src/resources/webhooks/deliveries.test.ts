@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { eventExamples } from '#contract/event-examples.ts'
-import { bounds } from '#contract/limits.ts'
+import { eventExamples } from '#contract/events/event-examples.ts'
+import { bounds } from '#contract/core/limits.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 

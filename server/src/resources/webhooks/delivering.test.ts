@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { testEventName } from '#contract/events.ts'
+import { testEventName } from '#contract/events/events.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import { startWebhookReceiver, verify, type WebhookReceiver } from '../../../test/webhook-receiver.ts'
+import { startWebhookReceiver, verify, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
 import { aProject, registerWebhook, tell, testSecret } from '../../../test/webhooks.ts'
 
 let test: TestService

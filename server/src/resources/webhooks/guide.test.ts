@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { after, before, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { Webhook } from 'standardwebhooks'
-import { bounds } from '#contract/limits.ts'
-import { secretOverlap_hours } from '#contract/webhooks.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { secretOverlap_hours } from '#contract/resources/webhooks.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 
 const repository = new URL('../../../../', import.meta.url)

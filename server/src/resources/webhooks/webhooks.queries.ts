@@ -1,8 +1,8 @@
-import { subscriptions } from '#contract/events.ts'
-import { recentDeliveries, secretOverlap_hours } from '#contract/webhooks.ts'
-import { notFound } from '#contract/problems.ts'
-import type { Principal } from '../../http/principal.ts'
-import { jsonb, type Fragment, type Sql } from '../../platform/database.ts'
+import { subscriptions } from '#contract/events/events.ts'
+import { recentDeliveries, secretOverlap_hours } from '#contract/resources/webhooks.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { Principal } from '../../http/access/principal.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A webhook as it is answered: everything but its secrets. */

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { bounds } from '#contract/limits.ts'
-import { invalid } from '#contract/problems.ts'
-import * as operations from '#contract/webhooks.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { invalid } from '#contract/core/problems.ts'
+import * as operations from '#contract/resources/webhooks.ts'
 import type { Context } from '../../context.ts'
-import { recordAudit } from '../../events/audit.ts'
-import { giveUpPending, makeDue } from '../../events/webhook-lanes.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import { giveUpPending, makeDue } from '../../events/webhooks/endpoint-lease-rows.ts'
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { moment, pagePagination } from '../../http/pagination.ts'
 import { newId } from '../../platform/ids.ts'
-import { type Egress, EgressRefused } from '../../platform/safe-fetch.ts'
+import { type Egress, EgressRefused } from '../../platform/egress/safe-fetch.ts'
 import {
   changeWebhook,
   deleteWebhook,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventNames, taskEventNames } from '#contract/events.ts'
-import { bounds } from '#contract/limits.ts'
+import { eventNames, taskEventNames } from '#contract/events/events.ts'
+import { bounds } from '#contract/core/limits.ts'
 import { makeKey, makePerson } from '../../../test/actors.ts'
 import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
 

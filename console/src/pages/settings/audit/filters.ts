@@ -1,4 +1,4 @@
-import { auditActions } from '#contract/audit.ts'
+import { auditActions } from '#contract/accounts/audit.ts'
 import type { Operations } from '../../../../../sdk/src/types.ts'
 
 /** What the log is asked for, in the words of the API. */

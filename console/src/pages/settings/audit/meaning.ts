@@ -1,4 +1,4 @@
-import { auditActions } from '#contract/audit.ts'
+import { auditActions } from '#contract/accounts/audit.ts'
 
 /** What an action means, where this console knows it: a later service has more. */
 export function meaningOf(action: string): string {

@@ -1,0 +1,334 @@
+import Type from 'typebox'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  Choice,
+  Confirmation,
+  NameText,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+  FutureInput,
+} from '../core/schemas.ts'
+import { scopes } from '../core/scopes.ts'
+
+const common = { family: 'A', tag: 'API keys', credentials: anyCredential } as const
+const one = {
+  ...common,
+  path: '/api/v1/auth/api-keys/{key_id}',
+  params: { key_id: { description: 'The key, by its identifier.', example: 'key_01jcm3x5v8f9a2b4c6d8e0g2h4' } },
+} as const
+
+const shared = {
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  scopes: Type.Array(Choice(scopes)),
+  created_at: Timestamp,
+  expires_at: Nullable(Timestamp),
+  last_used: Nullable(Timestamp),
+}
+const preview = {
+  key_preview: Type.String({ description: 'The leading part of the key and `***`.' }),
+  last_ip: Type.Optional(
+    Type.String({ description: 'The address that the latest request came from; none of those before is kept.' }),
+  ),
+  updated_at: Type.Optional(Timestamp),
+  previous_expires_at: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'After a rotation, while the secret before it still works: when that ends.',
+    }),
+  ),
+}
+
+const CreatedKey = Named(
+  'CreatedApiKey',
+  Type.Object({ ...shared, key: Type.String({ description: 'The secret. It is never shown again.' }) }),
+)
+export const ApiKey = Named('ApiKey', Type.Object({ ...shared, ...preview }))
+const ApiKeyWithUsage = Named(
+  'ApiKeyWithUsage',
+  Type.Object({
+    ...shared,
+    ...preview,
+    usage_stats: Named(
+      'ApiKeyUsage',
+      Type.Object({
+        total_requests: Type.Integer({ minimum: 0 }),
+        requests_last_24h: Type.Integer({ minimum: 0 }),
+        requests_last_7d: Type.Integer({ minimum: 0 }),
+        requests_last_30d: Type.Integer({ minimum: 0 }),
+      }),
+    ),
+  }),
+)
+
+const created = {
+  id: one.params.key_id.example,
+  name: 'ci',
+  description: 'Deploys from the pipeline.',
+  scopes: ['agents:read', 'agents:write'],
+  created_at: '2026-11-20T09:30:00.000Z',
+  expires_at: null,
+  last_used: null,
+}
+const shown = { ...created, key_preview: 'cadre_1a2b3c4d***' }
+export const apiKeyExample = shown
+
+const scopeList = Type.Array(Choice(scopes), {
+  minItems: 1,
+  maxItems: bounds.api_key_scopes,
+  description: 'Only scopes that the caller holds itself.',
+})
+const keyName = NameText(bounds.api_key_name, 'What the key is for.')
+const description = Type.String({ maxLength: bounds.api_key_description })
+
+export const createApiKey = defineOperation({
+  ...common,
+  id: 'createApiKey',
+  method: 'POST',
+  path: '/api/v1/auth/api-keys',
+  summary: 'Create an API key',
+  description:
+    'The secret is in this answer and nowhere else. Ignores `Idempotency-Key`, because the secret is not kept.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.create',
+  idempotent: false,
+  body: Type.Object({
+    name: keyName,
+    description: Type.Optional(description),
+    scopes: scopeList,
+    expires_at: Type.Optional(FutureInput),
+  }),
+  body_example: { name: created.name, description: created.description, scopes: created.scopes },
+  responses: [
+    {
+      status: 201,
+      description: 'The key with its secret.',
+      schema: CreatedKey,
+      example: { ...created, key: 'cadre_1a2b3c4d5e6f708192a3b4c5d6e7f809' },
+    },
+  ],
+  problems: ['insufficient_scope'],
+})
+
+export const listApiKeys = defineOperation({
+  ...common,
+  id: 'listApiKeys',
+  method: 'GET',
+  path: '/api/v1/auth/api-keys',
+  summary: 'List API keys',
+  description: "The caller's own keys in the current organization, newest first.",
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  query: offsetQuery({
+    active_only: Type.Optional(Type.Boolean({ default: true, description: 'Leave out keys that have expired.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of keys.',
+      schema: Named('ApiKeyList', Type.Object({ api_keys: Type.Array(ApiKey), pagination: OffsetPagination })),
+      example: { api_keys: [shown], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: [],
+})
+
+export const getApiKey = defineOperation({
+  ...one,
+  id: 'getApiKey',
+  method: 'GET',
+  summary: 'Read an API key',
+  description: 'A key with its usage. Requests are counted by the hour.',
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  responses: [
+    {
+      status: 200,
+      description: 'The key.',
+      schema: ApiKeyWithUsage,
+      example: {
+        ...shown,
+        last_used: '2026-11-20T09:31:00.000Z',
+        last_ip: '203.0.113.7',
+        usage_stats: { total_requests: 12, requests_last_24h: 2, requests_last_7d: 9, requests_last_30d: 12 },
+      },
+    },
+  ],
+  problems: ['api_key_not_found'],
+})
+
+export const updateApiKey = defineOperation({
+  ...one,
+  id: 'updateApiKey',
+  method: 'PUT',
+  summary: 'Update an API key',
+  description: 'Changes name, description or scopes. The secret stays.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  body: Type.Object({
+    name: Type.Optional(keyName),
+    description: Type.Optional(Nullable(description)),
+    scopes: Type.Optional(scopeList),
+  }),
+  body_example: { name: 'ci-eu', scopes: ['agents:read'] },
+  responses: [
+    {
+      status: 200,
+      description: 'The key.',
+      schema: ApiKey,
+      example: { ...shown, name: 'ci-eu', scopes: ['agents:read'], updated_at: '2026-11-20T10:00:00.000Z' },
+    },
+  ],
+  problems: ['api_key_not_found', 'insufficient_scope'],
+})
+
+const RotatedKey = Named(
+  'RotatedApiKey',
+  Type.Object({
+    ...shared,
+    key: Type.String({ description: 'The new secret. It is never shown again.' }),
+    updated_at: Timestamp,
+    previous_expires_at: Nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'Until when the secret before it still works; null: no more.',
+      }),
+    ),
+  }),
+)
+
+export const rotateApiKey = defineOperation({
+  ...common,
+  id: 'rotateApiKey',
+  method: 'POST',
+  path: '/api/v1/auth/api-keys/{key_id}/rotate',
+  params: one.params,
+  summary: 'Give an API key a new secret',
+  description:
+    'The key stays what it is: identifier, name, scopes, expiry, usage and budgets. The secret until now works on for ' +
+    '`overlap_seconds`, the one before that no more; revoking the key ends both. A key may rotate itself; another one only ' +
+    'where the caller holds all its scopes. Ignores `Idempotency-Key`, because the secret is not kept.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  body: Type.Object({
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.api_key_overlap_seconds,
+        default: 86_400,
+        description: 'How long the secret until now still works; 0 ends it at once.',
+      }),
+    ),
+  }),
+  body_example: { overlap_seconds: 3600 },
+  body_optional: true,
+  responses: [
+    {
+      status: 200,
+      description: 'The key with its new secret.',
+      schema: RotatedKey,
+      example: {
+        ...created,
+        last_used: '2026-11-20T09:31:00.000Z',
+        updated_at: '2026-11-20T10:00:00.000Z',
+        key: 'cadre_9f8e7d6c5b4a39281706f5e4d3c2b1a0',
+        previous_expires_at: '2026-11-20T11:00:00.000Z',
+      },
+    },
+  ],
+  problems: ['api_key_not_found', 'insufficient_scope', 'resource_conflict'],
+  idempotent: false,
+  extension: true,
+})
+
+export const getApiKeyActivity = defineOperation({
+  ...common,
+  id: 'getApiKeyActivity',
+  method: 'GET',
+  path: '/api/v1/auth/api-keys/{key_id}/activity',
+  params: one.params,
+  summary: 'Read what an API key is used for',
+  description:
+    'Operations that it called in the last 30 days, the latest first, and what its tasks used in that time: what would break where it is ' +
+    'revoked, or where a scope is taken away. Calls that its scopes did not allow are left out. A call is there after some seconds.',
+  scope: 'api_keys:read',
+  bucket: 'api_keys.read',
+  responses: [
+    {
+      status: 200,
+      description: 'Operations and usage of the last 30 days.',
+      schema: Named(
+        'ApiKeyActivity',
+        Type.Object({
+          calls: Type.Array(
+            Type.Object({
+              operation: Type.String({ description: 'Its `operationId`.' }),
+              required_scope: Nullable(
+                Choice(scopes, { description: 'What it asks of a key; null where any key may call it.' }),
+              ),
+              requests: Type.Integer({ minimum: 0 }),
+              last_at: Timestamp,
+            }),
+          ),
+          usage: Type.Object(
+            {
+              calls: Type.Integer({ minimum: 0, description: 'Calls of models and tools.' }),
+              input_tokens: Type.Integer({ minimum: 0 }),
+              output_tokens: Type.Integer({ minimum: 0 }),
+              cost_usd: Type.Number({ minimum: 0, description: 'US dollars, of the calls whose price is known.' }),
+            },
+            { description: 'Of the tasks that it made, in all projects.' },
+          ),
+        }),
+      ),
+      example: {
+        calls: [
+          {
+            operation: 'createTask',
+            required_scope: 'tasks:write',
+            requests: 4102,
+            last_at: '2026-11-20T09:31:00.000Z',
+          },
+        ],
+        usage: { calls: 4102, input_tokens: 1_120_406, output_tokens: 83_925, cost_usd: 3.1874 },
+      },
+    },
+  ],
+  problems: ['api_key_not_found'],
+  extension: true,
+})
+
+export const deleteApiKey = defineOperation({
+  ...one,
+  id: 'deleteApiKey',
+  method: 'DELETE',
+  summary: 'Revoke an API key',
+  description: 'Takes effect with the next request, everywhere.',
+  scope: 'api_keys:write',
+  bucket: 'api_keys.write',
+  responses: [
+    {
+      status: 200,
+      description: 'The key is revoked.',
+      schema: Confirmation({ key_id: Type.String(), revoked_at: Timestamp }),
+      example: { message: 'API key revoked', key_id: created.id, revoked_at: '2026-11-20T10:00:00.000Z' },
+    },
+  ],
+  problems: ['api_key_not_found'],
+})
+
+export const apiKeyOperations: Operation[] = [
+  createApiKey,
+  listApiKeys,
+  getApiKey,
+  updateApiKey,
+  rotateApiKey,
+  getApiKeyActivity,
+  deleteApiKey,
+] as Operation[]

@@ -1,0 +1,136 @@
+import Type from 'typebox'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  Choice,
+  Confirmation,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+} from '../core/schemas.ts'
+import { roles } from '../core/scopes.ts'
+
+const common = {
+  family: 'A',
+  tag: 'Members',
+  credentials: anyCredential,
+  bucket: 'general',
+  extension: true,
+} as const
+const one = {
+  ...common,
+  path: '/api/v1/auth/members/{user_id}',
+  params: {
+    user_id: { description: 'The member, by their user identifier.', example: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4' },
+  },
+} as const
+
+const Member = Named(
+  'Member',
+  Type.Object({
+    user_id: Type.String(),
+    name: Type.String(),
+    email: Type.Optional(
+      Type.String({ description: 'For those who may manage members (`organizations:write`), and of oneself.' }),
+    ),
+    avatar_url: Type.String({ description: 'Empty when there is none.' }),
+    role: Choice(roles),
+    joined_at: Timestamp,
+    last_active: Type.Optional(
+      Nullable({
+        ...Timestamp,
+        description:
+          'When they last were active: signed in, or with a key or an app of theirs in this organization; null where they never were. ' +
+          'Some minutes may pass before it is told. For those who see `email`.',
+      }),
+    ),
+  }),
+)
+const example = {
+  user_id: one.params.user_id.example,
+  name: 'Ada Lovelace',
+  email: 'ada@example.com',
+  avatar_url: '',
+  role: 'member',
+  joined_at: '2026-11-20T09:30:00.000Z',
+  last_active: '2026-11-23T16:04:00.000Z',
+}
+
+export const listMembers = defineOperation({
+  ...common,
+  id: 'listMembers',
+  method: 'GET',
+  path: '/api/v1/auth/members',
+  summary: 'List members',
+  description: 'Everybody in the current organization, the one who joined first before the others.',
+  scope: 'organizations:read',
+  query: offsetQuery({
+    search: Type.Optional(
+      Type.String({
+        maxLength: bounds.search,
+        description: 'Part of the name, without regard to case; or of the e-mail address where the caller sees it.',
+      }),
+    ),
+    role: Type.Optional(Choice(roles, { description: 'Only members with this role.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of members.',
+      schema: Named('MemberList', Type.Object({ members: Type.Array(Member), pagination: OffsetPagination })),
+      example: { members: [example], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: [],
+})
+
+export const getMember = defineOperation({
+  ...one,
+  id: 'getMember',
+  method: 'GET',
+  summary: 'Read a member',
+  description: 'Somebody in the current organization.',
+  scope: 'organizations:read',
+  responses: [{ status: 200, description: 'The member.', schema: Member, example }],
+  problems: ['member_not_found'],
+})
+
+export const updateMember = defineOperation({
+  ...one,
+  id: 'updateMember',
+  method: 'PUT',
+  summary: "Change a member's role",
+  description:
+    'For owners and admins; only owners make owners, and change them. The last owner keeps the role. Takes effect with the ' +
+    'next request of every credential. Whoever may not invite any more has their open invitations withdrawn.',
+  scope: 'organizations:write',
+  body: Type.Object({ role: Choice(roles) }),
+  body_example: { role: 'admin' },
+  responses: [{ status: 200, description: 'The member.', schema: Member, example: { ...example, role: 'admin' } }],
+  problems: ['member_not_found', 'resource_conflict'],
+})
+
+export const removeMember = defineOperation({
+  ...one,
+  id: 'removeMember',
+  method: 'DELETE',
+  summary: 'Remove a member',
+  description:
+    'For owners and admins; only owners remove owners, and never the last one. Ends their API keys and OAuth grants of ' +
+    'this organization at once, and withdraws their open invitations. Their account, and what they made, stay.',
+  scope: 'organizations:write',
+  responses: [
+    {
+      status: 200,
+      description: 'They are no member any more.',
+      schema: Confirmation({ user_id: Type.String() }),
+      example: { message: 'Member removed', user_id: example.user_id },
+    },
+  ],
+  problems: ['member_not_found', 'resource_conflict'],
+})
+
+export const memberOperations: Operation[] = [listMembers, getMember, updateMember, removeMember] as Operation[]

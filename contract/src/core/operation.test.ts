@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { buckets } from './limits.ts'
+import { isIdempotent, problemsOf } from './operation.ts'
+import { operations } from '../operations.ts'
+import { problems } from './problems.ts'
+
+/** Decision table 2.1, line by line: family, credentials (K key, T token, S session), scope, success, bucket. */
+const table = `
+  POST   /api/v1/auth/api-keys                                    A KTS api_keys:write 201 api_keys.create
+  GET    /api/v1/auth/api-keys                                    A KTS api_keys:read  200 api_keys.read
+  GET    /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:read  200 api_keys.read
+  PUT    /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:write 200 api_keys.write
+  DELETE /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:write 200 api_keys.write
+  GET    /api/v1/auth/user                                        A KTS –              200 user
+  PUT    /api/v1/auth/user                                        A KTS any_write      200 user
+  GET    /api/v1/auth/session                                     A TS  –              200 general
+  GET    /api/v1/auth/sessions                                    A TS  –              200 sessions
+  DELETE /api/v1/auth/sessions                                    A TS  any_write      200 sessions
+  DELETE /api/v1/auth/sessions/{session_id}                       A TS  any_write      200 sessions
+  GET    /api/v1/auth/permissions                                 A KTS –              200 general
+  GET    /api/v1/projects/{project_id}/agents                     A KTS agents:read    200 agents.list
+  POST   /api/v1/projects/{project_id}/agents                     A KTS agents:write   201 agents.create
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:read    200 agents.get
+  PUT    /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:write   200 agents.update
+  DELETE /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:write   200 agents.delete
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/start    A KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/pause    A KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/stop     A KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/restart  A KTS agents:write   200 agents.action
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}/logs     A KTS agents:read    200 agents.logs
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}/metrics  A KTS agents:read    200 agents.metrics
+  POST   /api/v1/projects                                         B KTS projects:write 201 general
+  GET    /api/v1/projects                                         B KTS projects:read  200 general
+  POST   /api/v1/agents                                           B KTS agents:write   201 general
+  POST   /api/v1/webhooks                                         B KTS projects:write 201 general
+  GET    /api/v1/hello                                            B KTS –              200 general
+  GET    /api/v1/status                                           B –   –              200 –
+  GET    /api/v1/docs                                             B –   –              200 docs
+  GET    /oauth2/authorize                                        O –   –              303 oauth.authorize
+  POST   /oauth2/token                                            O –   –              200 oauth.token
+  POST   /oauth2/revoke                                           O –   –              200 oauth.revoke
+`
+const lines = table
+  .trim()
+  .split('\n')
+  .map((line) => line.trim().split(/ +/) as [string, string, string, string, string, string, string])
+
+/** Spec 8.1, the general limits and those of decision table 2.1: an hour, a minute. */
+const documented: Record<string, [hour: number | undefined, minute: number | undefined]> = {
+  general: [1000, 100],
+  'api_keys.create': [10, undefined],
+  'api_keys.read': [undefined, 100],
+  'api_keys.write': [undefined, 20],
+  user: [undefined, 100],
+  sessions: [undefined, 50],
+  'agents.list': [undefined, 100],
+  'agents.create': [undefined, 10],
+  'agents.get': [undefined, 200],
+  'agents.update': [undefined, 20],
+  'agents.delete': [undefined, 10],
+  'agents.action': [undefined, 50],
+  'agents.logs': [undefined, 100],
+  'agents.metrics': [undefined, 50],
+  docs: [undefined, 60],
+  'oauth.authorize': [undefined, 20],
+  'oauth.token': [undefined, 30],
+  'oauth.revoke': [undefined, 30],
+}
+
+describe('the operations of the specification', () => {
+  for (const [method, path, family, credentials, scope, status, bucket] of lines) {
+    it(`${method} ${path} is as table 2.1 says`, () => {
+      const operation = operations.find((one) => one.method === method && one.path === path)
+      assert.ok(operation, 'it is not in the contract')
+      assert.deepEqual(
+        [
+          operation.family,
+          operation.credentials.map((kind) => ({ api_key: 'K', token: 'T', session: 'S' })[kind]).join('') || '–',
+          operation.scope ?? '–',
+          String(operation.responses[0]?.status),
+          operation.bucket ?? '–',
+          operation.extension ?? false,
+        ],
+        [family, credentials, scope, status, bucket, false],
+      )
+    })
+  }
+
+  it('are told from extensions', () => {
+    const beyond = operations.filter(
+      ({ method, path }) => !lines.some((line) => line[0] === method && line[1] === path),
+    )
+    assert.deepEqual(
+      beyond.filter(({ extension }) => !extension).map(({ id }) => id),
+      [],
+    )
+  })
+})
+
+describe('limits', () => {
+  for (const [name, [hour, minute]] of Object.entries(documented)) {
+    it(`${name}: ${hour ?? '–'} an hour, ${minute ?? '–'} a minute`, () => {
+      const bucket: { hour?: number; minute?: number } = buckets[name as keyof typeof buckets]
+      assert.deepEqual([bucket.hour, bucket.minute], [hour, minute])
+    })
+  }
+})
+
+describe('every operation', () => {
+  for (const operation of operations) {
+    it(`${operation.id} names its parameters, is counted if it takes credentials, and succeeds with a declared status`, () => {
+      const named = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+      assert.deepEqual(Object.keys(operation.params ?? {}).sort(), named.sort())
+      if (operation.credentials.length > 0) assert.notEqual(operation.bucket, null)
+      for (const { status } of operation.responses) assert.ok(status >= 200 && status < 400)
+      for (const kind of problemsOf(operation)) assert.ok(problems[kind].status >= 400)
+    })
+  }
+
+  it('honours Idempotency-Key where it is a POST with a credential, but for keys, sign-in (decision D98) and what asks a server', () => {
+    const ignoring = operations
+      .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
+      .map(({ path }) => path)
+    // A kept answer is in the transaction of its work, and nothing waits for the network in one.
+    const asking = ['/api/v1/projects/{project_id}/tools', '/api/v1/projects/{project_id}/tools/{tool_id}/approve']
+    for (const path of ignoring.filter((one) => !asking.includes(one)))
+      assert.match(
+        path,
+        /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients|invitations$|sso)(\/|$))/,
+      )
+    assert.equal(isIdempotent(operations.find(({ id }) => id === 'createProject')!), true)
+    assert.equal(
+      operations.some((operation) => operation.method !== 'POST' && isIdempotent(operation)),
+      false,
+    )
+  })
+})

@@ -1,0 +1,66 @@
+import type { AgentState } from '../resources/agent-lifecycle.ts'
+import { projectId } from '../core/project-id.ts'
+import { taskEventTypes, type TaskEventType } from '../tasks/task-lifecycle.ts'
+
+/** Events of the specification that webhooks may subscribe to (spec 6). */
+export const eventNames = [
+  'project.created',
+  'project.updated',
+  'project.deleted',
+  'agent.launched',
+  'agent.completed',
+  'agent.failed',
+  'agent.stopped',
+  'error.occurred',
+] as const
+
+export type EventName = (typeof eventNames)[number]
+
+/** Kinds of a task's events that webhooks may subscribe to beside those of the specification. */
+const taskEventGroups = ['task', 'approval', 'budget'] as const
+type TaskEventGroup = (typeof taskEventGroups)[number]
+export type TaskEventName = Extract<TaskEventType, `${TaskEventGroup}.${string}`>
+
+/** Events of a task that webhooks may subscribe to. */
+export const taskEventNames: readonly TaskEventName[] = taskEventTypes.filter((type): type is TaskEventName =>
+  taskEventGroups.some((group) => type.startsWith(`${group}.`)),
+)
+
+/** What `POST /webhooks/{webhook_id}/test` sends where no other event is asked for. */
+export const testEventName = 'webhook.test'
+
+/** Everything that is written into the outbox. */
+export type OutboxEventName = EventName | TaskEventName | typeof testEventName
+
+/** Subscriptions to events of a task: by name, or all of one kind (`task.*`). */
+export const taskSubscriptions: readonly (TaskEventName | `${TaskEventGroup}.*`)[] = [
+  ...taskEventGroups.map((group) => `${group}.*` as const),
+  ...taskEventNames,
+]
+
+/** What a webhook may subscribe to. */
+export const subscriptions: readonly (EventName | (typeof taskSubscriptions)[number])[] = [
+  ...eventNames,
+  ...taskSubscriptions,
+]
+
+/** The subscriptions that an event belongs to: its name, and `task.*` for `task.completed`. */
+export function subscriptionsOf(event: OutboxEventName): string[] {
+  const group = `${event.split('.', 1)[0]}.*`
+  return subscriptions.some((name) => name === group) ? [event, group] : [event]
+}
+
+/** An agent as events carry it (decision D93). */
+export function eventAgent(agent: { id: string; name: string; project_id: number; status: AgentState }) {
+  const { id, name, project_id, status } = agent
+  return { id, name, project_id: projectId(project_id), status }
+}
+
+/** How bad an `error.occurred` is (decision D94). */
+export const severities = ['low', 'medium', 'high', 'critical'] as const
+export type Severity = (typeof severities)[number]
+/**
+ * Requests answered 500 that become an `error.occurred` each, of one organization in one minute and process. During a storm
+ * of them the rest is only logged: a thousand deliveries a second would tell nobody more.
+ */
+export const internalErrorEvents_per_minute = 10

@@ -1,0 +1,156 @@
+import Type, { type TProperties } from 'typebox'
+import { budgetScopes } from '../resources/budget-window.ts'
+import type { TaskEventName } from './events.ts'
+import { boundedJson, Choice, FreeObject, Named, Nullable, Timestamp } from '../core/schemas.ts'
+import { approvalKinds, approvalTimeouts, taskStates, waitReasons } from '../tasks/task-lifecycle.ts'
+
+/**
+ * What a webhook is told of a task at most, so that a delivery stays far below 20 KB: texts are cut (code points), lists
+ * too, and the arguments of a call are left out where they are larger. The event itself is whole where it is kept.
+ */
+export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096, data_bytes: 4096 } as const
+
+const text = Type.String({ maxLength: taskEventBounds.text })
+const count = Type.Integer({ minimum: 0 })
+const cost = Nullable(Type.Number({ minimum: 0, description: 'US dollars; null where a price is not known.' }))
+const attempt = Type.Integer({ minimum: 1, description: 'How many workers have had it.' })
+const tool = Type.String({ maxLength: taskEventBounds.tool })
+const calls = Type.Array(Type.Object({ step_id: Type.String(), tool }), { maxItems: taskEventBounds.items })
+
+const usage = Type.Object(
+  {
+    input_tokens: count,
+    output_tokens: count,
+    cached_tokens: count,
+    reasoning_tokens: count,
+    steps: count,
+    tool_calls: count,
+    cost_usd: cost,
+  },
+  { description: 'What the task has consumed so far.' },
+)
+
+/** A task's output as webhooks are told of it. */
+export const EventOutput = Type.Object({
+  content: text,
+  data: Nullable(
+    Type.Unsafe<Record<string, unknown>>(
+      boundedJson(
+        { ...FreeObject, description: 'Null where the task has no `output_schema`, or where it is larger.' },
+        taskEventBounds.data_bytes,
+      ),
+    ),
+  ),
+})
+
+const error = Type.Object({
+  code: Type.String(),
+  message: text,
+  retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
+  step_id: Nullable(Type.String()),
+})
+
+const approval = {
+  approval_id: Type.String(),
+  step_id: Type.String(),
+  kind: Choice(approvalKinds),
+  tool,
+}
+
+const budget = {
+  budget_id: Nullable(Type.String({ description: "Null for the task's own limits." })),
+  scope: Choice([...budgetScopes, 'task']),
+  subject: Type.String({ description: 'What it limits.' }),
+  unit: Choice(['cost_usd', 'tokens', 'steps', 'tool_calls']),
+  limit: Type.Number({ minimum: 0 }),
+  spent: Type.Number({ minimum: 0 }),
+  resets_at: Nullable(Timestamp),
+}
+
+/** What every event of a task says before its own members. */
+const common = {
+  task: Named(
+    'EventTaskState',
+    Type.Object({
+      id: Type.String(),
+      project_id: Type.String(),
+      agent_id: Type.String(),
+      agent_version: count,
+      thread_id: Nullable(Type.String()),
+      retried_from: Nullable(Type.String()),
+      status: Choice(taskStates, { description: 'As it was once the event had happened.' }),
+    }),
+  ),
+  agent: Type.Object({
+    id: Type.String(),
+    name: Type.Optional(Type.String({ description: 'Left out where the agent is deleted.' })),
+    project_id: Type.String(),
+  }),
+  sequence: Type.Integer({ minimum: 1, description: 'Of the event among those of its task: dense, from 1.' }),
+  truncated: Type.Boolean({ description: 'Whether something below was cut or left out because of its size.' }),
+}
+
+function ofTask<const P extends TProperties>(members: P) {
+  return Type.Object({ ...common, ...members })
+}
+
+/** `data` of the events of a task that webhooks may subscribe to: long texts are read from the task. */
+export const taskEventPayloads = {
+  'task.created': ofTask({
+    from_step: Type.Optional(Type.Integer({ minimum: 0, description: 'Of a retry: the step that it begins with.' })),
+  }),
+  'task.started': ofTask({ attempt }),
+  'task.waiting': ofTask({
+    wait: Type.Object({
+      reason: Choice(waitReasons),
+      since: Timestamp,
+      until: Nullable(Timestamp),
+      approval_ids: Type.Array(Type.String(), { maxItems: taskEventBounds.items }),
+    }),
+  }),
+  'task.resumed': ofTask({ attempt, reason: Nullable(Choice(waitReasons)) }),
+  'task.retrying': ofTask({
+    attempt: Type.Optional(attempt),
+    reason: Type.Optional(
+      Choice(['worker_lost', 'handed_back'], { description: 'Why another worker has taken it over.' }),
+    ),
+    retry_in_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: 'When its call of a model is tried again, where that failed.' }),
+    ),
+  }),
+  'task.completed': ofTask({ output: EventOutput, usage }),
+  'task.failed': ofTask({ error, usage }),
+  'task.canceled': ofTask({
+    reason: Nullable(text),
+    effects: calls,
+    uncertain: calls,
+    cost_usd: cost,
+    usage,
+    forced: Type.Optional(Type.Boolean({ description: 'Its worker did not confirm it.' })),
+  }),
+  'task.expired': ofTask({ error, usage }),
+  'approval.requested': ofTask({
+    ...approval,
+    arguments: Nullable(
+      Type.Unsafe<Record<string, unknown>>(
+        boundedJson(
+          { ...FreeObject, description: 'What the tool is to be called with; null where that is larger.' },
+          taskEventBounds.arguments_bytes,
+        ),
+      ),
+    ),
+    expires_at: Nullable(Timestamp),
+  }),
+  'approval.resolved': ofTask({
+    ...approval,
+    decision: Choice(['approve', 'reject']),
+    reason: Nullable(text),
+    resolved_by: Nullable(Type.String()),
+  }),
+  'approval.expired': ofTask({
+    ...approval,
+    on_timeout: Choice(approvalTimeouts, { description: 'What becomes of the call.' }),
+  }),
+  'budget.warning': ofTask(budget),
+  'budget.reached': ofTask(budget),
+} satisfies Record<TaskEventName, unknown>

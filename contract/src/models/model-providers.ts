@@ -1,0 +1,76 @@
+import Type from 'typebox'
+import { nativeProviderNames } from './native-providers.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import { Choice, Named, Nullable, Timestamp } from '../core/schemas.ts'
+
+/** Where models come from: the service itself, or a server that speaks one of three protocols. */
+export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProviderNames] as const
+/** How a provider answered when it was last asked. */
+export const modelProviderStates = ['reachable', 'refused', 'unreachable'] as const
+
+/** How long the answer of a provider is told again before it is asked anew. */
+export const providerCheck_seconds = 30
+
+/** Models of one provider that are listed. */
+export const providerModelsMax = 500
+
+const ModelProvider = Named(
+  'ModelProvider',
+  Type.Object({
+    name: Type.String({ description: 'What stands before the slash in the names of its models.' }),
+    kind: Choice(modelProviderKinds),
+    is_default: Type.Boolean({ description: 'Whether models without a provider in their name are its.' }),
+    has_key: Type.Boolean({ description: 'Whether the operator has given a key for it. The key is never told.' }),
+    status: Choice(modelProviderStates, {
+      description:
+        '`reachable`: it answered. `refused`: it answered that the key is wrong or may not. `unreachable`: it could not be connected to, was silent, or is failing.',
+    }),
+    error: Nullable(Type.String({ description: 'What is wrong, in words; null where nothing is.' })),
+    models: Type.Array(Type.String(), {
+      description: `Names for \`config.model\`, the first ${providerModelsMax} that it told of; empty where it tells of none.`,
+    }),
+    checked_at: Timestamp,
+  }),
+)
+
+export const listModelProviders = defineOperation({
+  id: 'listModelProviders',
+  method: 'GET',
+  path: '/api/v1/model-providers',
+  family: 'A',
+  tag: 'Model providers',
+  summary: 'List model providers',
+  description: `For owners and admins: the providers that the operator of the service configured, and whether each answers and which models it has. A provider is asked when this is, at most every ${providerCheck_seconds} seconds, and 5 seconds are waited for it. Neither keys nor addresses are told.`,
+  credentials: anyCredential,
+  scope: 'admin',
+  bucket: 'general',
+  extension: true,
+  responses: [
+    {
+      status: 200,
+      description: 'The providers, by name, and the model of agents that name none.',
+      schema: Named(
+        'ModelProviderList',
+        Type.Object({ model_providers: Type.Array(ModelProvider), default_model: Type.String() }),
+      ),
+      example: {
+        model_providers: [
+          {
+            name: 'openai',
+            kind: 'openai',
+            is_default: true,
+            has_key: true,
+            status: 'reachable',
+            error: null,
+            models: ['openai/gpt-5.6-sol'],
+            checked_at: '2026-11-20T09:30:00.000Z',
+          },
+        ],
+        default_model: 'openai/gpt-5.6-sol',
+      },
+    },
+  ],
+  problems: [],
+})
+
+export const modelProviderOperations: Operation[] = [listModelProviders] as Operation[]

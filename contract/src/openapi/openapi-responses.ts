@@ -1,0 +1,83 @@
+import { errorSchemaOf } from './openapi-errors.ts'
+import { headersOf } from './openapi-headers.ts'
+import { failuresByStatus, requiredScopes } from './openapi-problems.ts'
+import type { SchemaWriter } from './openapi-schemas.ts'
+import type { Failure, Json } from './openapi-types.ts'
+import type { Operation, OperationResponse } from '../core/operation.ts'
+
+/** The answers of an operation that succeeds, by status. */
+export function successes(operation: Operation, schemas: SchemaWriter): Json {
+  const statuses = new Set(operation.responses.map(({ status }) => status))
+  return Object.fromEntries(
+    [...statuses].map((status) => {
+      const answers = operation.responses.filter((response) => response.status === status)
+      const content = Object.assign({}, ...answers.map((answer) => contentOf(answer, schemas))) as Json
+      const headers = headersOf(operation, status, Object.assign({}, ...answers.map((answer) => answer.headers ?? {})))
+      const description = answers.map((answer) => answer.description).join(' Or: ')
+      return [status, { description, headers, ...(Object.keys(content).length > 0 ? { content } : {}) }]
+    }),
+  )
+}
+
+function contentOf({ schema, example, media_type }: OperationResponse, schemas: SchemaWriter): Json {
+  if (!schema && !media_type) return {}
+  const body = {
+    schema: schema ? schemas.write(schema) : { type: 'string' },
+    ...(example === undefined ? {} : { example }),
+  }
+  return { [media_type ?? 'application/json']: body }
+}
+
+/** The answers of an operation that fails, by status; those that several share go to `shared`. */
+export function failures(operation: Operation, shared: Record<string, Json>): Json {
+  const answers: Json = {}
+  for (const [status, kinds] of failuresByStatus(operation)) {
+    const response = failure(operation, status, kinds)
+    // Which fields may be wrong differs by operation; every other answer serves many as one component.
+    if (status === 400) answers[status] = response
+    else answers[status] = { $ref: `#/components/responses/${share(shared, operation, status, kinds, response)}` }
+  }
+  // Some public operations have no error of the caller's but one: the HTTP layer refuses oversized headers by itself.
+  if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
+    answers[431] = { description: 'The headers of the request are too large. Answered without a body.' }
+  }
+  // Whoever is always sent on has no answer of its own but errors.
+  if (operation.responses.every(({ status }) => status >= 300)) {
+    const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` }
+    answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }
+  }
+  return answers
+}
+
+function failure(operation: Operation, status: number, kinds: Failure[]): Json {
+  const examples = kinds.map(({ name, summary, value }) => [name, { summary, value }])
+  return {
+    description: [...new Set(kinds.map(({ summary }) => summary))].join(' Or: '),
+    headers: headersOf(operation, status),
+    content: {
+      'application/json': {
+        schema: { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  }
+}
+
+/** Puts an answer among the components; its name tells its family, its status, its codes and what its example shows. */
+function share(
+  shared: Record<string, Json>,
+  operation: Operation,
+  status: number,
+  kinds: Failure[],
+  response: Json,
+): string {
+  const shows = status === 403 ? requiredScopes(operation) : status === 429 ? [operation.bucket] : []
+  const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
+  const codes = kinds.map(({ name }) => name)
+  const name = [errorSchemaOf[operation.family], status, ...codes, ...shows, ...audience].join('.').replaceAll(':', '_')
+  if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) {
+    throw new Error(`Two answers are named ${name}.`)
+  }
+  shared[name] = response
+  return name
+}

@@ -1,0 +1,104 @@
+import Type from 'typebox'
+import { Agent, agentExample, AgentConfig, ofAgent, revision } from './agents.ts'
+import { defineOperation, type Operation } from '../core/operation.ts'
+import { Named, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp } from '../core/schemas.ts'
+
+const versionNumber = Type.Integer({
+  minimum: 0,
+  maximum: 2_147_483_647,
+  description: 'From 0, raised by every update; the last part of `metadata.version` of the agent.',
+})
+
+/** What an agent was from one update to the next. Never changes. */
+const AgentVersion = Named(
+  'AgentVersion',
+  Type.Object({
+    agent_id: Type.String(),
+    version: versionNumber,
+    current: Type.Boolean({ description: 'Whether the agent is this version now.' }),
+    name: Type.String(),
+    description: Type.String(),
+    config: AgentConfig,
+    created_by: Type.String({ description: 'Who made it, by creating, updating or rolling back the agent.' }),
+    created_at: Timestamp,
+  }),
+)
+
+const { id: agent_id, name, description, config } = agentExample
+const example = {
+  agent_id,
+  version: 3,
+  current: true,
+  name,
+  description,
+  config,
+  created_by: agentExample.metadata.created_by,
+  created_at: '2026-11-20T09:30:00.000Z',
+}
+const { system_prompt: _prompt, ...listedConfig } = config
+const common = { ...ofAgent, tag: 'Agents', extension: true } as const
+
+export const listAgentVersions = defineOperation({
+  ...common,
+  path: `${ofAgent.path}/versions`,
+  id: 'listAgentVersions',
+  method: 'GET',
+  summary: "List an agent's versions",
+  description: 'The newest first. `config` comes without `system_prompt` and `environment_variables`.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: offsetQuery({}),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of versions.',
+      schema: Named(
+        'AgentVersionList',
+        Type.Object({ versions: Type.Array(AgentVersion), pagination: OffsetPagination }),
+      ),
+      example: { versions: [{ ...example, config: listedConfig }], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const getAgentVersion = defineOperation({
+  ...common,
+  path: `${ofAgent.path}/versions/{version}`,
+  params: { ...ofAgent.params, version: { description: 'The number of the version.', example: '3' } },
+  id: 'getAgentVersion',
+  method: 'GET',
+  summary: 'Read a version of an agent',
+  description: 'With its whole configuration, whether or not the agent is still this version.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  responses: [{ status: 200, description: 'The version.', schema: AgentVersion, example }],
+  problems: ['project_not_found', 'agent_not_found', 'agent_version_not_found'],
+})
+
+export const rollbackAgent = defineOperation({
+  ...common,
+  path: `${ofAgent.path}/rollback`,
+  id: 'rollbackAgent',
+  method: 'POST',
+  summary: 'Roll an agent back',
+  description:
+    'Makes a new version that equals an old one: its configuration with environment variables, its description, and its name unless another agent has that by now; then the agent keeps the one it has. `metadata` stays. Answers `updating`, as an update does.',
+  scope: 'agents:write',
+  bucket: 'agents.update',
+  revisioned: true,
+  body: Type.Object({ version: { ...versionNumber, description: 'The version that it shall equal.' } }),
+  body_example: { version: 2 },
+  responses: [
+    {
+      status: 200,
+      description: 'The agent.',
+      schema: Agent,
+      example: { ...agentExample, status: 'updating' },
+      headers: revision,
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found', 'agent_version_not_found'],
+})
+
+export const agentVersionOperations: Operation[] = [listAgentVersions, getAgentVersion, rollbackAgent] as Operation[]

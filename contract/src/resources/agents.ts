@@ -1,0 +1,560 @@
+import Type, { type Static, type TOptional, type TProperties, type TSchema, type TUnsafe } from 'typebox'
+import { agentActions, agentStates, type AgentAction } from './agent-lifecycle.ts'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  agentParameter,
+  boundedJson,
+  Choice,
+  Confirmation,
+  FreeObject,
+  NameText,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+} from '../core/schemas.ts'
+import { contextDefaults, efforts, maxTokensDefault, promptCaches, serviceTiers } from '../models/model-dials.ts'
+import { approvalTimeouts, toolPolicies } from '../tasks/task-lifecycle.ts'
+
+const tag = 'Agents'
+const base = '/api/v1/projects/{project_id}/agents'
+
+const toolName = Type.String({
+  minLength: 1,
+  maxLength: bounds.config_tool,
+  pattern: '^[A-Za-z0-9][A-Za-z0-9_.:/-]*$',
+  description: 'A tool name: letters, digits and _ . : / -',
+})
+const model = Type.String({
+  minLength: 1,
+  maxLength: bounds.config_model,
+  pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$',
+  description: '`provider/model`, or a bare name for the default provider.',
+})
+
+function optional<T extends TProperties>(members: T) {
+  return Object.fromEntries(Object.entries(members).map(([name, schema]) => [name, Type.Optional(schema)])) as {
+    [Name in keyof T]: TOptional<T[Name]>
+  }
+}
+
+function nullable<T extends TProperties>(members: T) {
+  const entries = Object.entries(members).map(([name, schema]) => [name, Nullable(schema)])
+  return Object.fromEntries(entries) as { [Name in keyof T]: TUnsafe<Static<T[Name]> | null> }
+}
+
+/** Limits of what one task may spend. Null is as good as absent. */
+export const TaskBudget = Type.Object(
+  {
+    max_cost_usd: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd }))),
+    max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_max_tokens }))),
+    max_steps: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: bounds.config_steps }))),
+    max_tool_calls: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: bounds.budget_tool_calls }))),
+  },
+  { additionalProperties: true },
+)
+
+// No `default` in a configuration: it would be written into the agent, and over what an update leaves alone.
+const retryMembers = {
+  max_attempts: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_retry_attempts,
+    description: 'Tries of one call of one model: 5 where nothing is said.',
+  }),
+  initial_delay_seconds: Type.Number({
+    minimum: 0,
+    maximum: bounds.config_retry_delay_seconds,
+    description: 'Doubled each time: 0.5 where nothing is said.',
+  }),
+  max_delay_seconds: Type.Number({
+    minimum: 0,
+    maximum: bounds.config_retry_delay_seconds,
+    description: '30 where nothing is said.',
+  }),
+}
+const retryText = 'Used where the provider does not say how long to wait.'
+const retry = Type.Object(optional(retryMembers), { additionalProperties: true, description: retryText })
+const retryPatch = Type.Object(optional(nullable(retryMembers)), {
+  additionalProperties: true,
+  description: `${retryText} Merged member by member: null removes.`,
+})
+
+const contextMembers = {
+  compact_at_tokens: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_max_tokens,
+    description: `Tokens of a conversation from which on it is compacted: ${contextDefaults.compact_at_percent} % of the model's context window where nothing is said.`,
+  }),
+  keep_last_steps: Type.Integer({
+    minimum: 1,
+    maximum: bounds.config_keep_last_steps,
+    description: `The last steps, which are kept as they are: ${contextDefaults.keep_last_steps} where nothing is said.`,
+  }),
+  model: { ...model, description: 'The model that writes the summary; the one of the task where nothing is said.' },
+}
+const contextText = 'When the earlier part of a long conversation is replaced by a summary.'
+const context = Type.Object(optional(contextMembers), { additionalProperties: true, description: contextText })
+const contextPatch = Type.Object(optional(nullable(contextMembers)), {
+  additionalProperties: true,
+  description: `${contextText} Merged member by member: null removes.`,
+})
+
+/** A JSON Schema as a value. It is read by the service where it is set: see `schemaFault`. */
+export const DataSchema = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>(
+    boundedJson(
+      {
+        type: 'object',
+        additionalProperties: true,
+        description: `${description} JSON Schema 2020-12 of type \`object\`, without references to other documents.`,
+      },
+      bounds.data_schema_bytes,
+    ),
+  )
+
+const policiesText = 'By the name of a tool: `auto` runs it, `ask` waits for an approval, `deny` refuses it.'
+const policies = <Value extends TSchema>(value: Value, description: string) =>
+  Type.Unsafe<Record<string, Static<Value>>>({
+    type: 'object',
+    additionalProperties: value,
+    maxProperties: bounds.config_tools,
+    propertyNames: { maxLength: bounds.config_tool },
+    description,
+  })
+const policy = Choice(toolPolicies)
+
+const configMembers = {
+  model: Type.Optional(model),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
+  max_tokens: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_max_tokens,
+      description: `Tokens of one answer, reasoning included: ${maxTokensDefault.plain} where nothing is said, ${maxTokensDefault.reasoning} where the model reasons.`,
+    }),
+  ),
+  effort: Type.Optional(
+    Choice(efforts, {
+      description: 'How much the model reasons. A level that the model lacks is mapped to the nearest that it has.',
+    }),
+  ),
+  service_tier: Type.Optional(
+    Choice(serviceTiers, { description: "The provider's tier. Left out where the provider does not have it." }),
+  ),
+  prompt_cache: Type.Optional(
+    Choice(promptCaches, { description: 'Prompt caching by the provider: `auto` where nothing is said.' }),
+  ),
+  context: Type.Optional(context),
+  input_schema: Type.Optional(DataSchema('What the `input` of a task must be: with it, an object.')),
+  output_schema: Type.Optional(DataSchema('What `output.data` of a task must be.')),
+  tools: Type.Optional(Type.Array(toolName, { maxItems: bounds.config_tools })),
+  system_prompt: Type.Optional(Type.String({ maxLength: bounds.config_system_prompt })),
+  fallback_models: Type.Optional(
+    Type.Array(model, {
+      maxItems: bounds.config_fallback_models,
+      description: 'Models that take over when `model` fails for good.',
+    }),
+  ),
+  max_steps: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: bounds.config_steps, description: 'Steps of one task at most.' }),
+  ),
+  timeout_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_timeout_seconds,
+      description: 'Seconds that one task may take.',
+    }),
+  ),
+  max_concurrent_tasks: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: bounds.config_concurrent_tasks,
+      description: 'Tasks of the agent that may run at the same time.',
+    }),
+  ),
+  tool_policies: Type.Optional(policies(policy, policiesText)),
+  approval_timeout_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 60,
+      maximum: bounds.config_approval_timeout_seconds,
+      description: 'Seconds that an approval waits for its answer: 7 days where nothing is said.',
+    }),
+  ),
+  approval_on_timeout: Type.Optional(
+    Choice(approvalTimeouts, {
+      description: 'What happens then: the call is rejected (where nothing is said), or the task canceled.',
+    }),
+  ),
+  retry: Type.Optional(retry),
+  budget: Type.Optional(TaskBudget),
+}
+
+const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
+const environmentValue = { type: 'string', maxLength: bounds.config_environment_value, 'x-secret': true }
+const environment = <Value extends string | null>(value: object) =>
+  Type.Unsafe<Record<string, Value>>({
+    type: 'object',
+    additionalProperties: value,
+    maxProperties: bounds.config_environment_variables,
+    propertyNames: { pattern: environmentKey },
+    'x-secret': true,
+    description: 'Kept encrypted. Names: letters, digits and _.',
+  })
+
+const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_bytes }
+
+/** An agent's configuration as it is given; members that the service does not know are kept and returned (D14). */
+export const AgentConfigInput = Named(
+  'AgentConfigInput',
+  Type.Object(
+    { ...configMembers, environment_variables: Type.Optional(environment<string>(environmentValue)) },
+    bounded,
+  ),
+)
+
+/** Members that a change may leave out or, by null, remove; so are the members of those that are merged by name. */
+const nullableMembers = {
+  ...optional(nullable(configMembers)),
+  tool_policies: Type.Optional(Nullable(policies(Nullable(policy), `${policiesText} Merged by name: null removes.`))),
+  retry: Type.Optional(Nullable(retryPatch)),
+  context: Type.Optional(Nullable(contextPatch)),
+}
+
+/** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */
+export const AgentConfigPatch = Named(
+  'AgentConfigPatch',
+  Type.Object(
+    {
+      ...nullableMembers,
+      environment_variables: Type.Optional(
+        Nullable(environment<string | null>({ ...environmentValue, nullable: true })),
+      ),
+    },
+    bounded,
+  ),
+)
+
+/** An agent's configuration as it is answered. */
+export const AgentConfig = Named(
+  'AgentConfig',
+  Type.Object(
+    {
+      ...configMembers,
+      model: Type.String({ description: '`provider/model`, or a bare name for the default provider.' }),
+      environment_variables: Type.Optional(
+        Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+      ),
+    },
+    { additionalProperties: true },
+  ),
+)
+
+const metadataSchema = {
+  type: 'object',
+  additionalProperties: true,
+  maxProperties: bounds.metadata_keys,
+  propertyNames: { maxLength: bounds.metadata_key },
+  description: 'Free-form members. `created_by` and `version` are set by the service.',
+}
+/** Free-form members of the caller's own. */
+export const MetadataInput = Type.Unsafe<Record<string, unknown>>(boundedJson(metadataSchema, bounds.metadata_bytes))
+
+const members = {
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  project_id: Type.String({ description: "`proj_` and the project's number." }),
+  status: Choice(agentStates),
+  config: AgentConfig,
+  metadata: FreeObject,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  last_activity: Nullable(Timestamp),
+}
+
+/** An agent (spec 2.2). */
+export const Agent = Named('Agent', Type.Object(members))
+
+/** What get-agent adds (spec 2.2, decision D42). */
+export const AgentStats = Named(
+  'AgentStats',
+  Type.Object({
+    total_tasks: Type.Integer({ minimum: 0 }),
+    completed_tasks: Type.Integer({ minimum: 0 }),
+    failed_tasks: Type.Integer({ minimum: 0 }),
+    success_rate: Type.Number({ minimum: 0, maximum: 1 }),
+    avg_response_time: Type.Number({ minimum: 0, description: 'Seconds.' }),
+  }),
+)
+
+const AgentWithStats = Named('AgentWithStats', Type.Object({ ...members, stats: AgentStats }))
+
+/** An agent, for the examples of the document. */
+export const agentExample = {
+  id: agentParameter.example,
+  name: 'support',
+  description: 'Answers questions of customers.',
+  project_id: 'proj_42',
+  status: 'creating',
+  config: {
+    model: 'openai/gpt-4o-mini',
+    temperature: 0.2,
+    max_tokens: 800,
+    tools: [],
+    system_prompt: 'Answer in one sentence.',
+  },
+  metadata: { team: 'support', created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4', version: '1.0.0' },
+  created_at: '2026-11-20T09:30:00.000Z',
+  updated_at: '2026-11-20T09:30:00.000Z',
+  last_activity: null,
+}
+const { system_prompt: _prompt, ...listedConfig } = agentExample.config
+const listedExample = { ...agentExample, status: 'running', config: listedConfig }
+
+const common = { family: 'A', tag, credentials: anyCredential } as const
+const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
+/** What every operation on one agent shares. */
+export const ofAgent = {
+  ...common,
+  path: `${base}/{agent_id}`,
+  params: { project_id: projectParameter, agent_id: agentParameter },
+} as const
+export const revision = { ETag: 'The revision, for `If-Match`.' }
+
+export const listAgents = defineOperation({
+  ...ofProject,
+  id: 'listAgents',
+  method: 'GET',
+  summary: 'List agents',
+  description:
+    'Agents of a project, newest first unless sorted otherwise. `config` comes without `system_prompt` and `environment_variables`.',
+  scope: 'agents:read',
+  bucket: 'agents.list',
+  query: offsetQuery({
+    status: Type.Optional(Choice(agentStates, { description: 'Only agents in this state.' })),
+    search: Type.Optional(
+      Type.String({
+        maxLength: bounds.search,
+        description: 'Part of the name or the description, without regard to case.',
+      }),
+    ),
+    model: Type.Optional(
+      Type.String({ minLength: 1, maxLength: bounds.config_model, description: 'Only agents of this model.' }),
+    ),
+    tag: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: bounds.agent_tag,
+        description: 'Only agents that have it in `metadata.tags`, a list of words.',
+      }),
+    ),
+    sort: Type.Optional(
+      Choice(['created_at', '-created_at', 'name', '-name'], {
+        default: '-created_at',
+        description: 'A minus sorts downwards.',
+      }),
+    ),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of agents.',
+      schema: Named('AgentList', Type.Object({ agents: Type.Array(Agent), pagination: OffsetPagination })),
+      example: { agents: [listedExample], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const createAgent = defineOperation({
+  ...ofProject,
+  id: 'createAgent',
+  method: 'POST',
+  summary: 'Create an agent',
+  description:
+    'Creates an agent. It answers `creating` and runs as soon as it is provisioned, normally within a second. Only `name` is required.',
+  scope: 'agents:write',
+  bucket: 'agents.create',
+  body: Type.Object({
+    name: NameText(bounds.agent_name, 'Unique in the project.'),
+    description: Type.Optional(Type.String({ maxLength: bounds.agent_description })),
+    config: Type.Optional(AgentConfigInput),
+    metadata: Type.Optional(MetadataInput),
+  }),
+  body_example: {
+    name: 'support',
+    description: agentExample.description,
+    config: agentExample.config,
+    metadata: { team: 'support' },
+  },
+  responses: [{ status: 201, description: 'The agent.', schema: Agent, example: agentExample, headers: revision }],
+  problems: ['project_not_found', 'agent_conflict'],
+})
+
+export const getAgent = defineOperation({
+  ...ofAgent,
+  id: 'getAgent',
+  method: 'GET',
+  summary: 'Read an agent',
+  description: 'The agent with its statistics over all its tasks.',
+  scope: 'agents:read',
+  bucket: 'agents.get',
+  revisioned: true,
+  responses: [
+    {
+      status: 200,
+      description: 'The agent.',
+      schema: AgentWithStats,
+      example: {
+        ...agentExample,
+        status: 'running',
+        stats: {
+          total_tasks: 12,
+          completed_tasks: 11,
+          failed_tasks: 1,
+          success_rate: 0.9166666666666666,
+          avg_response_time: 1.84,
+        },
+      },
+      headers: revision,
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const updateAgent = defineOperation({
+  ...ofAgent,
+  id: 'updateAgent',
+  method: 'PUT',
+  summary: 'Update an agent',
+  description:
+    '`config` and `metadata` are merged as JSON Merge Patch (RFC 7396): given members replace, missing ones stay, `null` removes. `config.input_schema` and `config.output_schema` are replaced whole. Answers `updating`; the agent returns to its state before, normally within a second. Tasks already created keep the version they were created with.',
+  scope: 'agents:write',
+  bucket: 'agents.update',
+  revisioned: true,
+  body: Type.Object({
+    name: Type.Optional(NameText(bounds.agent_name, 'Unique in the project.')),
+    description: Type.Optional(Nullable(Type.String({ maxLength: bounds.agent_description }))),
+    config: Type.Optional(AgentConfigPatch),
+    metadata: Type.Optional(MetadataInput),
+  }),
+  body_example: { name: 'support', config: { temperature: 0.7 } },
+  responses: [
+    {
+      status: 200,
+      description: 'The agent.',
+      schema: Agent,
+      example: { ...agentExample, status: 'updating' },
+      headers: revision,
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found', 'agent_conflict'],
+})
+
+export const deleteAgent = defineOperation({
+  ...ofAgent,
+  id: 'deleteAgent',
+  method: 'DELETE',
+  summary: 'Delete an agent',
+  description: 'Cancels its tasks, then removes the agent with its tasks, logs and metrics. Its name is free at once.',
+  scope: 'agents:write',
+  bucket: 'agents.delete',
+  revisioned: true,
+  responses: [
+    {
+      status: 200,
+      description: 'The agent is gone.',
+      schema: Confirmation({ agent_id: Type.String() }),
+      example: { message: 'Agent deleted', agent_id: agentExample.id },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+const actionTexts = {
+  start: 'Lets a paused or stopped agent run; its waiting and queued tasks go on.',
+  pause: 'The step in flight ends and no further one begins. New tasks are accepted and queue.',
+  stop: 'A model call in flight is aborted, a tool call has 30 seconds to end. Its tasks wait at their last finished step; new ones are refused.',
+  restart: 'Stops the agent, then starts it; from any state.',
+} as const
+
+function action<const Verb extends AgentAction>(verb: Verb) {
+  const { to: status, done } = agentActions[verb]
+  return defineOperation({
+    ...ofAgent,
+    path: `${base}/{agent_id}/${verb}`,
+    id: `${verb}Agent`,
+    method: 'POST',
+    summary: `${verb[0]!.toUpperCase()}${verb.slice(1)} an agent`,
+    description: `${actionTexts[verb]} An agent that is already there answers the same and does not change.`,
+    scope: 'agents:write',
+    bucket: 'agents.action',
+    revisioned: true,
+    responses: [
+      {
+        status: 200,
+        description: 'The state that the agent is in now.',
+        schema: Named('AgentActionResult', Confirmation({ agent_id: Type.String(), status: Choice(agentStates) })),
+        example: { message: done, agent_id: agentExample.id, status },
+        headers: revision,
+      },
+    ],
+    problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],
+  })
+}
+
+export const startAgent = action('start')
+export const pauseAgent = action('pause')
+export const stopAgent = action('stop')
+export const restartAgent = action('restart')
+
+export const launchAgent = defineOperation({
+  id: 'launchAgent',
+  method: 'POST',
+  path: '/api/v1/agents',
+  family: 'B',
+  tag,
+  summary: 'Launch an agent by name',
+  description:
+    'Creates an agent of this name with defaults and lets it run; one that exists is started or restarted; one that runs is confirmed.',
+  credentials: anyCredential,
+  scope: 'agents:write',
+  bucket: 'general',
+  body: Type.Object({
+    name: NameText(bounds.agent_name, 'Name of the agent in the project.'),
+    project_id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Number of the project.' }),
+  }),
+  body_example: { name: 'support', project_id: 42 },
+  responses: [
+    {
+      status: 201,
+      description: 'Created and launched.',
+      schema: Confirmation({}),
+      example: { message: "Agent 'support' launched in project 42" },
+    },
+    {
+      status: 200,
+      description: 'It existed; it runs.',
+      schema: Confirmation({}),
+      example: { message: "Agent 'support' launched in project 42" },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const agentOperations: Operation[] = [
+  listAgents,
+  createAgent,
+  getAgent,
+  updateAgent,
+  deleteAgent,
+  startAgent,
+  pauseAgent,
+  stopAgent,
+  restartAgent,
+  launchAgent,
+] as Operation[]

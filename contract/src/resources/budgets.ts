@@ -1,0 +1,220 @@
+import Type from 'typebox'
+import { TaskBudget } from './agents.ts'
+import { budgetPeriods, budgetScopes, budgetWarning_percent } from './budget-window.ts'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  Choice,
+  Confirmation,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+} from '../core/schemas.ts'
+
+const dollars = (description: string) => Type.Number({ minimum: 0, description })
+const tokens = (description: string) => Type.Integer({ minimum: 0, description })
+
+const amounts = (description: string) =>
+  Type.Object({ cost_usd: dollars('US dollars.'), tokens: tokens('Input and output.') }, { description })
+
+/** A limit of what may be spent. */
+export const Budget = Named(
+  'Budget',
+  Type.Object({
+    id: Type.String(),
+    scope: Choice(budgetScopes),
+    subject: Type.String({ description: 'The agent, project, API key or organization that it limits.' }),
+    max_cost_usd: Nullable(dollars('US dollars a period; null: any.')),
+    max_tokens: Nullable(tokens('Input and output tokens a period; null: any.')),
+    period: Choice(budgetPeriods),
+    warn_percent: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: 'When so much of a limit is spent, `budget.warning` is told, once a period.',
+    }),
+    spent: amounts('In the period that runs.'),
+    reserved: amounts('For calls of models that are under way.'),
+    resets_at: Nullable(Timestamp),
+    created_by: Type.String(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  }),
+)
+
+const budgetExample = {
+  id: 'budget_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  scope: 'project',
+  subject: 'proj_42',
+  max_cost_usd: 25,
+  max_tokens: null,
+  period: 'month',
+  warn_percent: 80,
+  spent: { cost_usd: 3.1874, tokens: 1_204_331 },
+  reserved: { cost_usd: 0.0049, tokens: 4210 },
+  resets_at: '2026-12-01T00:00:00.000Z',
+  created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  created_at: '2026-11-20T09:30:00.000Z',
+  updated_at: '2026-11-20T09:30:00.000Z',
+}
+
+const common = { family: 'A', tag: 'Budgets and usage', credentials: anyCredential, extension: true } as const
+const ofProject = {
+  ...common,
+  path: '/api/v1/projects/{project_id}/budgets',
+  params: { project_id: projectParameter },
+} as const
+const one = {
+  ...common,
+  path: `${ofProject.path}/{budget_id}`,
+  params: { ...ofProject.params, budget_id: { description: 'The budget.', example: budgetExample.id } },
+} as const
+
+const limits = {
+  max_cost_usd: Type.Optional(
+    Nullable(
+      Type.Number({ minimum: 0, maximum: bounds.budget_cost_usd, description: 'US dollars; billionths count.' }),
+    ),
+  ),
+  max_tokens: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }))),
+}
+const warn_percent = { minimum: 1, maximum: 100, description: 'Of how much of a limit `budget.warning` tells.' }
+const aligned = 'Aligned to UTC; `total` never begins anew.'
+
+export const createBudget = defineOperation({
+  ...ofProject,
+  id: 'createBudget',
+  method: 'POST',
+  summary: 'Set a budget',
+  description:
+    'It counts from now on. Every call of a model reserves before it begins what it may use, so a budget is a limit: where one has no room, tasks wait until it has. A subject has one budget a period. Budgets of the organization, and of API keys of others, are for administrators.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: Type.Object({
+    scope: Choice(budgetScopes),
+    subject: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: 'The agent or API key; for a project and an organization there is only the current one.',
+      }),
+    ),
+    ...limits,
+    period: Type.Optional(Choice(budgetPeriods, { default: 'month', description: aligned })),
+    warn_percent: Type.Optional(Type.Integer({ ...warn_percent, default: budgetWarning_percent })),
+  }),
+  body_example: { scope: 'project', max_cost_usd: 25, period: 'month' },
+  responses: [{ status: 201, description: 'The budget.', schema: Budget, example: budgetExample }],
+  problems: ['project_not_found', 'agent_not_found', 'api_key_not_found', 'resource_conflict'],
+})
+
+export const listBudgets = defineOperation({
+  ...ofProject,
+  id: 'listBudgets',
+  method: 'GET',
+  summary: 'List budgets',
+  description: 'Those made in the project, and those of the organization and its API keys; the newest first.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: offsetQuery({
+    scope: Type.Optional(Choice(budgetScopes, { description: 'Only budgets of this scope.' })),
+    subject: Type.Optional(Type.String({ maxLength: 64, description: 'Only budgets of this one.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of budgets.',
+      schema: Named('BudgetList', Type.Object({ budgets: Type.Array(Budget), pagination: OffsetPagination })),
+      example: { budgets: [budgetExample], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const getBudget = defineOperation({
+  ...one,
+  id: 'getBudget',
+  method: 'GET',
+  summary: 'Read a budget',
+  description: 'With what is spent and reserved.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  responses: [{ status: 200, description: 'The budget.', schema: Budget, example: budgetExample }],
+  problems: ['project_not_found', 'budget_not_found'],
+})
+
+export const updateBudget = defineOperation({
+  ...one,
+  id: 'updateBudget',
+  method: 'PUT',
+  summary: 'Change a budget',
+  description:
+    'Null takes a limit away; one must remain. What is spent stays, unless the period changes: then it counts anew. Tasks that waited for it go on where there is room.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: Type.Object({
+    ...limits,
+    period: Type.Optional(Choice(budgetPeriods, { description: aligned })),
+    warn_percent: Type.Optional(Type.Integer(warn_percent)),
+  }),
+  body_example: { max_cost_usd: 50 },
+  responses: [
+    { status: 200, description: 'The budget.', schema: Budget, example: { ...budgetExample, max_cost_usd: 50 } },
+  ],
+  problems: ['project_not_found', 'budget_not_found', 'resource_conflict'],
+})
+
+export const deleteBudget = defineOperation({
+  ...one,
+  id: 'deleteBudget',
+  method: 'DELETE',
+  summary: 'Delete a budget',
+  description: 'Tasks that waited for it go on.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  responses: [
+    {
+      status: 200,
+      description: 'It limits nothing any more.',
+      schema: Confirmation({ budget_id: Type.String() }),
+      example: { message: 'Budget deleted', budget_id: budgetExample.id },
+    },
+  ],
+  problems: ['project_not_found', 'budget_not_found'],
+})
+
+const task_id = { description: 'The task.', example: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4' }
+
+export const updateTaskBudget = defineOperation({
+  ...common,
+  path: '/api/v1/projects/{project_id}/tasks/{task_id}/budget',
+  params: { project_id: projectParameter, task_id },
+  id: 'updateTaskBudget',
+  method: 'PUT',
+  summary: "Change a task's own budget",
+  description: 'Null takes a limit away. A task that waited for it goes on.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: TaskBudget,
+  body_example: { max_cost_usd: 2 },
+  responses: [
+    {
+      status: 200,
+      description: 'The limits of the task.',
+      schema: Confirmation({ task_id: Type.String(), budget: TaskBudget }),
+      example: { message: 'Budget changed', task_id: task_id.example, budget: { max_cost_usd: 2 } },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found', 'task_already_finished'],
+})
+
+export const budgetOperations: Operation[] = [
+  createBudget,
+  listBudgets,
+  getBudget,
+  updateBudget,
+  deleteBudget,
+  updateTaskBudget,
+] as Operation[]

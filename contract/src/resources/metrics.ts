@@ -1,0 +1,127 @@
+import Type from 'typebox'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import { agentParameter, Choice, Named, projectParameter, Timestamp, TimestampInput } from '../core/schemas.ts'
+
+/** Lengths of the buckets of a time series, in seconds. */
+export const metricIntervals = { '1m': 60, '5m': 300, '15m': 900, '1h': 3600, '1d': 86_400 } as const
+
+/** More points than these are refused (decision D49). */
+export const metricPointsMax = 1500
+/** What a request without `start_time` covers. */
+export const metricPeriodDefault_seconds = 86_400
+
+const intervals = ['1m', '5m', '15m', '1h', '1d'] as const
+const fraction = (description: string) => Type.Number({ minimum: 0, maximum: 1, description })
+const amount = (description: string) => Type.Number({ minimum: 0, description })
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** Metrics of an agent over a period (spec 2.8, decision D49). Nothing is ever null. */
+export const AgentMetrics = Named(
+  'AgentMetrics',
+  Type.Object({
+    tasks: Type.Object({
+      total: count('Tasks that were there in the period.'),
+      completed: count('Ended well in the period.'),
+      failed: count('Ended badly or expired in the period.'),
+      in_progress: count('Not ended at the end of the period.'),
+      success_rate: fraction('completed / (completed + failed); 0 when there are none.'),
+    }),
+    performance: Type.Object({
+      avg_response_time: amount('Seconds from the start to the end of a task.'),
+      p95_response_time: amount('Seconds.'),
+      p99_response_time: amount('Seconds.'),
+      tokens_per_minute: amount('Input and output tokens.'),
+      requests_per_minute: amount('Calls of models.'),
+    }),
+    resource_usage: Type.Object({
+      cpu_usage: fraction('Of the processors, while the agent had tasks.'),
+      memory_usage: fraction('Of the memory, while the agent had tasks.'),
+      disk_usage: fraction("Of the agent's share of storage."),
+      network_in: amount('Bytes from model providers.'),
+      network_out: amount('Bytes to model providers.'),
+    }),
+    time_series: Type.Array(
+      Type.Object({
+        timestamp: Timestamp,
+        tasks_completed: count('Ended well in the bucket.'),
+        tasks_failed: count('Ended badly or expired in the bucket.'),
+        avg_response_time: amount('Seconds.'),
+        cpu_usage: fraction('As above.'),
+        memory_usage: fraction('As above.'),
+        tokens: count('Input and output tokens of the bucket.'),
+        requests: count('Calls of models in the bucket.'),
+        network_in: amount('Bytes from model providers in the bucket.'),
+        network_out: amount('Bytes to model providers in the bucket.'),
+      }),
+    ),
+  }),
+)
+
+export const getAgentMetrics = defineOperation({
+  id: 'getAgentMetrics',
+  method: 'GET',
+  path: '/api/v1/projects/{project_id}/agents/{agent_id}/metrics',
+  family: 'A',
+  tag: 'Agents',
+  summary: "Read an agent's metrics",
+  description: `The last 24 hours unless said otherwise. Buckets are aligned to UTC and empty ones are there; at most ${metricPointsMax} of them.`,
+  credentials: anyCredential,
+  scope: 'agents:read',
+  bucket: 'agents.metrics',
+  params: { project_id: projectParameter, agent_id: agentParameter },
+  query: Type.Object({
+    start_time: Type.Optional(TimestampInput),
+    end_time: Type.Optional(TimestampInput),
+    interval: Type.Optional(Choice(intervals, { default: '1h', description: 'Length of a bucket.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'The metrics, and the period they are of.',
+      schema: Named(
+        'AgentMetricsResult',
+        Type.Object({
+          metrics: AgentMetrics,
+          period: Type.Object({ start_time: Timestamp, end_time: Timestamp, interval: Choice(intervals) }),
+        }),
+      ),
+      example: {
+        metrics: {
+          tasks: { total: 12, completed: 11, failed: 1, in_progress: 0, success_rate: 0.9166666666666666 },
+          performance: {
+            avg_response_time: 1.84,
+            p95_response_time: 3.1,
+            p99_response_time: 3.4,
+            tokens_per_minute: 118.2,
+            requests_per_minute: 0.2,
+          },
+          resource_usage: {
+            cpu_usage: 0.04,
+            memory_usage: 0.01,
+            disk_usage: 0.0001,
+            network_in: 48_213,
+            network_out: 9120,
+          },
+          time_series: [
+            {
+              timestamp: '2026-11-20T09:00:00.000Z',
+              tasks_completed: 11,
+              tasks_failed: 1,
+              avg_response_time: 1.84,
+              cpu_usage: 0.04,
+              memory_usage: 0.01,
+              tokens: 7092,
+              requests: 12,
+              network_in: 48_213,
+              network_out: 9120,
+            },
+          ],
+        },
+        period: { start_time: '2026-11-20T09:00:00.000Z', end_time: '2026-11-20T10:00:00.000Z', interval: '1h' },
+      },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const metricOperations: Operation[] = [getAgentMetrics] as Operation[]

@@ -1,0 +1,121 @@
+import Type from 'typebox'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+  TimestampInput,
+} from '../core/schemas.ts'
+
+const dollars = (description: string) => Type.Number({ minimum: 0, description })
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** Seconds that usage is told of where nothing is said: 30 days. */
+export const usagePeriodDefault_seconds = 30 * 86_400
+
+/** What usage may be told apart by. */
+export const usageGroups = ['agent', 'model', 'tool', 'api_key'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+
+const group = `(${usageGroups.join('|')})`
+const sums = {
+  calls: count('Calls of models and tools.'),
+  input_tokens: count('Cached ones among them.'),
+  output_tokens: count('Reasoning among them.'),
+  cached_tokens: count('Input tokens that a provider had kept.'),
+  cost_usd: dollars('US dollars, of the calls whose price is known.'),
+  unpriced_calls: count('Calls of models whose price is not known: their cost is missing in `cost_usd`.'),
+}
+const sumsExample = {
+  calls: 4102,
+  input_tokens: 1_120_406,
+  output_tokens: 83_925,
+  cached_tokens: 401_200,
+  cost_usd: 3.1874,
+  unpriced_calls: 0,
+}
+
+export const getUsage = defineOperation({
+  family: 'A',
+  tag: 'Budgets and usage',
+  credentials: anyCredential,
+  extension: true,
+  id: 'getUsage',
+  method: 'GET',
+  path: '/api/v1/projects/{project_id}/usage',
+  params: { project_id: projectParameter },
+  summary: 'Read what was used and what it cost',
+  description:
+    'Sums over whole hours of UTC, the last 30 days unless said otherwise; an hour counts where it begins. The dearest groups come first.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: offsetQuery({
+    group_by: Type.Optional(
+      Type.String({
+        pattern: `^${group}(,${group}){0,${usageGroups.length - 1}}$`,
+        default: 'agent',
+        description: `Some of ${usageGroups.join(', ')}, with commas between.`,
+      }),
+    ),
+    start_time: Type.Optional(TimestampInput),
+    end_time: Type.Optional(TimestampInput),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of groups, and the sum of all of them.',
+      schema: Named(
+        'Usage',
+        Type.Object({
+          usage: Type.Array(
+            Type.Object({
+              agent_id: Nullable(Type.String({ description: 'Null where it is not asked for.' })),
+              model: Nullable(Type.String({ description: 'Null of calls of tools, and where it is not asked for.' })),
+              tool: Nullable(Type.String({ description: 'Null of calls of models, and where it is not asked for.' })),
+              api_key_id: Nullable(
+                Type.String({ description: 'The key, or the session of an app or a person, that made the tasks.' }),
+              ),
+              api_key_name: Nullable(
+                Type.String({
+                  description:
+                    "The name of the key, app or person. Null of what is gone, and of others' where the caller lacks the scope `admin`.",
+                }),
+              ),
+              ...sums,
+            }),
+          ),
+          total: Type.Object(sums),
+          period: Type.Object({ start_time: Timestamp, end_time: Timestamp }),
+          pagination: OffsetPagination,
+        }),
+      ),
+      example: {
+        usage: [
+          {
+            agent_id: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4',
+            model: 'openai/gpt-4o-mini-2024-07-18',
+            tool: null,
+            api_key_id: null,
+            api_key_name: null,
+            ...sumsExample,
+          },
+        ],
+        total: sumsExample,
+        period: { start_time: '2026-10-21T09:00:00.000Z', end_time: '2026-11-20T09:30:00.000Z' },
+        pagination: offsetPaginationExample,
+      },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+/** `group_by` of a request that was found valid, without repetitions. */
+export function readGroups(text = 'agent'): UsageGroup[] {
+  return usageGroups.filter((name) => text.split(',').includes(name))
+}
+
+export const usageOperations: Operation[] = [getUsage] as Operation[]

@@ -1,0 +1,178 @@
+import Type from 'typebox'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  agentParameter,
+  boundedJson,
+  Choice,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+} from '../core/schemas.ts'
+import { approvalKinds, approvalStates, approvalTimeouts } from './task-lifecycle.ts'
+import { approvalScope } from '../core/scopes.ts'
+
+const base = '/api/v1/projects/{project_id}/approvals'
+
+/** Bounds of an answer to an approval; lengths count code points. */
+export const approvalBounds = {
+  reason: 2000,
+  result: 100_000,
+  arguments_bytes: 262_144,
+} as const
+
+/** A question to a person about a call of a tool. */
+export const Approval = Named(
+  'Approval',
+  Type.Object({
+    id: Type.String(),
+    task_id: Type.String(),
+    agent_id: Type.String(),
+    step_id: Type.String({ description: 'The step of the journal that waits for the answer.' }),
+    kind: Choice(approvalKinds, {
+      description:
+        '`tool_call` asks for leave to make a call; `recovery` asks what became of one whose outcome is not known.',
+    }),
+    status: Choice(approvalStates),
+    tool: Type.String(),
+    arguments: Type.Unsafe<unknown>({ description: 'What the model wants to call the tool with.' }),
+    call_hash: Type.String({
+      description: "SHA-256 of the tool's name and the arguments: only a call that has it is made.",
+    }),
+    approved_arguments: Nullable(
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        additionalProperties: true,
+        description: 'The arguments that the answer put in their place, where it did.',
+      }),
+    ),
+    result: Nullable(Type.String({ description: 'Of a recovery: the result that a person says the call had.' })),
+    on_timeout: Choice(approvalTimeouts, {
+      description: 'What happens when nobody answers until `expires_at`: the call is rejected, or the task canceled.',
+    }),
+    resolved_by: Nullable(Type.String()),
+    resolved_at: Nullable(Timestamp),
+    reason: Nullable(Type.String()),
+    expires_at: Nullable(Timestamp),
+    created_at: Timestamp,
+  }),
+)
+
+const example = {
+  id: 'appr_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  agent_id: agentParameter.example,
+  step_id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  kind: 'tool_call',
+  status: 'pending',
+  tool: 'http_request',
+  arguments: { method: 'DELETE', url: 'https://shop.example.com/orders/4711' },
+  call_hash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  approved_arguments: null,
+  result: null,
+  on_timeout: 'reject',
+  resolved_by: null,
+  resolved_at: null,
+  reason: null,
+  expires_at: null,
+  created_at: '2026-11-20T09:30:00.000Z',
+}
+const rejectedExample = {
+  ...example,
+  status: 'rejected',
+  resolved_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  resolved_at: '2026-11-20T09:31:00.000Z',
+  reason: 'This order has been shipped.',
+}
+
+const common = { family: 'A', tag: 'Approvals', credentials: anyCredential, extension: true } as const
+const one = {
+  ...common,
+  path: `${base}/{approval_id}`,
+  params: {
+    project_id: projectParameter,
+    approval_id: { description: 'The approval.', example: example.id },
+  },
+} as const
+
+export const listApprovals = defineOperation({
+  ...common,
+  path: base,
+  params: { project_id: projectParameter },
+  id: 'listApprovals',
+  method: 'GET',
+  summary: 'List approvals',
+  description: "The project's inbox, the newest first. `status=pending` are those that wait for an answer.",
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: offsetQuery({
+    status: Type.Optional(Choice(approvalStates, { description: 'Only approvals in this state.' })),
+    kind: Type.Optional(Choice(approvalKinds, { description: 'Only approvals of this kind.' })),
+    agent_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this agent.' })),
+    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this task.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of approvals.',
+      schema: Named('ApprovalList', Type.Object({ approvals: Type.Array(Approval), pagination: OffsetPagination })),
+      example: { approvals: [example], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const getApproval = defineOperation({
+  ...one,
+  id: 'getApproval',
+  method: 'GET',
+  summary: 'Read an approval',
+  description: 'What is asked, and what was answered.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  responses: [{ status: 200, description: 'The approval.', schema: Approval, example }],
+  problems: ['project_not_found', 'approval_not_found'],
+})
+
+export const resolveApproval = defineOperation({
+  ...one,
+  path: `${one.path}/resolve`,
+  id: 'resolveApproval',
+  method: 'POST',
+  summary: 'Answer an approval',
+  description:
+    'The first answer wins; a second is refused with 409. Of a `tool_call`, `approve` makes the call, with `arguments` in place of its own where they are given; `reject` refuses it, and the model reads `reason` as its result. Of a `recovery`, `approve` makes the call again, or with `result` counts it as done; `reject` counts it as failed.',
+  scope: approvalScope,
+  bucket: 'tasks.action',
+  body: Type.Object({
+    decision: Choice(['approve', 'reject']),
+    arguments: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>(
+        boundedJson(
+          {
+            type: 'object',
+            additionalProperties: true,
+            'x-verbatim': true,
+            description: "Only to approve a `tool_call`: an edited call, checked against the tool's schema.",
+          },
+          approvalBounds.arguments_bytes,
+        ),
+      ),
+    ),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: approvalBounds.reason })),
+    result: Type.Optional(
+      Type.String({
+        maxLength: approvalBounds.result,
+        description: 'Only to approve a `recovery`: the call is done, and this was its result.',
+      }),
+    ),
+  }),
+  body_example: { decision: 'reject', reason: rejectedExample.reason },
+  responses: [{ status: 200, description: 'The approval, answered.', schema: Approval, example: rejectedExample }],
+  problems: ['project_not_found', 'approval_not_found', 'approval_already_resolved'],
+})
+
+export const approvalOperations: Operation[] = [listApprovals, getApproval, resolveApproval] as Operation[]

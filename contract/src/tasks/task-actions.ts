@@ -1,0 +1,91 @@
+import Type from 'typebox'
+import { defineOperation, type Operation } from '../core/operation.ts'
+import { Choice, Named, Timestamp } from '../core/schemas.ts'
+import { createTask, ofTask, retriedExample, Task, waitSeconds } from './tasks.ts'
+
+/** Bounds of what people do with tasks; lengths count code points. */
+export const taskActionBounds = {
+  message: 500_000,
+  /** Messages that a task has not read yet. */
+  unread_messages: 100,
+  /** Steps of a journal, far beyond what a task can take. */
+  from_step: 100_000,
+} as const
+
+/** A message that a person sent to a task. */
+export const TaskMessage = Named(
+  'TaskMessage',
+  Type.Object({
+    id: Type.String(),
+    task_id: Type.String(),
+    role: Choice(['user']),
+    content: Type.String(),
+    created_by: Type.String(),
+    created_at: Timestamp,
+  }),
+)
+
+const messageExample = {
+  id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  task_id: retriedExample.id,
+  role: 'user',
+  content: 'On Sundays, too?',
+  created_by: retriedExample.created_by,
+  created_at: '2026-11-20T09:30:00.500Z',
+}
+
+export const sendTaskMessage = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/messages`,
+  id: 'sendTaskMessage',
+  method: 'POST',
+  summary: 'Send a task a message',
+  description:
+    'The answer where the task waits for one (`wait.reason` is `input`); else the model reads it before its next call. A finished task takes none.',
+  scope: 'tasks:write',
+  bucket: 'tasks.action',
+  body: Type.Object({ content: Type.String({ minLength: 1, maxLength: taskActionBounds.message }) }),
+  body_example: { content: messageExample.content },
+  responses: [{ status: 201, description: 'The message.', schema: TaskMessage, example: messageExample }],
+  problems: ['project_not_found', 'task_not_found', 'task_already_finished', 'queue_full'],
+})
+
+export const retryTask = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/retry`,
+  id: 'retryTask',
+  method: 'POST',
+  summary: 'Retry a task',
+  description:
+    "Makes a new task of a finished one, with the same input and limits and the agent's current version; `retried_from` names the old one, which stays as it is. With `from_step` the steps before that one are kept: their results are there, and nothing of them is repeated. With `Accept: text/event-stream` the answer is the new task's stream.",
+  scope: 'tasks:write',
+  bucket: 'tasks.action',
+  query: Type.Object({ wait: waitSeconds }),
+  body_optional: true,
+  body: Type.Object({
+    from_step: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: taskActionBounds.from_step,
+        default: 0,
+        description: 'The `index` of the first step that is done anew.',
+      }),
+    ),
+  }),
+  body_example: { from_step: 0 },
+  responses: [
+    { status: 201, description: 'The new task, finished or not.', schema: Task, example: retriedExample },
+    ...createTask.responses.slice(1),
+  ],
+  problems: [
+    'project_not_found',
+    'task_not_found',
+    'thread_not_found',
+    'agent_not_running',
+    'resource_conflict',
+    'queue_full',
+    'budget_exceeded',
+  ],
+})
+
+export const taskActionOperations: Operation[] = [sendTaskMessage, retryTask] as Operation[]

@@ -1,0 +1,600 @@
+import Type, { type Static } from 'typebox'
+import { DataSchema, MetadataInput, TaskBudget } from '../resources/agents.ts'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  agentParameter,
+  boundedJson,
+  Choice,
+  Confirmation,
+  FreeObject,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+  TimestampInput,
+} from '../core/schemas.ts'
+import { stepStates, stepTypes, taskEventTypes, taskStates, waitReasons } from './task-lifecycle.ts'
+
+const tag = 'Tasks'
+const project = '/api/v1/projects/{project_id}'
+
+/** Bounds of tasks; lengths count code points. */
+export const taskBounds = {
+  input: 500_000,
+  input_messages: 200,
+  /** Parts of one message. */
+  message_parts: 100,
+  /** Bytes of an input that is an object, as JSON. */
+  input_bytes: 524_288,
+  /** Seconds that a request may wait for a task. */
+  wait_seconds: 60,
+  timeout_seconds: 86_400,
+  queue_ttl_seconds: 30 * 86_400,
+  max_attempts: 100,
+  priority: 9,
+  cancel_reason: 500,
+  concurrency_key: 128,
+} as const
+
+/** How far `search` of lists of tasks looks: an input may be long, and tasks are many. */
+export const taskSearch = { tasks: 10_000, characters: 20_000 } as const
+
+const counts = {
+  input_tokens: Type.Integer({ minimum: 0 }),
+  output_tokens: Type.Integer({ minimum: 0 }),
+  cached_tokens: Type.Integer({ minimum: 0, description: 'Input tokens that the provider had kept.' }),
+  reasoning_tokens: Type.Integer({
+    minimum: 0,
+    description: 'Output tokens that the model spent on reasoning; part of `output_tokens`.',
+  }),
+}
+const cost = Nullable(
+  Type.Number({ minimum: 0, description: 'US dollars. Null where a price is not known; it is never guessed.' }),
+)
+
+const modelUsage = Type.Object({ calls: Type.Integer({ minimum: 0 }), ...counts, cost_usd: cost })
+
+/** What a task has consumed. */
+export const TaskUsage = Named(
+  'TaskUsage',
+  Type.Object({
+    ...counts,
+    steps: Type.Integer({ minimum: 0 }),
+    tool_calls: Type.Integer({ minimum: 0 }),
+    cost_usd: cost,
+    by_model: Type.Unsafe<Record<string, Static<typeof modelUsage>>>({
+      type: 'object',
+      additionalProperties: modelUsage,
+    }),
+  }),
+)
+
+/** A part of a message. */
+export interface TextPart {
+  type: 'text'
+  text: string
+}
+/** What a message says: a text, or parts. */
+export type MessageContent = string | TextPart[]
+
+const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
+const message = Type.Object({
+  role: Choice(['system', 'user', 'assistant']),
+  content: Type.Unsafe<MessageContent>({
+    anyOf: [
+      messageText,
+      Type.Array(Type.Object({ type: Choice(['text']), text: messageText }), {
+        minItems: 1,
+        maxItems: taskBounds.message_parts,
+      }),
+    ],
+    description: 'A text, or a list of parts.',
+  }),
+})
+
+export type TaskInput =
+  | string
+  | { role: 'system' | 'user' | 'assistant'; content: MessageContent }[]
+  | Record<string, unknown>
+
+const inputObject = boundedJson({ type: 'object', additionalProperties: true }, taskBounds.input_bytes)
+
+const input = Type.Unsafe<TaskInput>({
+  anyOf: [
+    { type: 'string', minLength: 1, maxLength: taskBounds.input },
+    { type: 'array', items: message, minItems: 1, maxItems: taskBounds.input_messages },
+    inputObject,
+  ],
+  description: 'What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.',
+})
+
+export const Task = Named(
+  'Task',
+  Type.Object({
+    id: Type.String(),
+    project_id: Type.String(),
+    agent_id: Type.String(),
+    agent_version: Type.Integer({
+      minimum: 0,
+      description: 'The version of the agent that it was created with, and runs with.',
+    }),
+    thread_id: Nullable(Type.String()),
+    retried_from: Nullable(Type.String()),
+    schedule_id: Nullable(Type.String()),
+    status: Choice(taskStates),
+    wait: Nullable(
+      Type.Object({
+        reason: Choice(waitReasons),
+        since: Timestamp,
+        until: Nullable(Timestamp),
+        approval_ids: Type.Array(Type.String()),
+      }),
+    ),
+    input,
+    output: Nullable(
+      Type.Object(
+        {
+          content: Type.String(),
+          data: Type.Unsafe<unknown>({ description: 'The valid answer where there is an `output_schema`, else null.' }),
+        },
+        { description: 'Kept in part where a task failed or was canceled.' },
+      ),
+    ),
+    error: Nullable(
+      Type.Object({
+        code: Type.String(),
+        message: Type.String(),
+        retryable: Type.Boolean({ description: 'Whether the same task may end well when it is tried again later.' }),
+        step_id: Nullable(Type.String()),
+      }),
+    ),
+    priority: Type.Integer({ minimum: 0, maximum: taskBounds.priority }),
+    concurrency_key: Nullable(Type.String()),
+    run_after: Nullable(Timestamp),
+    queue_ttl_seconds: Nullable(Type.Integer()),
+    timeout_seconds: Nullable(Type.Integer()),
+    max_attempts: Type.Integer(),
+    budget: TaskBudget,
+    output_schema: Nullable(FreeObject),
+    usage: TaskUsage,
+    metadata: FreeObject,
+    created_by: Type.String(),
+    trace_id: Nullable(Type.String()),
+    created_at: Timestamp,
+    started_at: Nullable(Timestamp),
+    finished_at: Nullable(Timestamp),
+    updated_at: Timestamp,
+    cancel_requested_at: Nullable(Timestamp),
+    last_sequence: Type.Integer({ minimum: 1, description: 'The sequence of its last event.' }),
+  }),
+)
+
+/** A step of the journal. */
+export const TaskStep = Named(
+  'TaskStep',
+  Type.Object({
+    id: Type.String(),
+    index: Type.Integer({ minimum: 0 }),
+    type: Choice(stepTypes),
+    status: Choice(stepStates),
+    attempt: Type.Integer({ minimum: 1, description: 'How many times it was begun.' }),
+    name: Type.String({ description: 'The model or the tool.' }),
+    input: Type.Unsafe<unknown>({}),
+    output: Type.Unsafe<unknown>({}),
+    error: Nullable(Type.Object({ code: Type.String(), message: Type.String(), retryable: Type.Boolean() })),
+    model: Nullable(Type.String()),
+    usage: Nullable(FreeObject),
+    started_at: Timestamp,
+    finished_at: Nullable(Timestamp),
+  }),
+)
+
+/** An event of a task. */
+export const TaskEventObject = Named(
+  'TaskEvent',
+  Type.Object({
+    sequence: Type.Integer({ minimum: 1, description: 'Dense, from 1.' }),
+    task_id: Type.String(),
+    type: Choice(taskEventTypes),
+    created_at: Timestamp,
+    data: FreeObject,
+  }),
+)
+
+const usageExample = {
+  input_tokens: 14,
+  output_tokens: 9,
+  cached_tokens: 0,
+  reasoning_tokens: 0,
+  steps: 1,
+  tool_calls: 0,
+  cost_usd: 0.0000075,
+  by_model: {
+    'openai/gpt-4o-mini': {
+      calls: 1,
+      input_tokens: 14,
+      output_tokens: 9,
+      cached_tokens: 0,
+      reasoning_tokens: 0,
+      cost_usd: 0.0000075,
+    },
+  },
+}
+const queuedExample = {
+  id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  project_id: 'proj_42',
+  agent_id: agentParameter.example,
+  agent_version: 0,
+  thread_id: null,
+  retried_from: null,
+  schedule_id: null,
+  status: 'queued',
+  wait: null,
+  input: 'What are your opening hours?',
+  output: null,
+  error: null,
+  priority: 5,
+  concurrency_key: null,
+  run_after: null,
+  queue_ttl_seconds: null,
+  timeout_seconds: null,
+  max_attempts: 5,
+  budget: {},
+  output_schema: null,
+  usage: {
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    steps: 0,
+    tool_calls: 0,
+    cost_usd: 0,
+    by_model: {},
+  },
+  metadata: { ticket: '4711' },
+  created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  trace_id: null,
+  created_at: '2026-11-20T09:30:00.000Z',
+  started_at: null,
+  finished_at: null,
+  updated_at: '2026-11-20T09:30:00.000Z',
+  cancel_requested_at: null,
+  last_sequence: 1,
+}
+const completedExample = {
+  ...queuedExample,
+  status: 'completed',
+  output: { content: 'We are open from nine to five.', data: null },
+  usage: usageExample,
+  started_at: '2026-11-20T09:30:00.004Z',
+  finished_at: '2026-11-20T09:30:01.210Z',
+  updated_at: '2026-11-20T09:30:01.210Z',
+  last_sequence: 7,
+}
+/** A task that was made of a finished one. */
+export const retriedExample = {
+  ...queuedExample,
+  id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h5',
+  retried_from: queuedExample.id,
+}
+const stepExample = {
+  id: 'step_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  index: 0,
+  type: 'model_call',
+  status: 'completed',
+  attempt: 1,
+  name: 'openai/gpt-4o-mini',
+  input: { messages: 1, message_id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4' },
+  output: {
+    message_id: 'msg_01jcm3x5v8f9a2b4c6d8e0g2h4',
+    text: completedExample.output.content,
+    tool_calls: [],
+    finish_reason: 'stop',
+  },
+  error: null,
+  model: 'openai/gpt-4o-mini',
+  usage: { input_tokens: 14, output_tokens: 9, cached_tokens: 0, reasoning_tokens: 0, cost_usd: 0.0000075 },
+  started_at: '2026-11-20T09:30:00.006Z',
+  finished_at: '2026-11-20T09:30:01.208Z',
+}
+const eventExample = {
+  sequence: 7,
+  task_id: queuedExample.id,
+  type: 'task.completed',
+  created_at: completedExample.finished_at,
+  data: { output: completedExample.output, usage: usageExample },
+}
+const streamExample = `retry: 1000\n\nevent: task.snapshot\ndata: {"sequence":7,"task_id":"${queuedExample.id}","type":"task.snapshot",…}\n\nid: 7\nevent: task.completed\ndata: ${JSON.stringify(eventExample)}\n\n`
+
+const taskParameter = { description: 'The task.', example: queuedExample.id }
+const common = { family: 'A', tag, credentials: anyCredential, extension: true } as const
+const ofAgent = {
+  ...common,
+  path: `${project}/agents/{agent_id}/tasks`,
+  params: { project_id: projectParameter, agent_id: agentParameter },
+} as const
+const ofProject = { ...common, path: `${project}/tasks`, params: { project_id: projectParameter } } as const
+/** What every operation on one task shares. */
+export const ofTask = {
+  ...common,
+  path: `${project}/tasks/{task_id}`,
+  params: { project_id: projectParameter, task_id: taskParameter },
+} as const
+
+/** Seconds that a request waits for its task. */
+export const waitSeconds = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: taskBounds.wait_seconds,
+    default: 0,
+    description:
+      'Seconds to wait until the task has finished or waits for something. Answers with the task as it is then, in any case.',
+  }),
+)
+
+const listQuery = offsetQuery({
+  status: Type.Optional(Choice(taskStates, { description: 'Only tasks in this state.' })),
+  thread_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this thread.' })),
+  created_after: Type.Optional(TimestampInput),
+  created_before: Type.Optional(TimestampInput),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: bounds.search,
+      description: `Only tasks whose input contains this, in any case, in its first ${taskSearch.characters.toLocaleString('en')} characters; \`task_…\` is the beginning of an identifier. The newest ${taskSearch.tasks.toLocaleString('en')} tasks that the other filters leave are looked at, and \`total\` is of those.`,
+    }),
+  ),
+  sort: Type.Optional(
+    Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
+  ),
+})
+const TaskList = Named('TaskList', Type.Object({ tasks: Type.Array(Task), pagination: OffsetPagination }))
+const listResponse = {
+  status: 200,
+  description: 'A page of tasks.',
+  schema: TaskList,
+  example: { tasks: [completedExample], pagination: offsetPaginationExample },
+}
+
+export const createTask = defineOperation({
+  ...ofAgent,
+  id: 'createTask',
+  method: 'POST',
+  summary: 'Give an agent a task',
+  description:
+    'The task is durable before this is answered, and goes on whether or not anybody waits. With `Accept: text/event-stream` the answer is its stream. A paused agent queues it; a stopped one refuses it.',
+  scope: 'tasks:write',
+  bucket: 'tasks.create',
+  query: Type.Object({ wait: waitSeconds }),
+  body: Type.Object({
+    input,
+    thread_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description: 'The conversation that it goes on: it begins when the tasks before it in the thread have ended.',
+      }),
+    ),
+    concurrency_key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: taskBounds.concurrency_key,
+        pattern: '^[ -~]*$',
+        description: 'Of all tasks of the project with the same key one runs or waits at a time. Printable ASCII.',
+      }),
+    ),
+    priority: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: taskBounds.priority, default: 5, description: 'Higher ones begin first.' }),
+    ),
+    run_after: Type.Optional(TimestampInput),
+    queue_ttl_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.queue_ttl_seconds,
+        description: 'It expires if it has not begun by then.',
+      }),
+    ),
+    timeout_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.timeout_seconds,
+        description: 'It expires this long after it began.',
+      }),
+    ),
+    max_attempts: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: taskBounds.max_attempts,
+        default: 5,
+        description: 'Workers that may die under it, one after the other, before it fails.',
+      }),
+    ),
+    budget: Type.Optional(TaskBudget),
+    output_schema: Type.Optional(
+      DataSchema("What `output.data` must be; it takes the place of the agent's own `output_schema`."),
+    ),
+    agent_version: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: bounds.offset,
+        description: 'The version of the agent that it runs with: the newest where nothing is said.',
+      }),
+    ),
+    metadata: Type.Optional(MetadataInput),
+  }),
+  body_example: { input: queuedExample.input, metadata: queuedExample.metadata },
+  responses: [
+    { status: 201, description: 'The task, finished or not.', schema: Task, example: queuedExample },
+    {
+      status: 201,
+      description: 'Its stream, where `Accept` asks for it.',
+      media_type: 'text/event-stream',
+      example: streamExample,
+    },
+  ],
+  problems: [
+    'project_not_found',
+    'agent_not_found',
+    'agent_version_not_found',
+    'thread_not_found',
+    'agent_not_running',
+    'queue_full',
+    'budget_exceeded',
+  ],
+})
+
+export const listAgentTasks = defineOperation({
+  ...ofAgent,
+  id: 'listAgentTasks',
+  method: 'GET',
+  summary: "List an agent's tasks",
+  description: 'The newest first unless sorted otherwise.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  query: listQuery,
+  responses: [listResponse],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const listTasks = defineOperation({
+  ...ofProject,
+  id: 'listTasks',
+  method: 'GET',
+  summary: "List a project's tasks",
+  description: 'Tasks of all its agents, the newest first unless sorted otherwise.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  query: listQuery,
+  responses: [listResponse],
+  problems: ['project_not_found'],
+})
+
+export const getTask = defineOperation({
+  ...ofTask,
+  id: 'getTask',
+  method: 'GET',
+  summary: 'Read a task',
+  description: 'With `wait` it is answered as soon as the task has finished or waits for something.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  query: Type.Object({ wait: waitSeconds }),
+  responses: [{ status: 200, description: 'The task.', schema: Task, example: completedExample }],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
+const CancelResult = Named('TaskActionResult', Confirmation({ task_id: Type.String(), status: Choice(taskStates) }))
+
+export const cancelTask = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/cancel`,
+  id: 'cancelTask',
+  method: 'POST',
+  summary: 'Cancel a task',
+  description:
+    'A queued or waiting task is canceled at once (200). A running one is asked to end (202): its call is aborted, and `task.canceled` tells what had taken effect. Canceling it again answers the same.',
+  scope: 'tasks:write',
+  bucket: 'tasks.action',
+  body_optional: true,
+  body: Type.Object({
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: taskBounds.cancel_reason })),
+    mode: Type.Optional(Choice(['graceful', 'force'], { default: 'graceful' })),
+  }),
+  body_example: { reason: 'No longer needed' },
+  responses: [
+    {
+      status: 200,
+      description: 'It is canceled.',
+      schema: CancelResult,
+      example: { message: 'Task canceled', task_id: queuedExample.id, status: 'canceled' },
+    },
+    {
+      status: 202,
+      description: 'Its worker was told.',
+      schema: CancelResult,
+      example: { message: 'Cancellation requested', task_id: queuedExample.id, status: 'running' },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found', 'task_already_finished'],
+})
+
+export const listTaskSteps = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/steps`,
+  id: 'listTaskSteps',
+  method: 'GET',
+  summary: "Read a task's journal",
+  description: 'Its steps, in their order.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  query: offsetQuery({}),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of steps.',
+      schema: Named('TaskStepList', Type.Object({ steps: Type.Array(TaskStep), pagination: OffsetPagination })),
+      example: { steps: [stepExample], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
+export const listTaskEventsOperation = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/events`,
+  id: 'listTaskEvents',
+  method: 'GET',
+  summary: "Read a task's events",
+  description: '`offset` is the last sequence that you have: sequences are dense, so that is the same.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  query: offsetQuery({}, bounds.log_limit, bounds.log_limit_default),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of events.',
+      schema: Named(
+        'TaskEventList',
+        Type.Object({ events: Type.Array(TaskEventObject), pagination: OffsetPagination }),
+      ),
+      example: { events: [eventExample], pagination: { total: 7, limit: 100, offset: 6, has_more: false } },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
+export const streamTaskEvents = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/events/stream`,
+  id: 'streamTaskEvents',
+  method: 'GET',
+  summary: 'Stream a task',
+  description:
+    'Server-sent events: `task.snapshot`, then every event after `Last-Event-ID` (or `offset`), then what happens. Text that a model writes comes as `message.delta` without an id. The stream ends with the task.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.stream',
+  query: Type.Object({
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: bounds.offset, default: 0, description: 'The last sequence that you have.' }),
+    ),
+  }),
+  responses: [{ status: 200, description: 'The stream.', media_type: 'text/event-stream', example: streamExample }],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
+/** For what creates tasks in other ways: their input, and a task as it is created. */
+export { input as taskInput, queuedExample as queuedTaskExample }
+
+export const taskOperations: Operation[] = [
+  createTask,
+  listAgentTasks,
+  listTasks,
+  getTask,
+  cancelTask,
+  listTaskSteps,
+  listTaskEventsOperation,
+  streamTaskEvents,
+] as Operation[]

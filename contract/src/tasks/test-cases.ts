@@ -1,0 +1,145 @@
+import Type from 'typebox'
+import { ofAgent } from '../resources/agents.ts'
+import { bounds } from '../core/limits.ts'
+import { defineOperation, type Operation } from '../core/operation.ts'
+import {
+  Confirmation,
+  Named,
+  NameText,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+} from '../core/schemas.ts'
+import { taskInput } from './tasks.ts'
+
+const name = NameText(bounds.test_case_name, 'Unique among the cases of the agent.')
+const expected = Nullable(
+  Type.String({
+    minLength: 1,
+    maxLength: bounds.test_case_expected,
+    description: 'What a good answer says, for whoever judges it.',
+  }),
+)
+
+const TestCase = Named(
+  'TestCase',
+  Type.Object({
+    id: Type.String(),
+    agent_id: Type.String(),
+    project_id: Type.String({ description: "`proj_` and the project's number." }),
+    name: Type.String(),
+    input: taskInput,
+    expected,
+    created_by: Type.String(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  }),
+)
+const example = {
+  id: 'case_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  agent_id: ofAgent.params.agent_id.example,
+  project_id: 'proj_42',
+  name: 'Opening hours',
+  input: 'What are your opening hours?',
+  expected: 'Nine to five, Monday to Friday.',
+  created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  created_at: '2026-11-20T09:30:00.000Z',
+  updated_at: '2026-11-20T09:30:00.000Z',
+}
+
+const ofOwner = { ...ofAgent, tag: 'Test cases', extension: true, path: `${ofAgent.path}/test-cases` } as const
+const one = {
+  ...ofOwner,
+  path: `${ofOwner.path}/{test_case_id}`,
+  params: { ...ofAgent.params, test_case_id: { description: 'The test case.', example: example.id } },
+} as const
+
+export const createTestCase = defineOperation({
+  ...ofOwner,
+  id: 'createTestCase',
+  method: 'POST',
+  summary: 'Keep a test case',
+  description: 'An input to give the agent again after it has changed, with what a good answer says.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: Type.Object({ name, input: taskInput, expected: Type.Optional(expected) }),
+  body_example: { name: example.name, input: example.input, expected: example.expected },
+  responses: [{ status: 201, description: 'The test case.', schema: TestCase, example }],
+  problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],
+})
+
+export const listTestCases = defineOperation({
+  ...ofOwner,
+  id: 'listTestCases',
+  method: 'GET',
+  summary: 'List test cases',
+  description: 'Test cases of the agent, newest first.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  query: offsetQuery({}),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of test cases.',
+      schema: Named('TestCaseList', Type.Object({ test_cases: Type.Array(TestCase), pagination: OffsetPagination })),
+      example: { test_cases: [example], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found'],
+})
+
+export const getTestCase = defineOperation({
+  ...one,
+  id: 'getTestCase',
+  method: 'GET',
+  summary: 'Read a test case',
+  description: 'One test case of the agent.',
+  scope: 'agents:read',
+  bucket: 'tasks.read',
+  responses: [{ status: 200, description: 'The test case.', schema: TestCase, example }],
+  problems: ['project_not_found', 'agent_not_found', 'test_case_not_found'],
+})
+
+export const updateTestCase = defineOperation({
+  ...one,
+  id: 'updateTestCase',
+  method: 'PUT',
+  summary: 'Change a test case',
+  description: 'Changes what is given; `expected` may be null.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: Type.Object({ name: Type.Optional(name), input: Type.Optional(taskInput), expected: Type.Optional(expected) }),
+  body_example: { expected: 'Nine to six, Monday to Friday.' },
+  responses: [{ status: 200, description: 'The test case.', schema: TestCase, example }],
+  problems: ['project_not_found', 'agent_not_found', 'test_case_not_found', 'resource_conflict'],
+})
+
+export const deleteTestCase = defineOperation({
+  ...one,
+  id: 'deleteTestCase',
+  method: 'DELETE',
+  summary: 'Delete a test case',
+  description: 'Tasks that were made with it stay.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  responses: [
+    {
+      status: 200,
+      description: 'The test case is gone.',
+      schema: Confirmation({ test_case_id: Type.String() }),
+      example: { message: 'Test case deleted', test_case_id: example.id },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found', 'test_case_not_found'],
+})
+
+/** What an agent is tried with. */
+export const testCaseOperations: Operation[] = [
+  createTestCase,
+  listTestCases,
+  getTestCase,
+  updateTestCase,
+  deleteTestCase,
+] as Operation[]

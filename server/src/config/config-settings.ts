@@ -1,0 +1,302 @@
+import {
+  nativeProviderNames,
+  nativeProviders,
+  type NativeProvider,
+  type NativeProviderName,
+  type ModelProtocol,
+} from '#contract/models/native-providers.ts'
+import {
+  baseUrl,
+  characters,
+  databaseUrl,
+  egressRule,
+  folder,
+  headerList,
+  type Kind,
+  listeningHost,
+  listOf,
+  modelLimitTable,
+  modelPriceTable,
+  network,
+  onOff,
+  oneOf,
+  origin,
+  publicAddress,
+  pattern,
+  portOrOff,
+  positiveNumber,
+  ratio,
+  redirectUri,
+  wholeNumber,
+} from './config-kinds.ts'
+
+/** A variable of the environment: how it is read, and what is told about it. */
+export interface Setting<T> {
+  name: string
+  /** Its value is never shown, and it may come from a file named by `<name>_FILE`. */
+  secret: boolean
+  kind: Kind<T>
+  /** The value where the variable is unset, as text of the same kind; without one the value is undefined. */
+  default?: string
+  description: string
+  example?: string
+}
+
+interface About {
+  description: string
+  example?: string
+}
+
+/** A setting that always has a value. */
+export function setting<T>(name: string, kind: Kind<T>, fallback: string, about: About): Setting<T> {
+  return { name, secret: false, kind, default: fallback, ...about }
+}
+
+/** A setting that may be unset. */
+export function optional<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+  return { name, secret: false, kind, ...about }
+}
+
+/** A setting whose value is never shown, and may come from a file. */
+export function secret<T>(name: string, kind: Kind<T>, about: About): Setting<T | undefined> {
+  return { name, secret: true, kind, ...about }
+}
+
+/** Text without spaces. */
+export const visible = (min: number, max: number): Kind<string> =>
+  pattern(new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`), `${min} to ${max} visible ASCII characters`)
+
+/**
+ * Every setting, once, by section: the start-up errors, `.env.example` and the reference are made from this. The key is
+ * the member of `Config` that holds the value.
+ */
+export const sections = {
+  'Where it listens': {
+    port: setting('PORT', wholeNumber(0, 65_535), '8080', { description: 'TCP port; 0 takes any free one.' }),
+    host: setting('HOST', listeningHost, '127.0.0.1', {
+      description: 'Address to listen on; 0.0.0.0 or :: to be reached from other machines.',
+      example: '0.0.0.0',
+    }),
+    public_url: optional('CADRE_PUBLIC_URL', publicAddress, {
+      description:
+        'How users and OAuth clients reach the service, with the path below which a proxy has it. Unset: http://HOST:PORT.',
+      example: 'https://cadre.example.com',
+    }),
+    trusted_proxies: setting('CADRE_TRUSTED_PROXIES', listOf(network), '', {
+      description: "Reverse proxies whose X-Forwarded-* headers are believed. Unset: nobody's.",
+      example: '10.0.0.0/8',
+    }),
+    cors_origins: setting('CADRE_CORS_ORIGINS', listOf(origin), '', {
+      description: 'Origins of web pages that may call the API from a browser. Unset: none.',
+      example: 'https://app.example.com',
+    }),
+    console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
+  },
+  Data: {
+    database_url: secret('DATABASE_URL', databaseUrl, {
+      description:
+        'PostgreSQL 15 or later, direct or through a pooler in session mode. Unset: an embedded server in the data folder.',
+      example: 'postgres://cadre:password@localhost:5432/cadre',
+    }),
+    data_dir: setting('CADRE_DATA_DIR', folder, '.cadre', {
+      description: 'Folder for the embedded database and generated secrets.',
+      example: '/var/lib/cadre',
+    }),
+    secret_key: secret('CADRE_SECRET_KEY', characters(32, 1024), {
+      description:
+        'Encrypts stored secrets and signs cookies; keep it as safe as the database, and back it up with it. ' +
+        'Unset: made at the first start and kept in the data folder.',
+      example: '`openssl rand -base64 32` prints a good one',
+    }),
+    log_retention_days: setting('CADRE_LOG_RETENTION_DAYS', wholeNumber(1, 3650), '30', {
+      description: "Days that agents' logs are kept.",
+    }),
+    task_retention_days: setting('CADRE_TASK_RETENTION_DAYS', wholeNumber(0, 36_500), '365', {
+      description:
+        'Days that tasks are kept after they have ended, with all that belongs to them; 0 keeps them for ever.',
+    }),
+  },
+  'First start (an empty database)': {
+    admin_email: optional('CADRE_ADMIN_EMAIL', pattern(/^[^\s@<>]{1,64}@[^\s@<>]{1,189}$/, 'an e-mail address'), {
+      description: 'E-mail address of the first owner.',
+      example: 'admin@example.com',
+    }),
+    admin_password: secret('CADRE_ADMIN_PASSWORD', characters(12, 128), {
+      description: 'Password of the first owner. Unset: generated and shown once.',
+    }),
+    admin_api_key: secret(
+      'CADRE_ADMIN_API_KEY',
+      pattern(/^cadre_[0-9a-f]{32}$/, 'cadre_ and 32 lowercase hexadecimal digits'),
+      {
+        description: 'First API key, with scope admin. Unset: generated and shown once.',
+        example: '`echo cadre_$(openssl rand -hex 16)` prints one',
+      },
+    ),
+    oauth_client_id: optional(
+      'CADRE_OAUTH_CLIENT_ID',
+      pattern(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 letters, digits, ".", "_", "-"'),
+      {
+        description: 'Identifier of the first OAuth client. Unset: generated.',
+        example: 'my-app',
+      },
+    ),
+    oauth_client_secret: secret('CADRE_OAUTH_CLIENT_SECRET', visible(16, 256), {
+      description: 'Secret of the first OAuth client. Unset: generated and shown once.',
+      example: '`openssl rand -base64 32` prints a good one',
+    }),
+    oauth_redirect_uri: optional('CADRE_OAUTH_REDIRECT_URI', redirectUri, {
+      description: 'Where the first OAuth client may be sent back to.',
+      example: 'https://app.example.com/callback',
+    }),
+  },
+  Rules: {
+    signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
+      description: 'Who may make an account by themselves: everybody (open), or nobody (invite).',
+    }),
+    oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
+      description: 'Seconds that a spent refresh token still works, for clients that lose answers.',
+    }),
+    rate_limits: setting('CADRE_RATE_LIMITS', onOff, 'on', { description: 'Rate limits.' }),
+    rate_limits_scale: setting('CADRE_RATE_LIMITS_SCALE', positiveNumber, '1', {
+      description: 'Factor on all rate limits; 2 doubles them.',
+    }),
+    tokens_per_hour: setting('CADRE_TOKENS_PER_HOUR', wholeNumber(1, 1_000_000_000_000), '1000000', {
+      description: "Language-model tokens an hour that agents may use on a credential's behalf.",
+    }),
+    egress_allow: setting('CADRE_EGRESS_ALLOW', listOf(egressRule), '', {
+      description:
+        'What webhooks, tools and sign-in by identity providers may reach besides public addresses. Unset: nothing.',
+      example: 'private,*.internal.example.com',
+    }),
+  },
+  Models: {
+    default_model: setting(
+      'CADRE_DEFAULT_MODEL',
+      pattern(/^\S{1,200}$/, 'provider/model without spaces'),
+      'builtin/echo',
+      {
+        description: 'Model of agents that name none.',
+        example: 'openai/gpt-5-mini',
+      },
+    ),
+    model_prices: setting('CADRE_MODEL_PRICES', modelPriceTable, '{}', {
+      description:
+        'Prices of models beyond the built-in list, or other ones: JSON, or a file of it, of US dollars a million tokens. ' +
+        'Null says that the price is not known.',
+      example: '{"ollama/llama3.3": {"input": 0, "output": 0}}',
+    }),
+    model_limits: setting('CADRE_MODEL_LIMITS', modelLimitTable, '{}', {
+      description:
+        'What models can hold beyond the built-in list, or otherwise: JSON, or a file of it, of tokens of the context window, ' +
+        'tokens of one answer, and whether the model reasons.',
+      example: '{"ollama/llama3.3": {"context": 131072, "output": 8192, "reasons": false}}',
+    }),
+    ...nativeProviderSettings(),
+  },
+  Operation: {
+    log_level: setting('CADRE_LOG_LEVEL', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), 'info', {
+      description: "Least serious entry in the service's own log.",
+    }),
+    metrics_port: setting('CADRE_METRICS_PORT', portOrOff, '9464', {
+      description:
+        'TCP port of `/metrics`, for Prometheus; 0 takes any free one, off serves none. Where it is unset and the port is in ' +
+        'use, the service warns and goes on without.',
+    }),
+    metrics_host: setting('CADRE_METRICS_HOST', listeningHost, '127.0.0.1', {
+      description: 'Address of `/metrics`. Whoever can reach it can read it: keep it from users of the API.',
+      example: '0.0.0.0',
+    }),
+    drain_seconds: setting('CADRE_DRAIN_SECONDS', wholeNumber(0, 600), '0', {
+      description:
+        'Seconds between SIGTERM, which ends readiness, and the end of accepting requests: as long as a load balancer that does ' +
+        'not retry takes to look elsewhere. 0 where it retries a refused connection, or there is none.',
+      example: '10',
+    }),
+    worker_slots: setting('CADRE_WORKER_SLOTS', wholeNumber(1, 10_000), '32', {
+      description: 'Tasks that one process runs at once.',
+    }),
+  },
+  Traces: {
+    otlp_endpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
+      description: 'Receiver of OpenTelemetry traces by OTLP/HTTP; they go to /v1/traces below it. Unset: no traces.',
+      example: 'http://127.0.0.1:4318',
+    }),
+    otlp_headers: secret('OTEL_EXPORTER_OTLP_HEADERS', headerList, {
+      description: 'Headers of requests to the receiver: name=value with commas between, values percent-encoded.',
+      example: 'Authorization=Bearer%20token',
+    }),
+    otel_service_name: setting(
+      'OTEL_SERVICE_NAME',
+      pattern(/^[\x20-\x7e]{1,100}$/, '1 to 100 printable ASCII characters'),
+      'cadre',
+      { description: 'Name of this service in traces.' },
+    ),
+    otel_sample_ratio: setting('OTEL_TRACES_SAMPLER_ARG', ratio, '1', {
+      description: 'Share of tasks that are traced, 0 to 1. Tasks whose request came with a traceparent follow that.',
+    }),
+  },
+}
+
+/**
+ * Further model servers that speak the OpenAI protocol, as many as wanted: `CADRE_PROVIDER_OLLAMA_BASE_URL` makes the
+ * models `ollama/…`. `<NAME>` is letters, digits and `_`, which is `-` in the name of the provider.
+ */
+export const providerSettings = {
+  base_url: optional('CADRE_PROVIDER_<NAME>_BASE_URL', baseUrl, {
+    description: 'Any server that speaks the OpenAI protocol, for <name>/… models.',
+    example: 'http://127.0.0.1:11434/v1',
+  }),
+  api_key: secret('CADRE_PROVIDER_<NAME>_API_KEY', visible(1, 1024), {
+    description: 'Its key, if it wants one.',
+    example: 'sk-…',
+  }),
+  protocol: optional('CADRE_PROVIDER_<NAME>_PROTOCOL', oneOf('responses', 'chat'), {
+    description: 'How it is spoken to. Unset: Chat Completions.',
+    example: 'responses',
+  }),
+}
+
+/** Names that are no providers of an operator's. */
+export const takenProviders: readonly string[] = ['builtin', ...nativeProviderNames]
+
+type NativeSettings = { [Name in NativeProviderName as `${Name}_api_key`]: Setting<string | undefined> } & {
+  [Name in NativeProviderName as `${Name}_base_url`]: Setting<string | undefined>
+} & { [Name in NativeProviderName as `${Name}_protocol`]?: Setting<ModelProtocol | undefined> }
+
+/** The settings of every native provider, made from `contract/src/models/native-providers.ts`. */
+function nativeProviderSettings(): NativeSettings {
+  const settings = nativeProviderNames.flatMap((name): [string, Setting<unknown>][] => {
+    const { title, base_url, key_example, protocols }: NativeProvider = nativeProviders[name]
+    const prefix = name.toUpperCase()
+    const own: [string, Setting<unknown>][] = [
+      [
+        `${name}_api_key`,
+        secret(`${prefix}_API_KEY`, visible(1, 1024), {
+          description: `Key for ${name}/… models.`,
+          example: key_example,
+        }),
+      ],
+      [
+        `${name}_base_url`,
+        optional(`${prefix}_BASE_URL`, baseUrl, {
+          description: `Another address for ${name}/… models.`,
+          example: base_url,
+        }),
+      ],
+    ]
+    if (protocols.length === 1) return own
+    const protocol = optional(`${prefix}_PROTOCOL`, oneOf(...protocols), {
+      description: `How ${name}/… models are spoken to. Unset: ${protocols[0]} at ${title}'s own address, ${protocols.at(-1)} at any other.`,
+      example: protocols.at(-1)!,
+    })
+    return [...own, [`${name}_protocol`, protocol]]
+  })
+  // The keys are made of the same names as those of the type.
+  return Object.fromEntries(settings) as unknown as NativeSettings
+}
+
+type Section = (typeof sections)[keyof typeof sections]
+type Union<T> = (T extends unknown ? (part: T) => void : never) extends (part: infer Whole) => void ? Whole : never
+
+/** All settings by member of `Config`. */
+export type Settings = { [Key in keyof Union<Section>]: Union<Section>[Key] }

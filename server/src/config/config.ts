@@ -1,0 +1,260 @@
+import { readFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
+import { readSsoProviders, type SsoConfig } from './config-sso.ts'
+import { providerSettings, sections, type Setting, type Settings, takenProviders } from './config-settings.ts'
+import { nearest } from '../platform/nearest.ts'
+import type { ModelProtocol } from '#contract/models/native-providers.ts'
+
+/** A model server that speaks the OpenAI protocol, by the name before the slash in `name/model`. */
+export interface ProviderConfig {
+  name: string
+  base_url: string
+  api_key?: string
+  protocol?: ModelProtocol
+}
+
+/**
+ * The environment as one typed value: lists are empty and optional texts undefined where nothing was set, folders are
+ * absolute, URLs have no slash at their end.
+ */
+export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never } & {
+  providers: ProviderConfig[]
+  /** Identity providers, by name. */
+  sso: SsoConfig[]
+  /** Variables that were set, by their names; a secret that came from a file by the name without `_FILE`. */
+  given: ReadonlySet<string>
+  /** Every secret that was set, as text: so that it can be kept out of logs. */
+  secrets: readonly string[]
+  /** What was set and means nothing, a sentence each: to be logged, not to stop for. */
+  warnings: string[]
+}
+
+/** What is wrong with one variable. Values of secrets are never part of it. */
+export interface ConfigFault {
+  name: string
+  problem: string
+  allowed: string
+}
+
+/** The environment cannot be used. The message has a line for every fault, so that one look mends them all. */
+export class ConfigError extends Error {
+  readonly faults: readonly ConfigFault[]
+  constructor(faults: readonly ConfigFault[]) {
+    const lines = faults.map(({ name, problem, allowed }) => `  ${name}: ${problem}. Allowed: ${allowed}.`)
+    super(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${lines.join('\n')}`)
+    this.name = 'ConfigError'
+    this.faults = faults
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What one setting is in an environment, to be shown to its operator. */
+export interface Reading {
+  section: string
+  name: string
+  is_secret: boolean
+  /** The variable that says it, `<name>_FILE` for a file; null where none does and the default holds. */
+  variable: string | null
+  /** The file that `variable` names. */
+  file?: string
+  /** As it was set, or the default; null where there is neither. The text of a secret is never here. */
+  text: string | null
+}
+
+/** An environment as it was understood; `config` is undefined where there are faults. */
+export interface Inspection {
+  config: Config | undefined
+  readings: Reading[]
+  faults: ConfigFault[]
+  warnings: string[]
+}
+
+/** Reads the configuration; an empty value counts as unset. Throws `ConfigError` with every fault at once. */
+export function readConfig(env: Environment = process.env): Config {
+  const { config, faults } = inspectConfig(env)
+  if (!config) throw new ConfigError(faults)
+  return config
+}
+
+/** Reads the configuration, and tells of every setting what it is and where from; throws nothing. */
+export function inspectConfig(env: Environment): Inspection {
+  const reader = new Reader(env)
+  const values = Object.entries(sections).flatMap(([title, section]) => {
+    reader.section = title
+    return Object.entries<Setting<unknown>>(section).map(([key, setting]) => [key, reader.read(setting)])
+  })
+  reader.section = 'Further model servers'
+  const providers = readProviders(reader)
+  reader.section = 'Identity providers'
+  const sso = readSsoProviders(reader)
+  const { readings, faults } = reader
+  const warnings = reader.unknownNames().map((name) => unknown(name, readings))
+  const given = new Set(readings.filter(({ variable }) => variable !== null).map(({ name }) => name))
+  const { secrets } = reader
+  const config = { ...Object.fromEntries(values), providers, sso, given, secrets, warnings } as Config
+  return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
+}
+
+function unknown(name: string, readings: readonly Reading[]): string {
+  const names = readings.flatMap((known) => (known.is_secret ? [known.name, `${known.name}_FILE`] : [known.name]))
+  const meant = nearest(name, names)
+  const advice = meant ? `did you mean ${meant}?` : '.env.example lists those that there are.'
+  return `${name} is not a setting and is ignored; ${advice}`
+}
+
+/** How the service is reached: as configured, or else where it listens. `port` is the one it got, never 0. */
+export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: number): string {
+  if (config.public_url) return config.public_url
+  const host = ['0.0.0.0', '::'].includes(config.host)
+    ? 'localhost'
+    : isIPv6(config.host)
+      ? `[${config.host}]`
+      : config.host
+  return `http://${host}:${port}`
+}
+
+/** Reads settings one by one; remembers which names it knows, what it read and what was wrong. */
+class Reader {
+  readonly env: Environment
+  readonly faults: ConfigFault[] = []
+  readonly readings: Reading[] = []
+  readonly secrets: string[] = []
+  /** Where what is read belongs. */
+  section = ''
+  readonly #known = new Set<string>()
+
+  constructor(env: Environment) {
+    this.env = env
+  }
+
+  read<T>(setting: Setting<T>): T | undefined {
+    const given = this.#text(setting)
+    this.readings.push(this.#reading(setting, given))
+    if (setting.secret && given !== undefined) this.secrets.push(...secretsIn(given))
+    if (given === undefined) return setting.default === undefined ? undefined : setting.kind.parse(setting.default)
+    const value = setting.kind.parse(given)
+    if (value !== undefined) return value
+    const shown = setting.secret ? 'the value' : show(setting.kind.culprit?.(given) ?? given)
+    return this.fault(setting.name, `${shown} is not allowed`, setting.kind.allowed)
+  }
+
+  fault(name: string, problem: string, allowed: string): undefined {
+    this.faults.push({ name, problem, allowed })
+    return undefined
+  }
+
+  /** Names of ours that are set and belong to nothing that was read. */
+  unknownNames(): string[] {
+    return Object.keys(this.env)
+      .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name))
+      .sort()
+  }
+
+  #reading({ name, secret, default: fallback }: Setting<unknown>, given: string | undefined): Reading {
+    const file = (secret && this.env[`${name}_FILE`]) || undefined
+    const variable = file === undefined ? (this.env[name] ? name : null) : `${name}_FILE`
+    const text = secret ? '' : withoutUserInfo(given ?? fallback ?? '')
+    return {
+      section: this.section,
+      name,
+      is_secret: secret,
+      variable,
+      ...(file === undefined ? {} : { file }),
+      text: text === '' ? null : text,
+    }
+  }
+
+  #text({ name, secret }: Setting<unknown>): string | undefined {
+    this.#known.add(name)
+    const value = this.env[name] || undefined
+    if (!secret) return value
+    this.#known.add(`${name}_FILE`)
+    const file = this.env[`${name}_FILE`] || undefined
+    if (file === undefined) return value
+    if (value !== undefined) return this.fault(name, `${name}_FILE is set too`, 'only one of the two')
+    return this.#contents(`${name}_FILE`, file)
+  }
+
+  #contents(name: string, file: string): string | undefined {
+    const allowed = 'a readable file with nothing but the value in it'
+    try {
+      const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+      return text === '' ? this.fault(name, `${show(file)} is empty`, allowed) : text
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+      return this.fault(name, `${show(file)} cannot be read (${code})`, allowed)
+    }
+  }
+}
+
+/** Providers are named by their variables, so a key without an address would silently do nothing: it is a fault. */
+function readProviders(reader: Reader): ProviderConfig[] {
+  const middles = Object.keys(reader.env).flatMap((name) => {
+    const [, middle] =
+      /^CADRE_PROVIDER_([A-Z][A-Z0-9_]{0,39})_(?:BASE_URL|API_KEY|API_KEY_FILE|PROTOCOL)$/.exec(name) ?? []
+    return middle !== undefined && reader.env[name] ? [middle] : []
+  })
+  return [...new Set(middles)].sort().flatMap((middle) => {
+    const called = <T>(setting: Setting<T>): Setting<T> => ({
+      ...setting,
+      name: setting.name.replace('<NAME>', middle),
+    })
+    const faultsBefore = reader.faults.length
+    const base_url = reader.read(called(providerSettings.base_url))
+    const api_key = reader.read(called(providerSettings.api_key))
+    const protocol = reader.read(called(providerSettings.protocol))
+    const name = middle.toLowerCase().replaceAll('_', '-')
+    if (takenProviders.includes(name)) {
+      reader.fault(
+        called(providerSettings.base_url).name,
+        `"${name}" is built in`,
+        'any name but ' + takenProviders.join(', '),
+      )
+    } else if (base_url === undefined && reader.faults.length === faultsBefore) {
+      reader.fault(
+        called(providerSettings.base_url).name,
+        `it is unset, but the ${api_key === undefined ? 'protocol' : 'key'} is set`,
+        providerSettings.base_url.kind.allowed,
+      )
+    }
+    return base_url === undefined
+      ? []
+      : [
+          {
+            name,
+            base_url,
+            ...(api_key === undefined ? {} : { api_key }),
+            ...(protocol === undefined ? {} : { protocol }),
+          },
+        ]
+  })
+}
+
+const shownMax = 80
+
+/** A value as part of a message: one line, not long, without a password that slipped into a URL. */
+function show(value: string): string {
+  const text = JSON.stringify(withoutUserInfo(value))
+  return text.length > shownMax ? `${text.slice(0, shownMax)}…"` : text
+}
+
+/** A text without user names and passwords of URLs. */
+function withoutUserInfo(text: string): string {
+  return text.replace(/\/\/[^/@]*@/g, '//…@')
+}
+
+/** A secret, and what of it is secret by itself: the password of a URL, the values of headers. */
+function secretsIn(text: string): string[] {
+  const url = URL.parse(text)
+  const parts = url ? [url.password] : text.split(',').map((entry) => entry.slice(entry.indexOf('=') + 1).trim())
+  return [...new Set([text, ...parts].flatMap((part) => [part, decoded(part)]))].filter((part) => part !== '')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,99 @@
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { lockBudgets, writeBudgets } from './budget-rows.ts'
+import { budgetFacts, fullestUnit, ownBudget, reserve, settle, type Reservation, type Spent } from './budgets.ts'
+import type { LockedTask, TaskChange, CallUse, Hold, Need } from '../task.ts'
+
+/** What a task holds that waits: nothing, and what it waits for. */
+export const nothingHeld = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Hold
+
+/** Locks what tasks may spend, after the tasks themselves. A budget that several of them share is one. */
+export async function openMoney(tx: Sql, all: readonly LockedTask[]): Promise<void> {
+  for (const task of all) task.money = { budgets: [], settled: false, near: [] }
+  const tasks = all.filter(({ has_budget }) => has_budget)
+  if (tasks.length === 0) return
+  for (const [task, budgets] of await lockBudgets(tx, tasks)) {
+    const own = ownBudget(task.id, task.budget, task.usage)
+    task.money = { budgets: own ? [...budgets, own] : budgets, settled: false, near: [] }
+  }
+}
+
+/** Reserves what a call needs, after the call before it is settled. The task's money is open. */
+export function reserveCall(task: LockedTask, ended: readonly CallUse[], need: Need): Reservation {
+  settleTask(task, ended)
+  return reserve(task.money?.budgets ?? [], need)
+}
+
+/**
+ * Settles the calls that ended with these changes, and all that is held by tasks that end or are put aside, and writes the
+ * budgets, those with new reservations too. Gives the changes with what there is to tell: before all else, because the end
+ * of a task is its last event.
+ */
+export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Promise<readonly TaskChange[]> {
+  const ending = changes.filter((change) => endsCall(change) || releases(change))
+  const closed = ending
+    .map(({ task }) => task)
+    .filter(({ money, hold }) => !money && hold && hold.budget_ids.length > 0)
+  if (closed.length > 0) await openMoney(tx, closed)
+  const told = settled(changes)
+  await writeBudgets(
+    tx,
+    changes.flatMap(({ task }) => task.money?.budgets ?? []),
+  )
+  return told
+}
+
+/** The part of `settleChanges` that decides: the money of the tasks is open, and is changed in place. */
+export function settled(changes: readonly TaskChange[]): TaskChange[] {
+  for (const change of changes) if (endsCall(change) || releases(change)) settleTask(change.task, change.calls ?? [])
+  return changes.map((change) => {
+    const near = change.task.money?.near ?? []
+    if (near.length === 0) return change
+    const warnings = near.map((budget) => ({
+      type: 'budget.warning' as const,
+      data: budgetFacts(budget, fullestUnit(budget)),
+    }))
+    return { ...change, events: [...warnings, ...(change.events ?? [])] }
+  })
+}
+
+/** What changes mean for tasks that wait for budgets: that there are some, that there may be room. */
+export function budgetNews(changes: readonly TaskChange[]): { waits: boolean; roomMade: boolean } {
+  return {
+    waits: changes.some(({ hold }) => hold?.needs !== undefined),
+    roomMade: changes.some(({ task }) => task.money?.settled === true && (task.hold?.budget_ids.length ?? 0) > 0),
+  }
+}
+
+/** What a task holds after a change. */
+export function holdAfter(change: TaskChange): Hold | null {
+  if (change.hold !== undefined) return change.hold
+  return endsCall(change) || releases(change) ? null : change.task.hold
+}
+
+function settleTask(task: LockedTask, calls: readonly CallUse[]): void {
+  const { money, hold } = task
+  if (!money || money.settled) return
+  money.settled = true
+  money.near.push(...settle(money.budgets, hold, spentBy(calls)))
+}
+
+function endsCall({ calls = [] }: TaskChange): boolean {
+  return calls.some(({ model }) => model !== undefined)
+}
+
+/** Whether a task that held something holds it no longer: it ended, no worker works on it, or it holds something else. */
+function releases({ task, status = task.status, job, hold }: TaskChange): boolean {
+  return task.hold !== null && (isFinished(status) || job !== undefined || hold !== undefined)
+}
+
+/** What calls of models used together: a cost that is not known cannot be counted. */
+function spentBy(calls: readonly CallUse[]): Spent | undefined {
+  const models = calls.filter(({ model }) => model !== undefined)
+  if (models.length === 0) return undefined
+  return {
+    tokens: models.reduce((sum, { input_tokens, output_tokens }) => sum + input_tokens + output_tokens, 0),
+    cost_usd: dollarsOf(models.reduce((sum, { cost_usd }) => sum + billionthsOf(cost_usd ?? 0), 0)),
+  }
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { readPriceTable } from '../../model-price-table.ts'
+import { makePrices, providersElsewhere } from './prices.ts'
+
+const none = new Map()
+
+it('a model has the price of the list, and none where it is not in it', () => {
+  const prices = makePrices({ own: none, elsewhere: [] })
+  assert.equal(prices.of('openai/gpt-4o-mini')?.input, 0.15)
+  assert.equal(prices.of('builtin/echo')?.output, 0)
+  for (const name of ['ollama/llama3', 'openai/gpt-0', 'gpt-4o-mini', '']) assert.equal(prices.of(name), null, name)
+})
+
+it("a provider's list says nothing of whoever answers at another address", () => {
+  const prices = makePrices({ own: none, elsewhere: ['openai'] })
+  assert.equal(prices.of('openai/gpt-4o-mini'), null)
+  assert.deepEqual(providersElsewhere({ openai: 'http://127.0.0.1:8000/v1', anthropic: undefined }), ['openai'])
+  const homes = { openai: 'https://api.openai.com/v1', anthropic: 'https://api.anthropic.com/v1' }
+  assert.deepEqual(providersElsewhere(homes), [])
+  assert.ok(prices.of('anthropic/claude-opus-5-5'))
+})
+
+it("an operator's price comes first, and null takes one away", () => {
+  const own = readPriceTable({
+    'ollama/llama3': { input: 0, output: 0 },
+    'openai/gpt-4o': {
+      input: 1,
+      cached_input: 0.5,
+      cache_write: 2,
+      output: 3,
+      long: { above_input_tokens: 10, input: 4, output: 5 },
+    },
+    'openai/gpt-4o-mini': null,
+  })!
+  const prices = makePrices({ own, elsewhere: ['openai'] })
+  assert.deepEqual(prices.of('ollama/llama3'), { input: 0, cached_input: 0, output: 0 })
+  assert.deepEqual(prices.of('openai/gpt-4o'), {
+    input: 1,
+    cached_input: 0.5,
+    cache_write: 2,
+    output: 3,
+    long: { above_input_tokens: 10, input: 4, cached_input: 4, output: 5 },
+  })
+  assert.equal(prices.of('openai/gpt-4o-mini'), null)
+})
+
+it('a table of prices in another form is refused', () => {
+  const price = { input: 1, output: 1 }
+  for (const json of [
+    [],
+    null,
+    { 'gpt-4o': price },
+    { 'openai/gpt-4o': 1 },
+    { 'openai/gpt-4o': { input: 1 } },
+    { 'openai/gpt-4o': { ...price, output: '1' } },
+    { 'openai/gpt-4o': { ...price, input: -1 } },
+    { 'openai/gpt-4o': { ...price, inputs: 1 } },
+    { 'openai/gpt-4o': { ...price, long: { input: 1, output: 1 } } },
+  ])
+    assert.equal(readPriceTable(json), undefined, JSON.stringify(json))
+})

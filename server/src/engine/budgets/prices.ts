@@ -1,0 +1,38 @@
+import { nativeProviderNames, nativeProviders, type NativeProviderName } from '#contract/models/native-providers.ts'
+import { modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
+
+/** What models cost here. */
+export interface Prices {
+  /** The price of `provider/model`; null where it is not known. */
+  of(model: string): ModelPrice | null
+}
+
+export interface PriceSettings {
+  /** The operator's own, which come before the list; null: not known. */
+  own: ReadonlyMap<string, ModelPrice | null>
+  /**
+   * Providers that the list has prices of, but that are reached at another address than their own: whoever answers there
+   * charges what they charge.
+   */
+  elsewhere: readonly string[]
+}
+
+/** Which native providers are reached at another address than their own. */
+export function providersElsewhere(base_urls: Partial<Record<NativeProviderName, string | undefined>>): string[] {
+  return nativeProviderNames.filter((name) => {
+    const url = base_urls[name]
+    return url !== undefined && URL.parse(url)?.hostname !== URL.parse(nativeProviders[name].base_url)?.hostname
+  })
+}
+
+/** Prices by exact name: the operator's, then those of the list. Nothing is guessed. */
+export function makePrices({ own, elsewhere }: PriceSettings): Prices {
+  return {
+    of(model) {
+      const given = own.get(model)
+      if (given !== undefined) return given
+      const provider = model.slice(0, model.indexOf('/'))
+      return elsewhere.includes(provider) ? null : (modelPrices.get(model) ?? null)
+    },
+  }
+}

@@ -1,0 +1,81 @@
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+import { jsonb } from '../../platform/postgres/database.ts'
+import { newId } from '../../platform/ids.ts'
+
+/**
+ * Gives a task that was just stored to retry a finished one (`retry_of`) what it begins with, in the same transaction: the
+ * old one's steps before `from_step`, and the messages that were read before it. What is kept is not repeated, and
+ * counts nothing in the new task's usage.
+ *
+ * Of the steps before `from_step` those are left out that have no result and had no effect: a model call that gave no
+ * answer, a wait, an approval that is pending or whose call is done anew, because leave was given for one call alone. A
+ * tool call of unknown outcome is kept: a person is asked about it, unless the tool is safe, as its key is no longer
+ * the same. The others move up, so that the new journal has no gaps.
+ */
+export async function copyJournal(tx: Sql, from_task: string, to_task: string, from_step: number): Promise<void> {
+  await tx`
+    update task_event set data = data || ${jsonb({ retried_from: from_task, from_step })}::jsonb
+    where task_id = ${to_task} and sequence = 1`
+  const kept = await keptSteps(tx, from_task, from_step)
+  await copySteps(tx, from_task, to_task, kept)
+  await copyMessages(tx, { from_task, to_task, from_step, kept })
+}
+
+/** The indexes of the steps that are kept, in their order. */
+async function keptSteps(tx: Sql, from_task: string, from_step: number): Promise<number[]> {
+  const rows = await tx<{ index: number }>`
+    with begun as (
+      select index, type, status, input->>'tool_call_id' as call,
+        max(index) filter (where type = 'model_call') over (order by index) as turn
+      from task_step where task_id = ${from_task} and index < ${from_step}
+    )
+    select index from begun b
+    where case type
+      when 'model_call' then status = 'completed'
+      when 'wait' then status <> 'started'
+      when 'compaction' then status = 'completed'
+      when 'approval' then status = 'failed' or status = 'completed'
+        and exists (select from begun c where c.turn = b.turn and c.call = b.call
+          and (c.type = 'tool_call' or c.type = 'wait' and c.status <> 'started'))
+      else true end
+    order by index`
+  return rows.map(({ index }) => index)
+}
+
+async function copySteps(tx: Sql, from_task: string, to_task: string, kept: readonly number[]): Promise<void> {
+  if (kept.length === 0) return
+  const ids = kept.map(() => newId('step'))
+  await tx`
+    insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
+      started_at, finished_at)
+    select ${to_task}, k.place - 1, k.id, s.agent_id, s.type, case when s.status = 'unknown' then 'started' else s.status end,
+      s.attempt, 0, s.name,
+      case when s.status in ('started', 'unknown') and s.input->>'safety' is distinct from 'safe'
+        then s.input - 'repeat' - 'approval_id' || '{"safety": "unsafe"}' else ${moved(tx, 'input', 'results_left_out_before', kept)} end,
+      ${moved(tx, 'output', 'before_step', kept)}, s.error, s.model, null, s.turn, s.started_at, s.finished_at
+    from unnest(${[...kept]}::int[], ${ids}::text[]) with ordinality as k(index, id, place)
+    join task_step s on s.task_id = ${from_task} and s.index = k.index`
+}
+
+/** A member of a step that names a step by its index, as that is in the new journal. */
+function moved({ fragment }: Sql, column: 'input' | 'output', member: string, kept: readonly number[]): Fragment {
+  const of = column === 'input' ? fragment`s.input` : fragment`s.output`
+  return fragment`case when jsonb_typeof(${of}->${member}) = 'number' and s.type in ('model_call', 'compaction') then jsonb_set(${of}, array[${member}]::text[],
+        to_jsonb((select count(*) from unnest(${[...kept]}::int[]) i(index) where i.index < (${of}->>${member})::int))) else ${of} end`
+}
+
+async function copyMessages(
+  tx: Sql,
+  { from_task, to_task, from_step, kept }: { from_task: string; to_task: string; from_step: number; kept: number[] },
+): Promise<void> {
+  const messages = await tx<{ position: number }>`
+    select position from task_message where task_id = ${from_task} and before_step <= ${from_step} order by position`
+  if (messages.length === 0) return
+  const positions = messages.map(({ position }) => position)
+  await tx`
+    insert into task_message (task_id, position, id, content, before_step, created_by, created_at)
+    select ${to_task}, k.place, k.id, m.content,
+      (select count(*) from unnest(${kept}::int[]) s(index) where s.index < m.before_step), m.created_by, m.created_at
+    from unnest(${positions}::int[], ${positions.map(() => newId('msg'))}::text[]) with ordinality as k(position, id, place)
+    join task_message m on m.task_id = ${from_task} and m.position = k.position`
+}

@@ -1,0 +1,67 @@
+import { notFound, type Problem } from '#contract/core/problems.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { Groups, togetherOrEach } from '../../platform/batcher.ts'
+import { taskColumns, type TaskRow } from './stored-task.ts'
+import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
+import type { Queue } from '../queue/queue.ts'
+
+const groupMax = 64
+const lanes = 2
+/** A task with more to store than this, in characters, makes no other one wait. */
+const groupedMax_chars = 16_384
+
+export interface CreationOptions {
+  sql: Sql
+  queue: Queue
+  /** Whether a project has many jobs in the queue already: see `insertTask`. */
+  isFull: (project_id: number) => boolean
+  /** Told after commits with something to fetch. */
+  onSent: () => void
+}
+
+/** Stores new tasks, each by itself or with others, and gives their rows. */
+export type Create = (task: NewTask) => Promise<TaskRow>
+
+/** Creation of tasks, with others and by themselves. */
+export interface Creation {
+  create: Create
+  /** Whether a task may share a transaction with others. */
+  mayShare: (task: NewTask) => boolean
+  /** Stores such tasks in the caller's transaction; `agent_not_found` where one's agent was deleted meanwhile. */
+  createAll: (tx: Sql, tasks: readonly NewTask[]) => Promise<(TaskRow | Problem)[]>
+}
+
+/**
+ * Creation of tasks in transactions of their own. Ordinary ones that are asked for at the same time share one; all others
+ * have to look at what their gates, threads and agents allow.
+ */
+export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): Creation {
+  const createAll: Creation['createAll'] = async (tx, tasks) => {
+    const rows = await insertOrdinary(tx, queue, tasks)
+    tx.afterCommit(onSent)
+    return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
+  }
+  const groups = new Groups<NewTask, TaskRow>(
+    (tasks) => togetherOrEach(tasks, (some) => sql.begin((tx) => createAll(tx, some), 'byKeys')),
+    { lanes, groupMax },
+  )
+  const mayShare = (task: NewTask): boolean => isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task)
+  const alone: Create = (task) =>
+    sql.begin(async (tx) => {
+      if (await insertTask(tx, queue, task, isFull(task.agent.project_id))) tx.afterCommit(onSent)
+      return requireRow(tx, task)
+    })
+  return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
+}
+
+function isSmall({ input, metadata, output_schema }: NewTask): boolean {
+  return JSON.stringify([input, metadata, output_schema]).length <= groupedMax_chars
+}
+
+async function requireRow(tx: Sql, { id, agent }: NewTask): Promise<TaskRow> {
+  const [row] = await tx.run<TaskRow>(tx.fragment`
+    select ${taskColumns(tx)} from task t where id = ${id}
+      and not exists (select from removed_agent r where r.agent_id = t.agent_id)`)
+  if (!row) throw notFound('agent_not_found', 'agent', agent.id)
+  return row
+}

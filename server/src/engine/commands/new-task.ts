@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto'
+import { subscriptionsOf } from '#contract/events/events.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
+import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
+import { emitAll, type NewEvent } from '../../events/outbox.ts'
+import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
+import { freeSlots, gatesOf, isKeyHeld, lockGates } from '../queue/concurrency-limits.ts'
+import { taskColumns, type TaskRow } from './stored-task.ts'
+import type { NewJob, Queue } from '../queue/queue.ts'
+import { isToldOfTasks, taskOutbox } from '../journal/task-outbox.ts'
+import { noUsage } from '../journal/task-rows.ts'
+import type { TaskLimits } from '../task.ts'
+
+/** A task as it is asked for (tasks 2 and 3). */
+export interface NewTask {
+  id: string
+  /** The agent as it was read just before; it is known to accept tasks. The task keeps its version. */
+  agent: {
+    id: string
+    project_id: number
+    version: number
+    status: string
+    settles_to: string | null
+    config?: { max_concurrent_tasks?: unknown }
+  }
+  input: TaskInput
+  /** What `output.data` must be; null where that of its agent's configuration counts. */
+  output_schema?: Record<string, unknown> | null
+  /** It runs after the tasks that its thread has already; `thread_not_found` where that is not one of its agent's. */
+  thread_id?: string | null
+  /** Of all tasks of the project with the same key one runs or waits at a time. */
+  concurrency_key?: string | null
+  priority?: number
+  run_after?: string | null
+  queue_ttl_seconds?: number | null
+  timeout_seconds?: number | null
+  max_attempts?: number
+  /** Its own limits; with those of the agent's configuration, the lower ones are kept. */
+  budget?: TaskLimits
+  metadata?: Record<string, unknown>
+  created_by: string
+  /** The key, grant or cookie session that asked for it; null where nobody did. */
+  credential_id?: string | null
+  request_id: string | null
+  trace_id?: string | null
+  schedule_id?: string | null
+  /** The finished task that it tries again, and the step that it begins with: see `copyJournal`. */
+  retry_of?: { task_id: string; from_step: number }
+  /** W3C Trace Context as it came with the request. */
+  traceparent?: string | null
+}
+
+const defaultPriority = 5
+/** Workers that may die under a task, one after the other, before it is failed. */
+const defaultAttemptsMax = 5
+/** A task that is due later than this stays out of the queue until then: waiting jobs slow down fetching (engine 2). */
+const dueSoon_ms = 60_000
+/** The same for one that has gates: while its job waits for the moment, it keeps others from passing. */
+const gatedSoon_ms = 10_000
+
+/** What becomes of a new task: whether it is sent, and what it holds then. */
+interface Admission {
+  sent: boolean
+  slot: 'held' | null
+  /** Until when nobody need look at it; null where its agent and its gates alone decide. */
+  due_at: Date | null
+  /** It waits for room among its project's jobs. */
+  backlog: boolean
+  /** Its place in its thread; null where it has none. */
+  thread_position: number | null
+}
+
+const held: Admission = { sent: false, slot: null, due_at: null, backlog: false, thread_position: null }
+
+/**
+ * Stores a task with its first event and, where it may run soon, its job. Returns whether there is something to fetch.
+ * `isFull` where its project has many jobs in the queue already: then it waits for room, unless it has gates of its own.
+ * Throws `thread_not_found` and, where locks tell that the agent was deleted meanwhile, `agent_not_found`; where only the
+ * statement finds no agent any more, nothing is stored.
+ */
+export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = false): Promise<boolean> {
+  const admission = await admit(tx, task, isFull)
+  const rows = await store(tx, queue, [{ task, admission }])
+  return admission.sent && rows.size > 0
+}
+
+/** Stores ordinary tasks and their jobs all at once, and gives their rows; one is missing where its agent was deleted. */
+export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewTask[]): Promise<Map<string, TaskRow>> {
+  return store(
+    tx,
+    queue,
+    tasks.map((task) => ({ task, admission: { ...held, sent: true } })),
+  )
+}
+
+/** Whether a task may be sent whatever else there is, as far as can be seen without a lock: the claim looks again. */
+export function isOrdinary({ agent, run_after, thread_id, concurrency_key }: NewTask, isFull: boolean): boolean {
+  const seemsGated = thread_id != null || concurrency_key != null || agent.config?.max_concurrent_tasks != null
+  return !seemsGated && !isFull && agentMayWork(agent) && isWithin(run_after, dueSoon_ms)
+}
+
+function isWithin(run_after: string | null | undefined, ms: number): boolean {
+  return !run_after || Date.parse(run_after) <= Date.now() + ms
+}
+
+/** A new task as it is stored, with what webhooks are told of it; null where none has subscribed. */
+interface StoredRow extends TaskRow {
+  told: { org_id: string; agent_name: string } | null
+}
+
+/**
+ * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third what webhooks are
+ * told, where one has subscribed.
+ */
+async function store(
+  tx: Sql,
+  queue: Queue,
+  created: readonly { task: NewTask; admission: Admission }[],
+): Promise<Map<string, TaskRow>> {
+  const rows = created.map(({ task, admission }) => newRow(task, admission))
+  const kept = await tx.run<StoredRow>(tx.fragment`
+    with created as (
+      insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
+        run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
+        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema)
+      select r.id, r.project_id, r.agent_id, r.agent_version, r.thread_id, r.thread_position, r.concurrency_key, 'queued', r.input,
+        r.priority, r.run_after, r.due_at, r.queue_ttl_seconds, r.timeout_seconds, r.max_attempts, ${lowestLimits(tx)}, r.usage,
+        r.metadata, r.created_by, r.request_id, r.trace_id, r.job_id, r.slot, 1, now() + make_interval(secs => r.queue_ttl_seconds),
+        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema
+      from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int, thread_id text,
+        thread_position int, concurrency_key text, input jsonb, priority int, run_after timestamptz, due_at timestamptz,
+        queue_ttl_seconds int, timeout_seconds int, max_attempts int, budget jsonb, usage jsonb, metadata jsonb, created_by text,
+        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb)
+      -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
+      cross join lateral (
+        select coalesce(v.config, a.config)->'budget' as budget from agent a
+        left join agent_version v on v.agent_id = a.id and v.version = r.agent_version where a.id = r.agent_id limit 1
+      ) of_agent
+      returning ${taskColumns(tx)}
+    ), told as (
+      insert into task_event (task_id, sequence, type, data)
+      select id, 1, 'task.created', jsonb_build_object('status', status, 'agent_id', agent_id, 'agent_version', agent_version)
+      from created
+    )
+    select created.*, (
+      select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
+      from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
+      where a.id = created.agent_id and ${isToldOfTasks} and w.events && ${subscriptionsOf('task.created')} limit 1) as told
+    from created`)
+  const found = new Map(kept.map(({ told: _told, ...row }) => [row.id, row]))
+  await emitAll(
+    tx,
+    kept.flatMap((row) => createdEvents(row, created)),
+  )
+  await queue.send(
+    tx,
+    created.flatMap(({ task }, i) => newJob(task, found.has(task.id) ? rows[i]!.job_id : null)),
+  )
+  return found
+}
+
+function createdEvents({ told, ...row }: StoredRow, created: readonly { task: NewTask }[]): NewEvent[] {
+  if (told === null) return []
+  const { org_id, agent_name } = told
+  const from_step = created.find(({ task }) => task.id === row.id)?.task.retry_of?.from_step
+  const event = { sequence: 1, type: 'task.created' as const, data: { from_step } }
+  const scope = { org_id, project_id: row.project_id, agent_id: row.agent_id }
+  return taskOutbox({ ...row, agent_name }, subscriptionsOf(event.type), [event]).map((one) => ({ ...one, scope }))
+}
+
+function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }: Admission) {
+  const { agent, created_by, request_id } = task
+  return {
+    id: task.id,
+    project_id: agent.project_id,
+    agent_id: agent.id,
+    agent_version: agent.version,
+    thread_id: task.thread_id ?? null,
+    thread_position,
+    concurrency_key: task.concurrency_key ?? null,
+    input: task.input,
+    priority: task.priority ?? defaultPriority,
+    run_after: task.run_after ?? null,
+    due_at,
+    queue_ttl_seconds: task.queue_ttl_seconds ?? null,
+    timeout_seconds: task.timeout_seconds ?? null,
+    max_attempts: task.max_attempts ?? defaultAttemptsMax,
+    budget: task.budget ?? {},
+    usage: noUsage,
+    metadata: task.metadata ?? {},
+    created_by,
+    request_id,
+    trace_id: task.trace_id ?? null,
+    job_id: sent ? randomUUID() : null,
+    slot,
+    schedule_id: task.schedule_id ?? null,
+    retried_from: task.retry_of?.task_id ?? null,
+    traceparent: task.traceparent ?? null,
+    credential_id: task.credential_id ?? null,
+    backlog,
+    output_schema: task.output_schema ?? null,
+  }
+}
+
+function newJob({ id, agent, priority = defaultPriority, run_after }: NewTask, job_id: string | null): NewJob[] {
+  if (job_id === null) return []
+  const start_after = run_after ? new Date(run_after) : undefined
+  return [{ id: job_id, task_id: id, project_id: agent.project_id, priority, start_after }]
+}
+
+const limitNames = ['max_cost_usd', 'max_tokens', 'max_steps', 'max_tool_calls'] as const satisfies (keyof TaskLimits)[]
+
+/** Of each limit the lower one of the task's own and that of its agent at its version. */
+function lowestLimits({ fragment }: Sql): Fragment {
+  return fragment`case when r.budget = '{}' and of_agent.budget is null then '{}' else (
+    select coalesce(jsonb_object_agg(name, lowest), '{}') from (
+      select key as name, min(value::text::numeric) as lowest from (
+        select key, value from jsonb_each(r.budget)
+        union all
+        select key, value from jsonb_each(case when jsonb_typeof(of_agent.budget) = 'object' then of_agent.budget else '{}' end)
+      ) limits
+      where key = any(${[...limitNames]}) and jsonb_typeof(value) = 'number' group by key
+    ) lowest) end`
+}
+
+/**
+ * Whether a new task may be sent. Seeing that an ungated task of a working agent may is enough: the claim looks again. All
+ * else is only believed under locks: of the agent's row, because a start in between would not see this task and a deletion
+ * would leave it behind; and of the gates.
+ */
+async function admit(tx: Sql, task: NewTask, isFull: boolean): Promise<Admission> {
+  if (isOrdinary(task, isFull)) return { ...held, sent: true }
+  const { agent, thread_id = null, concurrency_key = null, run_after } = task
+
+  const [sure] = await tx<{ status: string; settles_to: string | null; max_concurrent_tasks: number | null }>`
+    select status, settles_to, max_concurrent_tasks from agent where id = ${agent.id} for share`
+  if (!sure) throw notFound('agent_not_found', 'agent', agent.id)
+  if (thread_id !== null) await joinThread(tx, thread_id, agent)
+  const isLimited = sure.max_concurrent_tasks !== null
+  const gates = gatesOf({ ...agent, agent_id: agent.id, thread_id, concurrency_key }, isLimited)
+  if (gates.length > 0) await lockGates(tx, gates)
+  const thread_position = thread_id === null ? null : await nextPosition(tx, thread_id)
+  const soon_ms = gates.length > 0 ? gatedSoon_ms : dueSoon_ms
+  if (run_after && !isWithin(run_after, soon_ms))
+    return { ...held, thread_position, due_at: new Date(Date.parse(run_after) - soon_ms) }
+  if (isFull && gates.length === 0) return { ...held, backlog: agentMayWork(sure) }
+  const sent = agentMayWork(sure) && (gates.length === 0 || (await areOpen(tx, task, gates, isLimited)))
+  return { ...held, thread_position, sent, slot: sent && isLimited ? 'held' : null }
+}
+
+/** Makes sure that the thread exists until the commit, and notes that it was used. */
+async function joinThread(tx: Sql, thread_id: string, agent: NewTask['agent']): Promise<void> {
+  const [thread] = await tx`
+    update thread set updated_at = now() where id = ${thread_id} and project_id = ${agent.project_id} and agent_id = ${agent.id}
+    returning id`
+  if (!thread) throw notFound('thread_not_found', 'thread', thread_id.slice(0, 100))
+}
+
+/** Under the thread's lock, so that no position is given twice and none comes late. */
+async function nextPosition(tx: Sql, thread_id: string): Promise<number> {
+  const [last] = await tx<{ position: number | null }>`
+    select max(thread_position) as position from task where thread_id = ${thread_id}`
+  return (last?.position ?? 0) + 1
+}
+
+/** Whether locked gates have room for a new task. While one waits to be dispatched, its room is for those that came before. */
+async function areOpen(tx: Sql, task: NewTask, gates: readonly string[], isLimited: boolean): Promise<boolean> {
+  const { agent, thread_id = null, concurrency_key = null } = task
+  const [row] = await tx.run<{ isBusy: boolean }>(tx.fragment`
+    select exists (select from freed_gate where gate = any(${[...gates]}))
+      or exists (select from task t where t.thread_id = ${thread_id}::text and t.finished_at is null)
+      or ${isKeyHeld(tx, agent.project_id, concurrency_key)} as "isBusy"`)
+  if (row?.isBusy) return false
+  return !isLimited || ((await freeSlots(tx, [agent.id])).get(agent.id) ?? 0) > 0
+}

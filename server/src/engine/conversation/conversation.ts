@@ -1,0 +1,226 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { MessageContent, TaskInput } from '#contract/tasks/tasks.ts'
+import { answersIn, type ModelToolCall } from '../models/model.ts'
+import type { KeptMessage } from './turns.ts'
+import type { Step, CallInput, ReadMessage } from '../task.ts'
+
+/** What the intent of a model call says of the conversation that the model reads. */
+export interface ModelCallInput {
+  /** How many messages there were before it. */
+  messages: number
+  message_id: string
+  /** What is wrong with the answer before it, where that had to be valid: the model reads it and answers again. */
+  repair?: string
+  /** Results of steps before this one are left out: the conversation did not fit with them. */
+  results_left_out_before?: number
+}
+
+/** What a finished model call leaves in the journal: the message that the assistant wrote. */
+export interface ModelCallOutput {
+  message_id: string
+  text: string
+  tool_calls: ModelToolCall[]
+  finish_reason: string
+  /** The summary of its reasoning that the provider gave for people. */
+  reasoning_summary?: string
+}
+
+/** What is to be summed up: the steps before one, and of the thread's past all but the last so many messages. */
+export interface CompactionInput {
+  before_step: number
+  kept_history: number
+  /** How often the text to sum up was halved, because even that did not fit the window of the model. */
+  halved?: number
+}
+
+/** What a finished compaction leaves: the summary takes the place of what was summed up. */
+export interface CompactionOutput extends Omit<CompactionInput, 'halved'> {
+  summary: string
+}
+
+/** What a tool call leaves in the journal: the text that the model reads. */
+export interface ToolCallOutput {
+  content: string
+}
+
+/** All that a conversation is made of. */
+export interface Conversation {
+  /** What earlier tasks of the thread said. */
+  history?: readonly KeptMessage[]
+  input: TaskInput
+  steps: readonly Step[]
+  messages?: readonly ReadMessage[]
+}
+
+/** A conversation in the parts that a compaction treats differently. */
+export interface ConversationParts {
+  /** The thread's past, or a summary of it with what was kept. */
+  before: KeptMessage[]
+  /** The task itself, which is never summed up. */
+  input: KeptMessage[]
+  /** What has happened since, or a summary of that with what was kept. */
+  after: KeptMessage[]
+}
+
+/**
+ * The conversation so far. Messages are stored once, in the steps that made them; a step's own input only says how many
+ * there were before it, so storage grows with the conversation, not with its square. `next` is the input of a model call
+ * that is not among the steps yet.
+ */
+export function conversation(of: Conversation, next?: ModelCallInput): KeptMessage[] {
+  const { before, input, after } = conversationParts(of, next)
+  return [...before, ...input, ...after]
+}
+
+/** The same in its parts: what the last compaction summed up is replaced by its summary. */
+export function conversationParts(
+  { history = [], input, steps, messages = [] }: Conversation,
+  next?: ModelCallInput,
+): ConversationParts {
+  const compaction = lastCompaction(steps)
+  const from = compaction?.before_step ?? 0
+  const summary =
+    compaction &&
+    summaryMessage(
+      compaction.summary,
+      from > 0 ? answersBefore(steps, from) : answersIn(history.slice(0, history.length - compaction.kept_history)),
+    )
+  const after = journalMessages(steps, messages, from, next)
+  const first = inputMessages(input)
+  if (!summary) return { before: [...history], input: first, after }
+  const system = history.filter(({ role }) => role === 'system')
+  if (from > 0) return { before: system, input: first, after: [summary, ...after] }
+  const kept = compaction.kept_history === 0 ? [] : history.slice(-compaction.kept_history)
+  return { before: [...system, summary, ...kept.filter(({ role }) => role !== 'system')], input: first, after }
+}
+
+/** What the last finished compaction of a journal left; undefined where there is none. */
+export function lastCompaction(steps: readonly Step[]): CompactionOutput | undefined {
+  const step = steps.findLast(({ type, status }) => type === 'compaction' && status === 'completed')
+  return step?.output as CompactionOutput | undefined
+}
+
+const summaryMark = 'The earlier part of this conversation was too long and was replaced by this summary of it:'
+
+function summaryMessage(summary: string, stands_for: number): KeptMessage {
+  return { role: 'user', content: `${summaryMark}\n\n${summary}`, stands_for }
+}
+
+function answersBefore(steps: readonly Step[], from: number): number {
+  return steps.filter(({ type, status, index }) => type === 'model_call' && status === 'completed' && index < from)
+    .length
+}
+
+/** What a task was given, as messages; an object is read as JSON. */
+export function inputMessages(input: TaskInput): KeptMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }]
+  if (!Array.isArray(input)) return [{ role: 'user', content: JSON.stringify(input) }]
+  return input.map(({ role, content }) => ({ role, content: textOf(content) }))
+}
+
+/** What a message says, as a text: its parts are paragraphs. */
+export function textOf(content: MessageContent): string {
+  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n\n')
+}
+
+/** What has happened in a task from a step on. */
+function journalMessages(
+  steps: readonly Step[],
+  messages: readonly ReadMessage[],
+  from: number,
+  next: ModelCallInput | undefined,
+): KeptMessage[] {
+  const all: KeptMessage[] = []
+  let read = messages.findIndex(({ before_step }) => before_step >= from)
+  if (read < 0) read = messages.length
+  /** Messages from outside come before a call of the model, never between a call of a tool and its result. */
+  const readUpTo = (step: number): void => {
+    for (; read < messages.length && messages[read]!.before_step <= step; read += 1)
+      all.push({ role: 'user', content: messages[read]!.content })
+  }
+  const leftOut = Math.max(resultsLeftOutBefore(steps), next?.results_left_out_before ?? 0)
+  steps.forEach((step, at) => {
+    if (step.type !== 'model_call' || step.index < from) return
+    readUpTo(step.index)
+    if (step.status !== 'completed') return
+    const repair = (step.input as ModelCallInput | null)?.repair
+    if (repair !== undefined) all.push({ role: 'user', content: repair })
+    all.push(...exchange(step, steps.slice(at + 1), leftOut))
+  })
+  readUpTo(Infinity)
+  if (next?.repair !== undefined) all.push({ role: 'user', content: next.repair })
+  return all
+}
+
+/** The step before which results of tools are left out of the conversation; 0 where none are. */
+export function resultsLeftOutBefore(steps: readonly Step[]): number {
+  const asked = steps.map(({ type, input }) =>
+    type === 'model_call' && isObject(input) ? Number(input['results_left_out_before'] ?? 0) : 0,
+  )
+  return Math.max(0, ...asked)
+}
+
+/**
+ * Characters of a conversation before a call of the model; a task whose conversation has more fails. With one more round
+ * of answers and results this also bounds what of a task a process holds in memory.
+ */
+export const conversationMax = 8 * 1024 * 1024
+
+/** Characters of a conversation, with the arguments of calls as JSON and turns as they are kept. */
+export function conversationLength(parts: Conversation): number {
+  const lengthOf = ({ content, tool_calls, sealed_turn = '' }: KeptMessage): number =>
+    content.length + sealed_turn.length + (tool_calls ? JSON.stringify(tool_calls).length : 0)
+  return conversation(parts).reduce((sum, message) => sum + lengthOf(message), 0)
+}
+
+const leftOutMark = '[This result was left out, because the conversation did not fit with it.]'
+
+/** An answer of the model and the results of its calls, in the order of the calls. */
+function exchange(answer: Step, later: readonly Step[], leftOut: number): KeptMessage[] {
+  const { text, tool_calls } = answer.output as ModelCallOutput
+  const end = later.findIndex(({ type }) => type === 'model_call')
+  const results = new Map<string, Step>()
+  for (const step of end < 0 ? later : later.slice(0, end)) {
+    if (resultOf(step) !== undefined) results.set((step.input as CallInput).tool_call_id, step)
+  }
+  return [
+    {
+      role: 'assistant',
+      content: text,
+      ...(tool_calls.length > 0 ? { tool_calls } : {}),
+      ...(answer.turn ? { sealed_turn: answer.turn } : {}),
+    },
+    ...tool_calls.flatMap((call): KeptMessage[] => {
+      const step = results.get(call.id)
+      const content = step && resultOf(step)
+      if (!step || content === undefined) return []
+      const of = { role: 'tool' as const, tool_call_id: call.id, tool_name: call.name }
+      if (step.index < leftOut) return [{ ...of, content: leftOutMark }]
+      return [{ ...of, content, ...(step.status === 'failed' ? { is_error: true } : {}) }]
+    }),
+  ]
+}
+
+/** What the model reads as the result of a call; undefined while there is none. */
+export function resultOf({ type, output, status }: Step): string | undefined {
+  if (type === 'model_call' || type === 'compaction' || output === null) return undefined
+  // Leave was given: the result is that of the call which follows.
+  if (type === 'approval' && status === 'completed') return undefined
+  return (output as ToolCallOutput).content
+}
+
+/** The last text that the assistant finished, and what it was cut off in the middle of, if anything. */
+export function lastText(steps: readonly Step[], unfinished: string): string | undefined {
+  if (unfinished !== '') return unfinished
+  const done = steps.findLast((step) => step.type === 'model_call' && step.status === 'completed')
+  return done ? (done.output as ModelCallOutput).text : undefined
+}
+
+/** The last answer of the model, unless a call of a tool or a person has followed it; failed calls of a model do not count. */
+export function lastAnswer({ steps, messages }: Required<Pick<Conversation, 'steps' | 'messages'>>): Step | undefined {
+  const last = steps.findLast(
+    ({ type, status }) => type !== 'compaction' && !(type === 'model_call' && status !== 'completed'),
+  )
+  if (last?.type !== 'model_call') return undefined
+  return messages.some(({ before_step }) => before_step > last.index) ? undefined : last
+}

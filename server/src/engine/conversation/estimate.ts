@@ -1,0 +1,75 @@
+import type { ModelTool } from '../models/model.ts'
+import type { KeptMessage } from './turns.ts'
+import type { Step } from '../task.ts'
+
+/** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
+export const tokenBytes = 3
+/** What a message costs beside its text. */
+const messageTokens = 4
+
+/** All that goes to a model with its next call. */
+export interface NextCall {
+  messages: readonly KeptMessage[]
+  system_prompt: string | undefined
+  tools: readonly ModelTool[]
+  /** The schema of the answer, where it has one. */
+  output_schema?: Record<string, unknown> | undefined
+  steps: readonly Step[]
+}
+
+/**
+ * How much input a call will have, in tokens, before anybody has counted it: what the provider counted for the last call
+ * of the task and its answer, and a token for three bytes of all that came since; without such a call of the whole.
+ */
+export function estimateInput({ messages, system_prompt = '', tools, output_schema, steps }: NextCall): number {
+  // What was counted before a compaction says nothing of what is sent after it.
+  const compacted = steps.findLastIndex(({ type, status }) => type === 'compaction' && status === 'completed')
+  const last = steps
+    .slice(compacted + 1)
+    .findLast(({ type, status, usage }) => type === 'model_call' && status === 'completed' && usage !== null)
+  const counted = last && countedIn(last)
+  if (!counted)
+    return (
+      tokensOf(system_prompt) + tokensOf(JSON.stringify(output_schema ? [tools, output_schema] : tools)) + sum(messages)
+    )
+  // Before the call there were so many, and then its answer.
+  return counted.tokens + sum(messages.slice(counted.messages + 1))
+}
+
+/** What is known of a finished call; undefined where its provider counted nothing. */
+function countedIn({ usage, input }: Step): { tokens: number; messages: number } | undefined {
+  const { input_tokens, output_tokens } = usage as { input_tokens: number; output_tokens: number }
+  const { messages } = input as { messages: number }
+  return input_tokens > 0 ? { tokens: input_tokens + output_tokens, messages } : undefined
+}
+
+function sum(messages: readonly KeptMessage[]): number {
+  return messages.reduce(
+    (tokens, { content, tool_calls, sealed_turn = '' }) =>
+      tokens +
+      messageTokens +
+      // A turn as it is kept has all that the message says, in base64.
+      Math.max(
+        tokensOf(content) + (tool_calls ? tokensOf(JSON.stringify(tool_calls)) : 0),
+        Math.ceil((sealed_turn.length * 3) / 4 / tokenBytes),
+      ),
+    0,
+  )
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / tokenBytes)
+}
+
+/** Bytes of text a token at most: no tokenizer makes fewer tokens of ordinary text. */
+const tokenBytesMax = 8
+
+/** Tokens that messages have at least, whatever a provider counted. */
+export function leastInput(messages: readonly KeptMessage[], system_prompt = ''): number {
+  const bytes = messages.reduce(
+    (sum, { content, tool_calls }) =>
+      sum + Buffer.byteLength(content) + (tool_calls ? Buffer.byteLength(JSON.stringify(tool_calls)) : 0),
+    Buffer.byteLength(system_prompt),
+  )
+  return Math.floor(bytes / tokenBytesMax)
+}

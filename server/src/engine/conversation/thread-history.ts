@@ -1,0 +1,81 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
+import { conversation, lastCompaction } from './conversation.ts'
+import type { KeptMessage } from './turns.ts'
+import type { Step, ReadMessage } from '../task.ts'
+
+/** What of a thread's past goes into a task's conversation at most; older tasks are left out whole. */
+export const historyMax = { messages: 1000, bytes: 1024 * 1024 }
+
+interface PastTask {
+  input: TaskInput
+  steps: Step[]
+  messages: ReadMessage[]
+}
+
+/**
+ * What the earlier tasks of a task's thread said, the oldest first: their inputs, the messages sent to them, and what was
+ * finished of their answers with calls of tools and the results; nothing for a task without a thread. A task that was
+ * retried in the thread is left out: its retry stands for it. Every call has its result, as providers demand: calls without
+ * one are left out.
+ *
+ * All earlier tasks of the thread have ended when one of it begins, so this is the same at every attempt. Bounded by
+ * `historyMax`, the newest tasks first. What is read is bounded by its size as stored, so it costs no more in a long thread.
+ */
+export async function threadHistory(
+  sql: Sql,
+  { id, thread_id }: { id: string; thread_id: string | null },
+): Promise<KeptMessage[]> {
+  if (thread_id === null) return []
+  const past = await sql<PastTask>`
+    with me as (select thread_position from task where id = ${id}),
+    earlier as materialized (
+      select t.id, t.thread_position, pg_column_size(t.input) + coalesce(s.bytes, 0) as bytes
+      from task t, me,
+        lateral (select sum(coalesce(pg_column_size(output), 0) + coalesce(pg_column_size(turn), 0)) as bytes from task_step where task_id = t.id) s
+      where t.thread_id = ${thread_id} and t.thread_position < me.thread_position and t.finished_at is not null
+        and not exists (select from task r where r.thread_id = t.thread_id and r.retried_from = t.id
+          and r.thread_position between t.thread_position and me.thread_position)
+      order by t.thread_position desc limit ${historyMax.messages}
+    ), newest as (
+      select *, sum(bytes) over (order by thread_position desc) as total from earlier
+    )
+    select t.input,
+      (select coalesce(jsonb_agg(to_jsonb(s) order by s.index), '[]')
+        from (select index, type, status, name, input, output, encode(turn, 'base64') as turn from task_step where task_id = t.id) s) as steps,
+      (select coalesce(jsonb_agg(to_jsonb(m) order by m.position), '[]')
+        from (select position, content, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
+    from newest n join task t on t.id = n.id
+    where n.total - n.bytes <= ${historyMax.bytes} order by n.thread_position desc`
+  return newestWithin(past).reduce<KeptMessage[]>((history, task) => wellFormed(conversation({ history, ...task })), [])
+}
+
+/**
+ * As many of the newest tasks as the bounds allow, each whole; the oldest first. One that summed up all that was before it
+ * stands for the earlier ones.
+ */
+function newestWithin(tasks: readonly PastTask[]): PastTask[] {
+  const taken: PastTask[] = []
+  let [messages, bytes] = [0, 0]
+  for (const task of tasks) {
+    const said = wellFormed(conversation(task))
+    messages += said.length
+    bytes += Buffer.byteLength(JSON.stringify(said))
+    if (messages > historyMax.messages || bytes > historyMax.bytes) break
+    taken.unshift(task)
+    if ((lastCompaction(task.steps)?.before_step ?? 0) > 0) break
+  }
+  return taken
+}
+
+/** A conversation in which every call has its result; an answer of which nothing remains is left out. */
+function wellFormed(messages: readonly KeptMessage[]): KeptMessage[] {
+  const answered = new Set(messages.flatMap(({ tool_call_id }) => tool_call_id ?? []))
+  return messages.flatMap((message): KeptMessage[] => {
+    const { tool_calls, ...rest } = message
+    if (!tool_calls) return message.role === 'assistant' && message.content === '' ? [] : [message]
+    const calls = tool_calls.filter(({ id }) => answered.has(id))
+    if (calls.length > 0) return [{ ...rest, tool_calls: calls }]
+    return rest.content === '' ? [] : [rest]
+  })
+}

@@ -1,0 +1,206 @@
+import { agentMayWork, type agentWaitReasons } from '#contract/tasks/task-lifecycle.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { canceled, readReceipt } from '../journal/cancel.ts'
+import { agentGate, isBacklog, isParked, mayWork, noteFreed } from '../queue/concurrency-limits.ts'
+import type { Queue } from '../queue/queue.ts'
+import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
+import { lockTasks } from '../journal/task-rows.ts'
+import type { CancelRequest, TaskChange } from '../task.ts'
+
+/** Tasks that one transaction puts into the queue, or relabels; more follow in transactions of their own. */
+const parkingBatch = 1000
+/**
+ * Jobs of one project that wait in the queue at most, but for those of a second: the jobs of a project that has its share of
+ * the workers are looked through by every fetch for another's (engine 2). It is about what the workers get through meanwhile.
+ */
+export const waitingMax = 2000
+/** Tasks that a deletion cancels with an event each while somebody waits for it; those beyond are purged with the rest. */
+const cancelsMax = 1000
+
+type AgentWaitReason = (typeof agentWaitReasons)[number]
+
+/** How many tasks were put into the queue, and whether there may be more. */
+interface Dispatched {
+  sent: number
+  more: boolean
+}
+
+/**
+ * Sends the parked tasks of an agent that may work again, but for those with gates: those that never started and those that
+ * waited for it. At most a batch, the most urgent first. The caller holds the agent's row, and frees the agent's gate after
+ * its commit: what remains is noted, so that a crash leaves nothing behind.
+ */
+export async function dispatchParked(tx: Sql, queue: Queue, agent_id: string): Promise<void> {
+  const { more } = await dispatchBatch(tx, queue, agent_id)
+  if (more || (await hasGated(tx, agent_id))) await noteFreed(tx, [agentGate(agent_id)])
+}
+
+/** Those of the agents that have parked tasks, whatever they wait for. */
+export async function listWithParked(tx: Sql, agent_ids: readonly string[]): Promise<string[]> {
+  if (agent_ids.length === 0) return []
+  const rows = await tx.run<{ id: string }>(tx.fragment`
+    select a.id from unnest(${agent_ids}::text[]) as a(id)
+    where exists (select from task t where t.agent_id = a.id and ${isParked(tx)})`)
+  return rows.map(({ id }) => id)
+}
+
+async function hasGated(tx: Sql, agent_id: string): Promise<boolean> {
+  const [gated] = await tx.run(tx.fragment`
+    select from task t where t.agent_id = ${agent_id} and ${isParked(tx)} limit 1`)
+  return gated !== undefined
+}
+
+async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<Dispatched> {
+  const parked = await tx.run<Parked & { project_id: number }>(tx.fragment`
+    select t.id, t.status, t.run_after, t.project_id from task t join agent a on a.id = t.agent_id
+    where t.agent_id = ${agent_id} and ${isParked(tx)}
+      and t.thread_id is null and t.concurrency_key is null and a.max_concurrent_tasks is null
+    order by t.priority desc, t.id limit ${parkingBatch}`)
+  const more = parked.length === parkingBatch
+  const [first] = parked
+  if (!first) return { sent: 0, more }
+  const room = waitingMax - ((await queue.countWaiting(tx, waitingMax, [first.project_id])).get(first.project_id) ?? 0)
+  // Those that have begun do not wait for room.
+  const now = parked.filter(({ status }, at) => at < room || status === 'waiting')
+  const rest = parked.filter(({ status }, at) => at >= room && status !== 'waiting').map(({ id }) => id)
+  if (rest.length > 0)
+    await tx`update task set backlog = true where id = any(${rest}) and status = 'queued' and job_id is null`
+  return { sent: await send(tx, queue, now), more }
+}
+
+interface Parked {
+  id: string
+  status: string
+  run_after: string | null
+}
+
+async function send(tx: Sql, queue: Queue, parked: readonly Parked[]): Promise<number> {
+  const tasks = await lockTasks(
+    tx,
+    parked.map(({ id }) => id),
+  )
+  const changes = parked.flatMap(({ id, run_after }): TaskChange[] => {
+    const task = tasks.get(id)
+    // Sent, canceled or expired since it was looked for.
+    if (!task || task.job_id !== null || (task.status !== 'queued' && task.status !== 'waiting')) return []
+    return [{ task, job: { kind: 'first', start_after: run_after ? new Date(run_after) : undefined }, slot: null }]
+  })
+  await applyChanges(tx, queue, changes)
+  return changes.length
+}
+
+/** Sends at most `count` tasks of a project's backlog, the most urgent first, in batches; tells whether there may be more. */
+export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number, count: number): Promise<Dispatched> {
+  let sent = 0
+  for (let left = count; left > 0;) {
+    const limit = Math.min(left, parkingBatch)
+    const found = await sql.begin(async (tx) => {
+      const waiting = await tx.run<Parked>(tx.fragment`
+        select t.id, t.status, t.run_after from task t join agent a on a.id = t.agent_id
+        where t.project_id = ${project_id} and ${isBacklog(tx)} and ${mayWork(tx)}
+        order by t.priority desc, t.id limit ${limit}`)
+      sent += await send(tx, queue, waiting)
+      return waiting.length
+    })
+    if (found < limit) {
+      await parkBacklog(sql, project_id)
+      return { sent, more: false }
+    }
+    left -= found
+  }
+  return { sent, more: true }
+}
+
+/** Leaves tasks of a backlog to their agents, which were paused or stopped meanwhile; a batch of them. */
+async function parkBacklog(sql: Sql, project_id: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    const held = await tx.run<{ id: string; agent_id: string }>(tx.fragment`
+      select t.id, t.agent_id from task t join agent a on a.id = t.agent_id
+      where t.project_id = ${project_id} and ${isBacklog(tx)} and not ${mayWork(tx)} limit ${parkingBatch}`)
+    if (held.length === 0) return
+    // Under the agents' locks: a start in between would take them for a part of the backlog still.
+    const agent_ids = [...new Set(held.map(({ agent_id }) => agent_id))]
+    const agents = await tx.run<{ id: string }>(tx.fragment`
+      select a.id from agent a where a.id = any(${agent_ids}) and not ${mayWork(tx)} order by a.id for share`)
+    await tx`
+      update task set backlog = false
+      where id = any(${held.map(({ id }) => id)}) and agent_id = any(${agents.map(({ id }) => id)}) and status = 'queued' and job_id is null`
+  })
+}
+
+/**
+ * Does for an agent what its actions left to do: of one that may work it sends the parked tasks without gates, of one that
+ * may not it relabels those that were put aside before by another action. Until nothing of it is left.
+ */
+export async function dispatchAgent(
+  { sql, queue, wake, isStopped }: { sql: Sql; queue: Queue; wake: () => void; isStopped: () => boolean },
+  agent_id: string,
+): Promise<void> {
+  for (let more = true; more && !isStopped();) {
+    more = await sql.begin(async (tx) => {
+      // The agent before its tasks, as its actions do; a pause that waits for this finds the jobs and ends them.
+      const [agent] = await tx<{
+        status: string
+        settles_to: string | null
+      }>`select status, settles_to from agent where id = ${agent_id} for share`
+      if (!agent) return false
+      if (!agentMayWork(agent)) {
+        const reason = (agent.settles_to ?? agent.status) === 'paused' ? 'agent_paused' : 'agent_stopped'
+        return (await relabelBatch(tx, agent_id, reason)) === parkingBatch
+      }
+      const batch = await dispatchBatch(tx, queue, agent_id)
+      if (batch.sent > 0) tx.afterCommit(wake)
+      return batch.more
+    })
+  }
+}
+
+/**
+ * Tasks that waited for a paused agent wait for a stopped one now, or the other way round where a start in between did not
+ * get to them: a batch of them here, the rest when the agent's gate is freed after the commit. Jobs in the queue are dealt
+ * with when they are fetched.
+ */
+export async function relabelParked(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<void> {
+  if ((await relabelBatch(tx, agent_id, reason)) === parkingBatch) await noteFreed(tx, [agentGate(agent_id)])
+}
+
+async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<number> {
+  const { fragment } = tx
+  // In the words of the index: of a parameter nobody knows that it is one of the two.
+  const other = reason === 'agent_paused' ? fragment`'agent_stopped'` : fragment`'agent_paused'`
+  const rows = await tx.run(fragment`
+    update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = greatest(now(), updated_at)
+    where id in (
+      select id from task where agent_id = ${agent_id} and status = 'waiting' and wait->>'reason' = ${other}
+      order by id limit ${parkingBatch} for update)
+    returning id`)
+  return rows.length
+}
+
+/** Cancels the open tasks of an agent that is about to be deleted, those that have begun first, and asks for its purge. */
+export async function cancelAll(tx: Sql, queue: Queue, agent_id: string): Promise<PublishedEvents[]> {
+  const open = await tx<{ id: string }>`
+    select id from task where agent_id = ${agent_id} and status in ('running', 'waiting', 'queued')
+    order by status <> 'running', status = 'queued', id limit ${cancelsMax}`
+  const changes: TaskChange[] = []
+  for (const task of (
+    await lockTasks(
+      tx,
+      open.map(({ id }) => id),
+    )
+  ).values()) {
+    const request: CancelRequest = task.cancel ?? {
+      reason: 'The agent was deleted.',
+      mode: 'force',
+      user_id: task.created_by,
+    }
+    const receipt = task.started_at === null ? { effects: [], uncertain: [] } : await readReceipt(tx, task.id)
+    changes.push({ ...canceled(task, request, receipt), job: { kind: task.status === 'running' ? 'end' : 'forget' } })
+  }
+  await tx`insert into removed_agent (agent_id) values (${agent_id}) on conflict (agent_id) do update set removed_at = now(), purged_at = null`
+  return applyChanges(
+    tx,
+    queue,
+    changes.filter(({ task }) => ['running', 'waiting', 'queued'].includes(task.status)),
+  )
+}

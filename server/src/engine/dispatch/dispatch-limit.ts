@@ -1,0 +1,122 @@
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+import {
+  clearFreed,
+  freeSlots,
+  gatesOf,
+  isKeyHeld,
+  listCandidates,
+  lockGates,
+  tryLockGates,
+  type Candidate,
+  type Gate,
+} from '../queue/concurrency-limits.ts'
+import type { Queue } from '../queue/queue.ts'
+import { applyChanges } from '../journal/task-changes.ts'
+import { lockTasks } from '../journal/task-rows.ts'
+import type { TaskChange } from '../task.ts'
+
+/** Tasks that one transaction lets through an agent's gate. */
+const batch = 100
+/** Of tasks with the same key, how many are looked at for one whose agent has a slot. */
+const keyBatch = 20
+
+/** What came of it: tasks sent, and whether there may be more to send at once, or once another transaction has ended. */
+export interface Passed {
+  sent: number
+  more: boolean
+}
+
+/**
+ * Sends the parked tasks that a gate has room for, in a transaction of its own; those with other gates too only where these
+ * are open as well. The gate's note in `freed_gate` goes with the last of them.
+ */
+export async function passGate(sql: Sql, queue: Queue, gate: Gate): Promise<Passed> {
+  return sql.begin(async (tx) => {
+    // Held before the look: a task that is being created under this gate is seen, or sees that there is room.
+    await lockGates(tx, [gate])
+    const found = await listFor(tx, gate)
+    const { candidates, contended } = await withOtherGates(tx, gate, found)
+    const passing = await choose(tx, candidates)
+    const tasks = await lockTasks(
+      tx,
+      passing.map(({ id }) => id),
+    )
+    const changes = passing.flatMap(({ id, run_after, max_concurrent_tasks }): TaskChange[] => {
+      const task = tasks.get(id)
+      // Canceled or expired since it was looked at.
+      if (!task || task.job_id !== null || (task.status !== 'queued' && task.status !== 'waiting')) return []
+      const start_after = run_after ? new Date(run_after) : undefined
+      return [{ task, job: { kind: 'first', start_after }, slot: max_concurrent_tasks === null ? null : 'held' }]
+    })
+    await applyChanges(tx, queue, changes)
+    const more = passing.length > 0 || contended
+    if (!more) await clearFreed(tx, gate)
+    return { sent: changes.length, more }
+  })
+}
+
+/** What a locked gate may let through. */
+async function listFor(tx: Sql, gate: Gate): Promise<Candidate[]> {
+  const [kind, id, key] = partsOf(gate)
+  const { fragment } = tx
+  if (kind === 'thread') {
+    const head = fragment`t.id = (
+      select id from task where thread_id = ${id} and finished_at is null order by thread_position limit 1)`
+    return listCandidates(tx, head, 1)
+  }
+  if (kind === 'key') {
+    // Asked once, not of each that waits; `queued` leads to the index `task_key_parked`.
+    const next = fragment`t.project_id = ${Number(id)} and t.concurrency_key = ${key} and t.status = 'queued'
+      and not ${isKeyHeld(tx, Number(id), key)}`
+    return listCandidates(tx, next, keyBatch)
+  }
+  const free = (await freeSlots(tx, [id])).get(id) ?? batch
+  if (free <= 0) return []
+  return listCandidates(tx, ofAgent(tx, id), Math.min(batch, free))
+}
+
+/** An agent's tasks that have gates: all of them where it has a limit. */
+function ofAgent({ fragment }: Sql, agent_id: string): Fragment {
+  return fragment`t.agent_id = ${agent_id}
+    and (t.thread_id is not null or t.concurrency_key is not null or a.max_concurrent_tasks is not null)`
+}
+
+function partsOf(gate: Gate): [kind: string, id: string, key: string] {
+  const [, kind = '', id = '', key = ''] = /^([a-z]+):([^:]*):?(.*)$/s.exec(gate) ?? []
+  return [kind, id, key]
+}
+
+/**
+ * Those whose other gates are free to be locked, and open once they are: a gate is never waited for with another in hand.
+ * `contended` where somebody else holds one.
+ */
+async function withOtherGates(
+  tx: Sql,
+  gate: Gate,
+  found: readonly Candidate[],
+): Promise<{ candidates: readonly Candidate[]; contended: boolean }> {
+  const gates = (one: Candidate): Gate[] =>
+    gatesOf(one, one.max_concurrent_tasks !== null).filter((other) => other !== gate)
+  const others = [...new Set(found.flatMap(gates))]
+  if (others.length === 0) return { candidates: found, contended: false }
+  const locked = await tryLockGates(tx, others)
+  const ids = found.filter((one) => gates(one).every((other) => locked.has(other))).map(({ id }) => id)
+  const candidates = await listCandidates(tx, tx.fragment`t.id = any(${ids})`, ids.length)
+  return { candidates, contended: ids.length < found.length }
+}
+
+/** Of candidates with one key the first, of those of an agent as many as it has slots. */
+async function choose(tx: Sql, candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const limited = candidates.filter(({ max_concurrent_tasks }) => max_concurrent_tasks !== null)
+  const agent_ids = [...new Set(limited.map(({ agent_id }) => agent_id))]
+  const free = agent_ids.length > 0 ? await freeSlots(tx, agent_ids) : new Map<string, number>()
+  const keys = new Set<string>()
+  return candidates.filter((one) => {
+    const key = one.concurrency_key === null ? null : `${one.project_id}:${one.concurrency_key}`
+    const slots = free.get(one.agent_id) ?? Infinity
+    if (slots <= 0 || (key !== null && keys.has(key))) return false
+    free.set(one.agent_id, slots - 1)
+    if (key !== null) keys.add(key)
+    return true
+  })
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
+import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { NewTask } from '../commands/new-task.ts'
+
+const far = () => new Date(Date.now() + 3_600_000).toISOString()
+
+describe('tasks for later', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let here: Awaited<ReturnType<typeof openEngine>>
+  let sql: Sql
+
+  before(async () => {
+    database = await makeTestDatabase()
+    const model = (all: Sql) => witnessModel(all, { calls: 1, call_ms: 0 })
+    here = await openEngine({ connection: database.connection, slots: 16, data_dir: 'here', model })
+    sql = here.sql
+    await sql.script(witnessTable)
+  })
+  after(async () => {
+    await here.close()
+    await database.drop()
+  })
+
+  const give = async (agent: NewTask['agent'], more: Partial<NewTask>): Promise<string> => {
+    const task = newTestTask(agent, 'later', more)
+    await sql.begin((tx) => here.engine.enqueue(tx, task))
+    return task.id
+  }
+  const ended = (id: string) =>
+    eventually(
+      async () => (await sql`select from task where id = ${id} and finished_at is not null`).length === 1,
+      15_000,
+    )
+
+  it('a task that is due is not masked by a thousand of a paused agent that are due as well', async () => {
+    const [paused, working] = [await insertTestAgent(sql), await insertTestAgent(sql)]
+    await sql`update agent set status = 'paused' where id = ${paused.id}`
+    await sql.begin(async (tx) => {
+      for (let i = 0; i < 1200; i++)
+        await here.engine.enqueue(tx, newTestTask({ ...paused, status: 'paused' }, 'masks', { run_after: far() }))
+    })
+    const id = await give(working, { run_after: far() })
+    await sql`update task set due_at = now() - interval '1 hour', run_after = now() - interval '1 hour' where agent_id = ${paused.id}`
+    await sql`update task set due_at = now(), run_after = now() where id = ${id}`
+    await ended(id)
+    // And those that are due go on with their agent.
+    await sql.begin(async (tx) => {
+      await tx`update agent set status = 'running' where id = ${paused.id}`
+      await here.engine.dispatchParked(tx, paused.id)
+    })
+    await eventually(async () => {
+      const parked =
+        await sql`select from task where agent_id = ${paused.id} and job_id is null and finished_at is null limit 1`
+      return parked.length === 0
+    })
+  })
+
+  it('a task for later of an agent that is being deleted is refused, and leaves nothing behind', async () => {
+    const agent = await insertTestAgent(sql)
+    const deleting = Promise.withResolvers<void>()
+    const blocked = Promise.withResolvers<void>()
+    const deletion = sql.begin(async (tx) => {
+      await tx`select from agent where id = ${agent.id} for update`
+      blocked.resolve()
+      await deleting.promise
+      await here.engine.cancelTasks(tx, agent.id)
+      await tx`delete from agent where id = ${agent.id}`
+    })
+    await blocked.promise
+    // Watched from the begin, so that it is not unhandled for the moment until the deletion has ended.
+    const refused = assert.rejects(give(agent, { run_after: far() }), { kind: 'agent_not_found' })
+    await eventually(async () => {
+      const waits =
+        await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%for share%' and state = 'active'`
+      return waits.length > 0
+    })
+    deleting.resolve()
+    await deletion
+    await refused
+    assert.equal((await sql`select from task where agent_id = ${agent.id}`).length, 0)
+  })
+
+  it('a task for later that was created before its agent was deleted is purged with it', async () => {
+    const agent = await insertTestAgent(sql)
+    const id = await give(agent, { run_after: far() })
+    await sql.begin(async (tx) => {
+      await here.engine.cancelTasks(tx, agent.id)
+      await tx`delete from agent where id = ${agent.id}`
+    })
+    await eventually(async () => (await sql`select from task where id = ${id}`).length === 0)
+  })
+})

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
+import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { NewTask } from '../commands/new-task.ts'
+import { waitingMax } from './deferred-tasks.ts'
+
+const backlog = 10_000
+const call_ms = 100
+
+describe('fairness behind a backlog', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let api: Awaited<ReturnType<typeof openEngine>>
+  let sql: Sql
+  let greedy: NewTask['agent']
+
+  before(async () => {
+    database = await makeTestDatabase()
+    const model = (all: Sql) => witnessModel(all, { calls: 1, call_ms })
+    api = await openEngine({ connection: database.connection, slots: 0, data_dir: 'api', model })
+    sql = api.sql
+    await sql.script(witnessTable)
+    greedy = await insertTestAgent(sql)
+    let next = 0
+    const give = async (): Promise<void> => {
+      while (next < backlog) {
+        const tasks = Array.from({ length: 250 }, () => newTestTask(greedy, `backlog ${next++}`))
+        await sql.begin(async (tx) => {
+          for (const task of tasks) await api.engine.enqueue(tx, task)
+        })
+      }
+    }
+    await Promise.all([give(), give(), give(), give()])
+  })
+  after(async () => {
+    await api.close()
+    await database.drop()
+  })
+
+  const calls = async (name: string): Promise<number> => {
+    const [row] = await sql<{ n: number }>`select count(*) as n from witness where input like ${`${name}%`}`
+    return row!.n
+  }
+
+  for (const slots of [1, 2, 8]) {
+    it(`with ${slots} slots the only task of a project waits no longer than one task behind ${backlog} of another`, async () => {
+      const before = await calls('backlog')
+      const model = (all: Sql) => witnessModel(all, { calls: 1, call_ms })
+      const worker = await openEngine({ connection: database.connection, slots, data_dir: `w${slots}`, model })
+      await eventually(async () => (await calls('backlog')) >= before + slots)
+      const single = newTestTask(await insertTestAgent(sql), `single ${slots}`)
+      await sql.begin((tx) => api.engine.enqueue(tx, single))
+      const created = await calls('backlog')
+      await eventually(async () => (await calls(`single ${slots}`)) === 1)
+      const passed = (await calls('backlog')) - created
+      // Those that begin in the time of one task, and those whose fetch was under way.
+      assert.ok(passed <= 2 * slots, `${passed} tasks of the backlog began before it`)
+      await worker.close()
+    })
+  }
+})
+
+describe('a project with more tasks than its share of the queue', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let api: Awaited<ReturnType<typeof openEngine>>
+  let sql: Sql
+  const model = (all: Sql) => witnessModel(all, { calls: 1, call_ms: 0 })
+
+  before(async () => {
+    database = await makeTestDatabase()
+    api = await openEngine({ connection: database.connection, slots: 0, data_dir: 'api', model })
+    sql = api.sql
+    await sql.script(witnessTable)
+  })
+  after(async () => {
+    await api.close()
+    await database.drop()
+  })
+
+  const give = async (agent: NewTask['agent'], input: string, more: Partial<NewTask> = {}) => {
+    const task = newTestTask(agent, input, more)
+    await sql.begin((tx) => api.engine.enqueue(tx, task))
+    const [row] = await sql<{ id: string; backlog: boolean; sent: boolean }>`
+      select id, backlog, job_id is not null as sent from task where id = ${task.id}`
+    return row!
+  }
+
+  it('keeps the rest out of the queue, sends it as there is room, the urgent first, and loses nothing', async () => {
+    const agent = await insertTestAgent(sql)
+    await sql.begin(async (tx) => {
+      for (let i = 0; i < waitingMax; i++) await api.engine.enqueue(tx, newTestTask(agent, `first ${i}`))
+    })
+    await eventually(async () => (await give(agent, 'noticed')).backlog)
+    const later = await Promise.all(Array.from({ length: 300 }, (_, i) => give(agent, `later ${i}`)))
+    assert.ok(later.every(({ backlog, sent }) => backlog && !sent))
+    const urgent = await give(agent, 'urgent', { priority: 9 })
+    assert.deepEqual([urgent.backlog, urgent.sent], [true, false])
+    const other = await give(await insertTestAgent(sql), 'another project')
+    assert.deepEqual([other.backlog, other.sent], [false, true])
+
+    const gone = later[0]!.id
+    await sql.begin((tx) => api.engine.cancel(tx, gone, { reason: null, mode: 'graceful', user_id: 'user_1' }))
+    const worker = await openEngine({ connection: database.connection, slots: 32, data_dir: 'worker', model })
+    await eventually(async () => (await sql`select from task where finished_at is null limit 1`).length === 0, 60_000)
+    const seen = await sql<{ input: string }>`select input from witness order by id`
+    assert.equal(new Set(seen.map(({ input }) => input)).has('later 0'), false)
+    const [counted] = await sql<{ n: number }>`select count(*) as n from task where status = 'completed'`
+    assert.equal(seen.length, counted!.n, 'each ran once')
+    const at = (name: string): number => seen.findIndex(({ input }) => input === name)
+    assert.ok(at('urgent') < at('later 1'), 'the urgent one overtook those that were not sent yet')
+    await worker.close()
+  })
+
+  it('tasks of a paused agent are sent by its start within the same bound', async () => {
+    const agent = await insertTestAgent(sql)
+    await sql`update agent set status = 'paused' where id = ${agent.id}`
+    const paused = { ...agent, status: 'paused' }
+    await sql.begin(async (tx) => {
+      for (let i = 0; i < waitingMax + 500; i++) await api.engine.enqueue(tx, newTestTask(paused, `parked ${i}`))
+    })
+    await sql.begin(async (tx) => {
+      await tx`update agent set status = 'running' where id = ${agent.id}`
+      await api.engine.dispatchParked(tx, agent.id)
+    })
+    await eventually(async () => {
+      const [row] = await sql<{ sent: number; backlog: number }>`
+        select count(job_id) as sent, count(*) filter (where backlog) as backlog from task where agent_id = ${agent.id}`
+      return row!.sent === waitingMax && row!.backlog === 500
+    })
+  })
+
+  it('a backlog that a paused agent holds is left to its start, and keeps no other agent waiting', async () => {
+    const agent = await insertTestAgent(sql)
+    const ids = await Promise.all(Array.from({ length: 5 }, async (_, i) => (await give(agent, `held ${i}`)).id))
+    await sql`update agent set status = 'paused' where id = ${agent.id}`
+    await sql`update task set backlog = true, job_id = null where id = any(${ids})`
+    await eventually(async () => (await sql`select from task where id = any(${ids}) and backlog`).length === 0)
+    const other = { ...(await insertTestAgent(sql)), project_id: agent.project_id }
+    await eventually(async () => (await give(other, 'not held')).sent)
+    await sql.begin(async (tx) => {
+      await tx`update agent set status = 'running' where id = ${agent.id}`
+      await api.engine.dispatchParked(tx, agent.id)
+    })
+    assert.equal((await sql`select from task where id = any(${ids}) and job_id is null`).length, 0)
+  })
+})

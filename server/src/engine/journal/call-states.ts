@@ -1,0 +1,50 @@
+import type { ModelCallOutput } from '../conversation/conversation.ts'
+import type { ModelToolCall } from '../models/model.ts'
+import type { Step, CallInput } from '../task.ts'
+
+/** What the step of an approval holds once it is given: the call that may be made, and no other. */
+export interface ApprovedCall {
+  arguments: Record<string, unknown>
+  call_hash: string
+}
+
+/**
+ * Where a call stands: `fresh` nothing is known of it; `asked` its approval is pending; `approved` it may be made now;
+ * `begun` an attempt began it and did not finish; `unknown` nobody knows what became of it; `parked` it waits for a
+ * moment or a message; `done` the model can read its result.
+ */
+export type CallState =
+  | { state: 'fresh' | 'done' }
+  | { state: 'asked' | 'approved' | 'begun' | 'unknown' | 'parked'; step: Step }
+
+export interface OpenCall {
+  call: ModelToolCall
+  at: CallState
+}
+
+/** The calls of the last answer with where they stand; none while that answer is not there. */
+export function callsOf(steps: readonly Step[]): OpenCall[] {
+  const last = steps.findLastIndex(({ type }) => type === 'model_call')
+  const answer = steps[last]
+  if (answer?.status !== 'completed') return []
+  const later = steps.slice(last + 1)
+  const { tool_calls } = answer.output as ModelCallOutput
+  return tool_calls.map((call) => ({
+    call,
+    at: stateOf(later.filter((step) => inputOf(step).tool_call_id === call.id)),
+  }))
+}
+
+function stateOf(steps: readonly Step[]): CallState {
+  // The call itself says more than the approval that came before it.
+  const step = steps.find(({ type }) => type !== 'approval') ?? steps[0]
+  if (!step) return { state: 'fresh' }
+  if (step.status === 'unknown') return { state: 'unknown', step }
+  if (step.type === 'approval' && step.status === 'completed') return { state: 'approved', step }
+  if (step.status !== 'started') return { state: 'done' }
+  return { state: step.type === 'approval' ? 'asked' : step.type === 'wait' ? 'parked' : 'begun', step }
+}
+
+export function inputOf(step: Step): CallInput {
+  return step.input as CallInput
+}

@@ -1,0 +1,128 @@
+import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { applyChanges, type PublishedEvents } from './task-changes.ts'
+import type { Queue } from '../queue/queue.ts'
+import { lockTasks } from './task-rows.ts'
+import type { LockedTask, CancelRequest, Step, TaskChange } from '../task.ts'
+
+/**
+ * What became of a cancellation: `canceled` it is so now, or was before; `requested` its worker is told and
+ * confirms; `finished` it had ended otherwise; `missing`. `is_new` where nobody had asked for it before.
+ */
+export type CancelOutcome =
+  | { outcome: 'canceled' | 'requested'; status: TaskState; is_new: boolean }
+  | { outcome: 'finished'; status: TaskState }
+  | { outcome: 'missing' }
+
+/** What a cancellation leaves behind: calls that took effect, and calls whose outcome is unknown. */
+export interface CancelReceipt {
+  effects: { step_id: string; tool: string }[]
+  uncertain: { step_id: string; tool: string }[]
+}
+
+/**
+ * Cancels a task: at once unless a worker holds it, which is asked to. By force its hold is broken instead, and nothing
+ * that it does afterwards is written; what was in flight is uncertain. Repeating it changes nothing.
+ */
+export async function cancelTask(
+  tx: Sql,
+  queue: Queue,
+  task_id: string,
+  request: CancelRequest,
+): Promise<{ result: CancelOutcome; published: PublishedEvents[]; interrupt?: boolean }> {
+  const task = (await lockTasks(tx, [task_id])).get(task_id)
+  if (!task) return { result: { outcome: 'missing' }, published: [] }
+  const { status } = task
+  if (status === 'canceled') return { result: { outcome: 'canceled', status, is_new: false }, published: [] }
+  if (isFinished(status)) return { result: { outcome: 'finished', status }, published: [] }
+  if (status === 'running' && task.worker_id !== null && request.mode === 'force') {
+    const change = await forced(tx, task, request)
+    return {
+      result: { outcome: 'canceled', status: 'canceled', is_new: true },
+      published: await applyChanges(tx, queue, [change]),
+      interrupt: true,
+    }
+  }
+  if (status === 'running' && task.worker_id !== null) {
+    const published = task.cancel ? [] : await applyChanges(tx, queue, [requested(task, request)])
+    return { result: { outcome: 'requested', status, is_new: task.cancel === null }, published, interrupt: true }
+  }
+  const receipt = await readReceipt(tx, task_id)
+  const published = await applyChanges(tx, queue, [{ ...canceled(task, request, receipt), job: { kind: 'forget' } }])
+  return { result: { outcome: 'canceled', status: 'canceled', is_new: true }, published }
+}
+
+/** A running task whose worker is asked to cancel it. */
+export function requested(task: LockedTask, cancel: CancelRequest): TaskChange {
+  return { task, cancel, events: [{ type: 'cancel.requested', data: { reason: cancel.reason, mode: cancel.mode } }] }
+}
+
+/** The end of a canceled task, with its receipt. */
+export function canceled(
+  task: LockedTask,
+  cancel: CancelRequest,
+  receipt: CancelReceipt,
+  details: { forced?: true } = {},
+): TaskChange {
+  return {
+    task,
+    status: 'canceled',
+    wait: null,
+    ...(task.cancel ? {} : { cancel }),
+    events: [
+      {
+        type: 'task.canceled',
+        data: { reason: cancel.reason, ...receipt, cost_usd: task.usage.cost_usd, usage: task.usage, ...details },
+      },
+    ],
+    logs: [{ level: 'info', message: 'Task canceled', context: { reason: cancel.reason, ...details } }],
+  }
+}
+
+/** The end of a task whose worker is not asked, or did not answer: what it was writing is void. */
+export async function forced(tx: Sql, task: LockedTask, request: CancelRequest): Promise<TaskChange> {
+  const { events = [], ...end } = canceled(task, request, await readReceipt(tx, task.id), { forced: true })
+  return { ...end, events: [...(await cutShort(tx, task.id)), ...events], job: { kind: 'end' } }
+}
+
+/** What watchers are told of a message that nobody will end. */
+export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<TaskChange['events']>> {
+  const [step] = await tx<Pick<Step, 'id' | 'index' | 'type' | 'name'> & { message_id: string }>`
+    select id, index, type, name, input->>'message_id' as message_id from task_step
+    where task_id = ${task_id} and type = 'model_call' and status = 'started'`
+  if (!step) return []
+  const { id, index, type, name, message_id } = step
+  const error = { code: 'task_ended', message: 'The task ended before this did.', retryable: false }
+  return [
+    { type: 'message.discarded', data: { message_id, step_id: id } },
+    { type: 'step.failed', data: { step_id: id, index, type, name, error, will_retry: false } },
+  ]
+}
+
+/** The code of a call that failed and may have taken effect all the same. */
+export const uncertainCode = 'tool_outcome_unknown'
+
+type CallStep = Pick<Step, 'id' | 'type' | 'name' | 'status' | 'input' | 'error'>
+
+/** Which calls of tools took effect, and of which nobody knows. One that is safe to repeat has no effect to know of. */
+export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
+  const tools = steps.filter(({ type }) => type === 'tool_call')
+  const named = (wanted: (step: CallStep) => boolean) =>
+    tools.filter(wanted).map(({ id, name }) => ({ step_id: id, tool: name }))
+  return {
+    effects: named(({ status }) => status === 'completed'),
+    uncertain: named(
+      ({ status, error, input }) =>
+        status === 'unknown' ||
+        error?.code === uncertainCode ||
+        (status === 'started' && (input as { safety?: string }).safety !== 'safe'),
+    ),
+  }
+}
+
+/** The same, of a task that no worker holds. */
+export async function readReceipt(tx: Sql, task_id: string): Promise<CancelReceipt> {
+  const steps = await tx<CallStep>`
+    select id, type, name, status, input, error from task_step where task_id = ${task_id} and type = 'tool_call' order by index`
+  return receiptOf(steps)
+}

@@ -1,0 +1,165 @@
+import { eventAgent } from '#contract/events/events.ts'
+import { EventOutput } from '#contract/events/task-event-payloads.ts'
+import { agentMayWork, type TaskState } from '#contract/tasks/task-lifecycle.ts'
+import { lastText } from '../conversation/conversation.ts'
+import type { Decide } from './journal.ts'
+import { fitted } from './task-outbox.ts'
+import type { LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from '../task.ts'
+
+type Change = ReturnType<Decide>
+
+/** What an attempt has reached: its steps, what they used, and the text of the answer that is being written. */
+export interface Progress {
+  steps: readonly Step[]
+  usage: TaskUsage
+  unfinished: string
+}
+
+/** Failures that concern more than their task (decision D94). */
+const criticalCodes = ['provider_credentials_refused', 'internal_error']
+
+/** A task that ended well. */
+export function completed(task: LockedTask, run: Progress, output: TaskOutput): Change {
+  const { usage } = run
+  return {
+    status: 'completed',
+    wait: null,
+    output,
+    usage,
+    job: { kind: 'end' },
+    events: [{ type: 'task.completed', data: { output, usage } }],
+    logs: [
+      {
+        level: 'info',
+        message: 'Task completed',
+        context: { ...spent(run), duration_seconds: duration_seconds(task) },
+      },
+    ],
+    outbox: [{ type: 'agent.completed', data: { agent: agentOf(task), ...completedTask(task, output) } }],
+  }
+}
+
+/** A task that ended badly, after all that could be tried; what there is of an answer is kept. */
+export function failed(task: LockedTask, error: TaskError, run?: Progress): Change {
+  return ended(task, 'failed', error, run)
+}
+
+/** A task whose time is over: of waiting in the queue, or of running. */
+export function expired(task: LockedTask, run?: Progress): Change {
+  const error =
+    task.started_at === null
+      ? {
+          code: 'queue_ttl_exceeded',
+          message: 'The task was not started within queue_ttl_seconds.',
+          retryable: true,
+          step_id: null,
+        }
+      : {
+          code: 'task_timeout',
+          message: 'The task took longer than timeout_seconds.',
+          retryable: true,
+          step_id: run?.steps.at(-1)?.id ?? null,
+        }
+  return ended(task, 'expired', error, run)
+}
+
+function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Progress | undefined): Change {
+  const text = run && lastText(run.steps, run.unfinished)
+  const output = text === undefined ? null : { content: text, data: null }
+  const usage = run?.usage ?? task.usage
+  const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
+  const told = { code: error.code, message: error.message }
+  return {
+    status,
+    wait: null,
+    output,
+    error,
+    usage,
+    job: { kind: task.worker_id === null && run === undefined ? 'forget' : 'end' },
+    events: [{ type: `task.${status}`, data: { error, output, usage } }],
+    logs: [
+      { level: 'error', message: `Task ${status}: ${error.message}`, context: { ...(run ? spent(run) : {}), error } },
+    ],
+    outbox: [
+      { type: 'agent.failed', data: { agent: agentOf(task), task: endedTask(task, status), error: told } },
+      {
+        type: 'error.occurred',
+        data: {
+          error: { ...told, severity, affected_resources: [task.agent_id, task.id] },
+          user_id: task.created_by,
+          request_id: task.request_id,
+        },
+      },
+    ],
+  }
+}
+
+/** Puts a task aside until its agent runs again, or until a moment. */
+export function waiting(
+  task: LockedTask,
+  reason: Wait['reason'],
+  until: Date | undefined,
+  approval_ids: string[] = [],
+): Change {
+  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids }
+  return {
+    status: 'waiting',
+    wait,
+    job: until ? { kind: 'again', start_after: until } : { kind: 'end' },
+    events: [{ type: 'task.waiting', data: { wait } }],
+  }
+}
+
+/** Why a task's agent keeps it from working; undefined where it does not. */
+export function agentHolds({ agent }: LockedTask): 'agent_paused' | 'agent_stopped' | undefined {
+  if (!agent || agentMayWork(agent)) return undefined
+  return (agent.status === 'updating' ? agent.settles_to : agent.status) === 'paused' ? 'agent_paused' : 'agent_stopped'
+}
+
+/** Joins the change that a finished step made with what happens next; both become one write. */
+export function joined(first: Change | undefined, next: Change): Change {
+  if (!first) return next
+  return {
+    ...first,
+    ...next,
+    steps: lastOfEach([...(first.steps ?? []), ...(next.steps ?? [])]),
+    events: [...(first.events ?? []), ...(next.events ?? [])],
+    logs: [...(first.logs ?? []), ...(next.logs ?? [])],
+    approvals: [...(first.approvals ?? []), ...(next.approvals ?? [])],
+    calls: [...(first.calls ?? []), ...(next.calls ?? [])],
+    warnings: [...(first.warnings ?? []), ...(next.warnings ?? [])],
+  }
+}
+
+/** A step that failed and is begun again in the same write is one row, as it is after both. */
+function lastOfEach(steps: readonly Step[]): Step[] {
+  return [...new Map(steps.map((step) => [step.index, step])).values()]
+}
+
+function agentOf({ agent_id, project_id, agent }: LockedTask) {
+  return eventAgent({ id: agent_id, name: agent?.name ?? '', project_id, status: agent?.status ?? 'stopped' })
+}
+
+function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
+  return {
+    id: task.id,
+    status,
+    started_at: task.started_at,
+    finished_at: task.told_at,
+    duration_seconds: duration_seconds(task),
+  }
+}
+
+/** A task that ended well with its output, cut as webhooks are told of it. */
+function completedTask(task: LockedTask, output: TaskOutput) {
+  const { value, truncated } = fitted(EventOutput, output)
+  return { task: { ...endedTask(task, 'completed'), output: value }, truncated }
+}
+
+function duration_seconds({ started_at, told_at }: LockedTask): number {
+  return started_at === null ? 0 : (Date.parse(told_at) - Date.parse(started_at)) / 1000
+}
+
+function spent({ usage }: Pick<Progress, 'usage'>): Record<string, unknown> {
+  return { steps: usage.steps, input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+}

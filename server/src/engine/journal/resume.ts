@@ -1,0 +1,34 @@
+import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
+import { agentHolds, waiting } from './endings.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Queue } from '../queue/queue.ts'
+import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import type { LockedTask, TaskChange } from '../task.ts'
+
+/** What a change by a person leaves to do after its commit. */
+export interface Told {
+  published: PublishedEvents[]
+  /** Agents that tasks were put aside for: see `parkedAgents`. */
+  parked: string[]
+  /** Tasks that are to be canceled, and whose workers confirm it. */
+  canceling: string[]
+}
+
+/**
+ * Lets a task go on that waits for a person; where its agent may not work it waits for that from now on. One that runs
+ * is told instead, and looks before its next step.
+ */
+export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
+  if (task.status !== 'waiting') return { told: true }
+  if (!personWaitReasons.some((reason) => reason === task.wait?.reason)) return {}
+  const held = agentHolds(task)
+  return held
+    ? { ...waiting(task, held, undefined), job: { kind: 'end' } }
+    : { job: { kind: 'first', start_after: undefined } }
+}
+
+/** Writes what a person, or the end of their time, changed. */
+export async function tell(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<Told> {
+  const canceling = changes.filter(({ cancel, status }) => cancel && status === undefined).map(({ task }) => task.id)
+  return { published: await applyChanges(tx, queue, changes), parked: parkedAgents(changes), canceling }
+}

@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { agentLogRows, type AgentLogRow } from '../../events/agent-log.ts'
+import { emitAll, type NewEvent } from '../../events/outbox.ts'
+import type { TaskEvent } from '../../events/streams/streams-hub.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
+import { gatesOf, noteFreed, type Gate } from '../queue/concurrency-limits.ts'
+import { keptEvents } from './stored-events.ts'
+import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
+import { holdAfter, settleChanges } from '../budgets/ledger.ts'
+import { taskOutbox, type ToldTask } from './task-outbox.ts'
+import { newWarnings } from './model-warnings.ts'
+import { addUsage, type AgentConsumption } from './usage.queries.ts'
+import type { Step, TaskChange } from '../task.ts'
+
+type Logs = NonNullable<TaskChange['logs']>
+
+/** Events of one task that will have happened once the transaction has committed. */
+export interface PublishedEvents {
+  task_id: string
+  events: TaskEvent[]
+  /** Gates that it leaves: whoever waits there may pass. */
+  freed: Gate[]
+}
+
+/**
+ * Applies changes to locked tasks in a few statements, however many they are: rows, steps, events with dense sequences,
+ * logs, outbox, usage and jobs. Returns the events, to be published after the commit.
+ */
+export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskChange[]): Promise<PublishedEvents[]> {
+  if (wanted.length === 0) return []
+  const changes = await settleChanges(tx, wanted)
+  const published = changes
+    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedGates(change) }))
+    .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
+  const sends = changes.map(newJob)
+  await writeTasks(tx, {
+    rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
+    steps: changes.flatMap(({ steps = [] }) => steps),
+    events: changes.flatMap((change) => sequenced({ ...change, events: keptEvents(change) })),
+    logs: logRows(changes, await newWarnings(tx, changes)),
+  })
+  await writeApprovals(tx, changes)
+  const freed = new Set(published.flatMap(({ freed }) => freed))
+  if (freed.size > 0) await noteFreed(tx, [...freed])
+  await emitAll(tx, changes.flatMap(outboxEvents))
+  await queue.send(
+    tx,
+    sends.filter((job) => job !== undefined),
+  )
+  await queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob))
+  await queue.giveBack(
+    tx,
+    changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
+  )
+  await addUsage(tx, changes.map(consumption))
+  return published
+}
+
+function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChange, Logs>): AgentLogRow[] {
+  const entries = changes.flatMap((change) => {
+    const { task, logs = [] } = change
+    return [...(warnings.get(change) ?? []), ...logs].map(({ context, ...log }) => ({
+      ...log,
+      agent_id: task.agent_id,
+      task_id: task.id,
+      context: { task_id: task.id, ...context },
+    }))
+  })
+  return agentLogRows(
+    entries,
+    changes.flatMap(({ secrets = [] }) => secrets),
+  )
+}
+
+/**
+ * Agents whose tasks these changes take out of the queue, to wait for them. An agent may have been started between the
+ * look at it and the commit, and then nobody would dispatch them: whoever parks looks again after the commit.
+ */
+export function parkedAgents(changes: readonly TaskChange[]): string[] {
+  const parked = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
+  return [...new Set(parked.map(({ task }) => task.agent_id))]
+}
+
+/**
+ * The gates that a change leaves: all of its own where the task ends; its key and its agent's where its job goes before it
+ * has begun; its agent's where it waits, or goes on without having got a slot yet.
+ */
+function freedGates({ task, status = task.status, job }: TaskChange): Gate[] {
+  const over = isFinished(status)
+  if (!over && (job === undefined || job.kind === 'back' || job.kind === 'first')) return []
+  const { thread_id, concurrency_key } = task
+  return gatesOf(
+    {
+      ...task,
+      thread_id: over ? thread_id : null,
+      concurrency_key: over || status === 'queued' ? concurrency_key : null,
+    },
+    task.agent !== null && task.agent.max_concurrent_tasks !== null,
+  )
+}
+
+/** The job that a change makes. */
+export function newJob({ task, job }: TaskChange): NewJob | undefined {
+  if (job?.kind !== 'again' && job?.kind !== 'first') return undefined
+  return {
+    id: randomUUID(),
+    task_id: task.id,
+    project_id: task.project_id,
+    priority: task.priority,
+    start_after: job.start_after,
+  }
+}
+
+function heldJob({ task }: TaskChange): JobAttempt[] {
+  return task.job_id === null ? [] : [{ id: task.job_id, attempt: task.job_attempt }]
+}
+
+function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
+  return events.map(({ type, data }, i) => ({
+    sequence: task.last_sequence + i + 1,
+    task_id: task.id,
+    type,
+    created_at: task.told_at,
+    data,
+  }))
+}
+
+/** The row of a task after a change; `sent` is the job that the change makes. */
+export function nextRow(change: TaskChange, sent: string | undefined) {
+  const { task, claimed, job } = change
+  const status = change.status ?? task.status
+  const over = isFinished(status)
+  return {
+    id: task.id,
+    status,
+    wait: change.wait === undefined ? task.wait : change.wait,
+    output: change.output ?? null,
+    error: change.error ?? null,
+    usage: change.usage ?? task.usage,
+    attempt: claimed ? task.attempt + 1 : task.attempt,
+    writes: claimed ? 0 : task.writes + (change.counted ? 1 : 0),
+    crashes: change.crashes ?? task.crashes,
+    worker_id: claimed ? claimed.worker_id : over || job ? null : task.worker_id,
+    job_id: sent ?? (over || job?.kind === 'end' || job?.kind === 'forget' ? null : task.job_id),
+    job_attempt: claimed ? claimed.job_attempt : sent ? -1 : task.job_attempt,
+    slot: change.slot !== undefined ? change.slot : over || (job && job.kind !== 'back') ? null : task.slot,
+    hold: holdAfter(change),
+    cancel: change.cancel ?? task.cancel,
+    unseen: change.read ? 0 : task.unseen + (change.told ? 1 : 0),
+    cancel_requested: change.cancel !== undefined,
+    expires_at: change.expires_at === undefined ? task.expires_at : change.expires_at,
+    started: claimed !== undefined,
+    finished: over,
+    events: change.events?.length ?? 0,
+  }
+}
+
+interface Written {
+  rows: { id: string }[]
+  steps: Step[]
+  events: TaskEvent[]
+  logs: AgentLogRow[]
+}
+
+/** The rows and all that is told of them: one statement, because all of it belongs to tasks that are locked already. */
+async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Promise<void> {
+  await tx`
+    with changed as (
+      update task t set status = c.status, wait = c.wait, output = coalesce(c.output, t.output), error = coalesce(c.error, t.error),
+        usage = c.usage, unseen = c.unseen, attempt = c.attempt, writes = c.writes, crashes = c.crashes, worker_id = c.worker_id, job_id = c.job_id,
+        job_attempt = c.job_attempt, slot = c.slot, backlog = t.backlog and c.job_id is null, hold = c.hold, cancel = c.cancel, expires_at = c.expires_at, last_sequence = t.last_sequence + c.events,
+        cancel_requested_at = case when c.cancel_requested then greatest(now(), t.updated_at) else t.cancel_requested_at end,
+        started_at = case when c.started then coalesce(t.started_at, greatest(now(), t.updated_at)) else t.started_at end,
+        finished_at = case when c.finished then greatest(now(), t.updated_at) end, updated_at = greatest(now(), t.updated_at)
+      from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
+        unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
+        expires_at timestamptz, started boolean, finished boolean, events int)
+      -- The list leads to the index whatever the planner thinks of the sizes of the two.
+      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id
+    ), journaled as (
+      insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
+        started_at, finished_at)
+      select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, decode(turn, 'base64'), now(), case when status <> 'started' then now() end
+      from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
+        attempt int, failures int, name text, input jsonb, output jsonb, error jsonb, model text, usage jsonb, turn text)
+      on conflict (task_id, index) do update set status = excluded.status, attempt = excluded.attempt, failures = excluded.failures,
+        name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
+        usage = excluded.usage, turn = excluded.turn, finished_at = excluded.finished_at,
+        started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
+    ), logged as (
+      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
+      select id, agent_id, task_id, clock_timestamp(), level, message, context
+      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
+    )
+    insert into task_event (task_id, sequence, type, data, created_at)
+    select task_id, sequence, type, data, created_at
+    from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)`
+}
+
+/** Questions to people: asked with the change, and closed where their task has ended; and messages that are read. */
+async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<void> {
+  const asked = changes.flatMap(({ task, approvals = [] }) =>
+    approvals.map((approval) => ({
+      ...approval,
+      project_id: task.project_id,
+      agent_id: task.agent_id,
+      task_id: task.id,
+    })),
+  )
+  if (asked.length > 0) await insertApprovals(tx, asked)
+  // One that is completed has nothing open, one that never began has asked nothing.
+  const over = changes.filter(
+    ({ task, status = task.status }) => isFinished(status) && status !== 'completed' && task.attempt > 0,
+  )
+  if (over.length > 0) {
+    const ids = over.map(({ task }) => task.id)
+    await closeApprovals(tx, ids)
+    await closeSteps(tx, ids)
+  }
+  const reads = changes.filter(({ read }) => read)
+  for (const { task, read } of reads) {
+    await tx`update task_message set before_step = ${read!.before_step} where task_id = ${task.id} and before_step is null`
+  }
+}
+
+/** What webhooks are told: the events of the task itself where one has subscribed to them, and of its agent while it is there. */
+function outboxEvents(change: TaskChange): NewEvent[] {
+  const { task, outbox = [] } = change
+  const { org_id, project_id, agent_id } = task
+  if (org_id === null) return []
+  const events = task.subscriptions === null ? [] : taskOutbox(toldTask(change), task.subscriptions, sequenced(change))
+  return [...events, ...(task.agent ? outbox : [])].map((event) => ({
+    ...event,
+    scope: { org_id, project_id, agent_id },
+  }))
+}
+
+function toldTask({ task, status = task.status }: TaskChange): ToldTask {
+  return { ...task, status, agent_name: task.agent?.name }
+}
+
+/** What a change cost its agent, and how many bytes it stores. */
+function consumption(change: TaskChange): AgentConsumption {
+  const { task, consumed, steps = [], output, claimed, status, calls = [] } = change
+  const over = status !== undefined && isFinished(status)
+  // Beginnings are small and would cost a statement each; what is stored is counted with results.
+  const counts = consumed !== undefined || over
+  const stored_bytes = counts
+    ? [...steps, ...keptEvents(change), output ?? ''].reduce(
+        (sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0),
+        0,
+      )
+    : 0
+  return {
+    agent_id: task.agent_id,
+    token_subject: task.agent?.token_subject ?? null,
+    active: (claimed !== undefined || counts) && task.agent?.is_fresh !== true,
+    consumed: { ...consumed, stored_bytes },
+    spender: task,
+    calls,
+  }
+}

@@ -1,0 +1,118 @@
+import type { Static, TSchema } from 'typebox'
+import type { EventOf } from '#contract/events/event-payloads.ts'
+import { subscriptionsOf, taskSubscriptions, type TaskEventName } from '#contract/events/events.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import { taskEventPayloads } from '#contract/events/task-event-payloads.ts'
+import type { TaskEventType, TaskState } from '#contract/tasks/task-lifecycle.ts'
+import { raw } from '../../platform/postgres/database.ts'
+
+/**
+ * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
+ * `webhook_of_tasks`, which holds no other webhooks; a parameter would not be known to mean the same.
+ */
+export const isToldOfTasks = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
+
+/** A task as its events tell of it: as it is once they have happened. */
+export interface ToldTask {
+  id: string
+  project_id: number
+  agent_id: string
+  agent_version: number
+  thread_id: string | null
+  retried_from: string | null
+  status: TaskState
+  /** Undefined where the agent is gone. */
+  agent_name: string | undefined
+}
+
+/** An event of a task with its place among them. */
+interface Told {
+  type: TaskEventType
+  sequence: number
+  data: Record<string, unknown>
+}
+
+/**
+ * What webhooks are told of events of a task, of those to which one has subscribed: the members that the contract names,
+ * cut to the bounds that it gives them.
+ */
+export function taskOutbox(
+  task: ToldTask,
+  subscriptions: readonly string[],
+  events: readonly Told[],
+): EventOf<TaskEventName>[] {
+  return events.flatMap(({ type, sequence, data }) =>
+    isTold(type) && subscriptionsOf(type).some((name) => subscriptions.includes(name))
+      ? [told(type, task, sequence, data)]
+      : [],
+  )
+}
+
+function isTold(type: TaskEventType): type is TaskEventName {
+  return Object.hasOwn(taskEventPayloads, type)
+}
+
+function told(type: TaskEventName, task: ToldTask, sequence: number, own: Told['data']): EventOf<TaskEventName> {
+  const { id, agent_id, agent_version, thread_id, retried_from, status, agent_name } = task
+  const project_id = projectId(task.project_id)
+  const whole = {
+    ...own,
+    task: { id, project_id, agent_id, agent_version, thread_id, retried_from, status },
+    agent: { id: agent_id, name: agent_name, project_id },
+    sequence,
+    truncated: false,
+  }
+  const cut = { happened: false }
+  const data = fit(taskEventPayloads[type], whole, cut) as object
+  // The engine writes the members of its events as the contract names them; the tests hold them against each other.
+  return { type, data: { ...data, truncated: cut.happened } } as EventOf<TaskEventName>
+}
+
+/** A value as its schema bounds it, and whether anything of it was cut or left out. */
+export function fitted<T extends TSchema>(schema: T, value: unknown): { value: Static<T>; truncated: boolean } {
+  const cut = { happened: false }
+  // What does not fit is cut or null, as the schema allows.
+  const fit_value = fit(schema, value, cut) as Static<T>
+  return { value: fit_value, truncated: cut.happened }
+}
+
+/** The part of a schema that says what is kept of a value. */
+interface Bounds {
+  properties?: Record<string, object>
+  items?: object
+  maxItems?: number
+  maxLength?: number
+  'x-max-json-bytes'?: number
+}
+
+/** A value with the members that its schema names, its texts and lists cut to their bounds; `cut` notes whether any was. */
+function fit(schema: object, value: unknown, cut: { happened: boolean }): unknown {
+  const bounds: Bounds = schema
+  const { properties, items, maxItems = Infinity, maxLength = Infinity, 'x-max-json-bytes': bytes = Infinity } = bounds
+  if (typeof value === 'string') {
+    const text = cutText(value, maxLength)
+    cut.happened ||= text !== value
+    return text
+  }
+  if (Array.isArray(value)) {
+    cut.happened ||= value.length > maxItems
+    return items ? value.slice(0, maxItems).map((item) => fit(items, item, cut)) : value
+  }
+  if (!isObject(value)) return value
+  if (Buffer.byteLength(JSON.stringify(value)) > bytes) {
+    cut.happened = true
+    return null
+  }
+  if (!properties) return value
+  return Object.fromEntries(
+    Object.entries(properties).flatMap(([name, member]) =>
+      value[name] === undefined ? [] : [[name, fit(member, value[name], cut)]],
+    ),
+  )
+}
+
+/** A text of at most so many code points. */
+function cutText(text: string, max: number): string {
+  return text.length <= max ? text : [...text.slice(0, 2 * max)].slice(0, max).join('')
+}

@@ -1,0 +1,90 @@
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+import { isToldOfTasks } from './task-outbox.ts'
+import type { LockedTask, TaskWork, TaskUsage, Step } from '../task.ts'
+
+export const noUsage: TaskUsage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  reasoning_tokens: 0,
+  steps: 0,
+  tool_calls: 0,
+  cost_usd: 0,
+  by_model: {},
+}
+
+/**
+ * Locks tasks in the order of their ids, so that two transactions never wait for each other. Whoever locks tasks locks
+ * them before their jobs and never waits for an agent's row: an agent's actions lock the agent first, then its tasks.
+ */
+export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<string, LockedTask>> {
+  const rows = await tx.run<LockedTask>(lockStatement(tx, ids, tx.fragment``))
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The same, with what the tasks are run with. */
+export async function lockTasksWithWork(
+  tx: Sql,
+  ids: readonly string[],
+): Promise<Map<string, LockedTask & { work: TaskWork }>> {
+  const more = tx.fragment`, t.input, t.output_schema, t.metadata, t.traceparent, coalesce(v.config, a.config) as config,
+    case when v.agent_id is null then a.environment else v.environment end as environment`
+  const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
+  return new Map(
+    rows.map(({ input, output_schema, metadata, traceparent, config, environment, ...task }) => {
+      const { id, timeout_seconds, thread_id } = task
+      const work = { id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, config, environment }
+      return [id, { ...task, work }]
+    }),
+  )
+}
+
+function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {
+  return fragment`
+    select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
+      t.max_attempts, t.unseen, t.thread_id, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
+      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(u.tokens, 0) as tokens_used,
+      (select array_agg(distinct name) from webhook w cross join unnest(w.events) name
+        where w.org_id = p.org_id and ${isToldOfTasks}) as subscriptions,
+      case when a.id is not null then
+        jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,
+          'max_concurrent_tasks', a.max_concurrent_tasks,
+          'is_fresh', a.last_activity > now() - interval '1 second')
+      end as agent,
+      t.budget <> '{}' or exists (select from budget b
+        where b.subject in (t.agent_id, 'proj_' || t.project_id, p.org_id, t.credential_id)) as has_budget ${more}
+    from task t
+    left join agent a on a.id = t.agent_id
+    left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version
+    left join project p on p.id = t.project_id
+    left join token_usage u on u.subject = a.token_subject and u.hour = date_trunc('hour', now(), 'UTC')
+    where t.id = any(${[...ids]}) order by t.id for update of t`
+}
+
+/** The journal of tasks, each in the order of its steps. */
+export async function listSteps(sql: Sql, task_ids: readonly string[]): Promise<Map<string, Step[]>> {
+  const rows = await sql<Step>`
+    select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage,
+      encode(turn, 'base64') as turn
+    from task_step where task_id = any(${[...task_ids]}) order by task_id, index`
+  return Map.groupBy(rows, ({ task_id }) => task_id)
+}
+
+/** One step of a journal. */
+export async function findStep(sql: Sql, task_id: string, index: number): Promise<Step | undefined> {
+  const [step] = await sql<Step>`
+    select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage
+    from task_step where task_id = ${task_id} and index = ${index}`
+  return step
+}
+
+/** Messages that tasks have read, each in the order in which they came. */
+export async function listReadMessages(
+  sql: Sql,
+  task_ids: readonly string[],
+): Promise<Map<string, { content: string; before_step: number }[]>> {
+  const rows = await sql<{ task_id: string; content: string; before_step: number }>`
+    select task_id, content, before_step from task_message
+    where task_id = any(${[...task_ids]}) and before_step is not null order by task_id, position`
+  return Map.groupBy(rows, ({ task_id }) => task_id)
+}

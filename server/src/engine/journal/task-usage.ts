@@ -1,0 +1,43 @@
+import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
+import type { ModelUsage } from '../models/model.ts'
+import type { TaskUsage, ModelShare } from '../task.ts'
+
+/** What a task has consumed after one more call of a model, and its cost; null where it is not known. */
+export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_usd: number | null): TaskUsage {
+  const before: ModelShare = usage.by_model[model] ?? {
+    calls: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    cost_usd: 0,
+  }
+  const plus = <
+    T extends {
+      input_tokens: number
+      output_tokens: number
+      cached_tokens: number
+      reasoning_tokens?: number
+      cost_usd: number | null
+    },
+  >(
+    sum: T,
+  ): T => ({
+    ...sum,
+    input_tokens: sum.input_tokens + used.input_tokens,
+    output_tokens: sum.output_tokens + used.output_tokens,
+    cached_tokens: sum.cached_tokens + used.cached_tokens,
+    // Tasks that were begun by an earlier build have counted none.
+    reasoning_tokens: (sum.reasoning_tokens ?? 0) + (used.reasoning_tokens ?? 0),
+    // Whatever is added to something unknown is unknown.
+    cost_usd:
+      sum.cost_usd === null || cost_usd === null
+        ? null
+        : dollarsOf(billionthsOf(sum.cost_usd) + billionthsOf(cost_usd)),
+  })
+  return {
+    ...plus(usage),
+    steps: usage.steps + 1,
+    by_model: { ...usage.by_model, [model]: { ...plus(before), calls: before.calls + 1 } },
+  }
+}

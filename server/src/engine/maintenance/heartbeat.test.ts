@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, describe, it } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { pino } from 'pino'
+import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
+import {
+  openEngine,
+  startEngineProcess,
+  witnessModel,
+  witnessTable,
+  type EngineProcessOptions,
+} from '../../../test/engine-process.ts'
+import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { newId } from '../../platform/ids.ts'
+import { openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import { registerWorker } from './leases.ts'
+import type { NewTask } from '../commands/new-task.ts'
+
+const log = pino({ level: 'silent' })
+
+describe('a worker says that it lives', () => {
+  let test: Awaited<ReturnType<typeof makeTestDatabase>>
+  let database: Database
+  let sql: Sql
+
+  before(async () => {
+    test = await makeTestDatabase()
+    database = openDatabase({ connection: test.connection })
+    sql = database.sql
+  })
+  after(async () => {
+    await database.close()
+    await test.drop()
+  })
+
+  const begin = async (hung_ms?: number) => {
+    const worker_id = newId('worker')
+    await registerWorker(sql, { id: worker_id, instance: worker_id, slots: 1 })
+    const created = once(process, 'worker')
+    const heartbeat = startHeartbeat({ settings: database.settings, worker_id, log, ...(hung_ms ? { hung_ms } : {}) })
+    const [thread] = (await created) as [Worker]
+    return { worker_id, heartbeat, thread }
+  }
+  /** Resolves when a beat has come after this moment. */
+  const beaten = async (worker_id: string): Promise<void> => {
+    const [{ now } = { now: '' }] = await sql<{ now: string }>`select clock_timestamp()::text as now`
+    await eventually(async () => {
+      const rows = await sql`select 1 from worker where id = ${worker_id} and seen_at > ${now}::timestamptz`
+      return rows.length > 0
+    })
+  }
+  const age_ms = async (worker_id: string): Promise<number> => {
+    const [row] = await sql<{ age: number }>`
+      select extract(epoch from clock_timestamp() - seen_at)::float8 * 1000 as age from worker where id = ${worker_id}`
+    return row!.age
+  }
+  /** Does nothing else in this thread, as a busy event loop would not. */
+  const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
+  it('while its event loop is busy', async () => {
+    const { worker_id, heartbeat } = await begin()
+    await beaten(worker_id)
+    block(4000)
+    assert.ok((await age_ms(worker_id)) < 2000)
+    await heartbeat.stop()
+  })
+
+  it('no longer when its event loop has hung, and again when it goes on', async () => {
+    const { worker_id, heartbeat } = await begin(1500)
+    await beaten(worker_id)
+    block(5000)
+    assert.ok((await age_ms(worker_id)) > 1500)
+    await beaten(worker_id)
+    await heartbeat.stop()
+  })
+
+  it('again after its connection was lost', async () => {
+    const { worker_id, heartbeat } = await begin()
+    await beaten(worker_id)
+    const ended = await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'cadre heartbeat'`
+    assert.ok(ended.length > 0)
+    await beaten(worker_id)
+    await heartbeat.stop()
+  })
+
+  it('again after its thread has ended', async () => {
+    const { worker_id, heartbeat, thread } = await begin()
+    await beaten(worker_id)
+    await thread.terminate()
+    await beaten(worker_id)
+    await heartbeat.stop()
+  })
+})
+
+describe('a process that does not answer', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let here: Awaited<ReturnType<typeof openEngine>>
+  let sql: Sql
+  let agent: NewTask['agent']
+
+  before(async () => {
+    database = await makeTestDatabase()
+    here = await openEngine({
+      connection: database.connection,
+      slots: 0,
+      data_dir: 'api',
+      model: (all) => witnessModel(all, { calls: 1, call_ms: 0 }),
+    })
+    sql = here.sql
+    await sql.script(witnessTable)
+    agent = await insertTestAgent(sql)
+  })
+  after(async () => {
+    await here.close()
+    await database.drop()
+  })
+
+  const start = (data_dir: string, more: Partial<EngineProcessOptions> = {}) =>
+    startEngineProcess({ connection: database.connection, slots: 4, data_dir, calls: 1, call_ms: 10, ...more })
+  const create = async (input: string): Promise<string> => {
+    const task = newTestTask(agent, input)
+    await sql.begin((tx) => here.engine.enqueue(tx, task))
+    return task.id
+  }
+  const finished = (id: string, timeout_ms?: number) =>
+    eventually(
+      async () => (await sql`select 1 from task where id = ${id} and finished_at is not null`).length > 0,
+      timeout_ms,
+    )
+  const callers = async (input: string): Promise<(number | undefined)[]> =>
+    (await sql<{ pid: number }>`select pid from witness where input = ${input} order by id`).map(({ pid }) => pid)
+
+  it('because it is busy keeps its tasks for longer than a lease', async () => {
+    const busy = await start('busy', { busy_ms: 12_000 })
+    const id = await create('busy')
+    await eventually(async () => (await callers('busy')).length === 1)
+    const other = await start('other')
+    await finished(id, 20_000)
+    const [task] = await sql`select status, attempt, crashes from task where id = ${id}`
+    assert.deepEqual(task, { status: 'completed', attempt: 1, crashes: 0 })
+    assert.deepEqual(await callers('busy'), [busy.child.pid])
+    await Promise.all([busy.stop(), other.stop()])
+  })
+
+  it('because it was stopped loses its tasks, and cannot write when it comes back', async () => {
+    const zombie = await start('zombie', { call_ms: 1000 })
+    const id = await create('zombie')
+    await eventually(async () => (await callers('zombie')).length === 1)
+    zombie.child.kill('SIGSTOP')
+    const other = await start('living')
+    await finished(id, 20_000)
+    const read = async () => ({
+      task: (await sql`select * from task where id = ${id}`)[0],
+      steps: await sql`select * from task_step where task_id = ${id} order by index`,
+      events: await sql<{
+        type: string
+        sequence: number
+      }>`select * from task_event where task_id = ${id} order by sequence`,
+    })
+    const before = await read()
+    assert.deepEqual([before.task!['status'], before.task!['attempt']], ['completed', 2])
+    assert.deepEqual(await callers('zombie'), [zombie.child.pid, other.child.pid])
+    await other.stop()
+
+    zombie.child.kill('SIGCONT')
+    // It is of use again, and what it had begun has ended by then.
+    const next = await create('after the zombie')
+    await finished(next, 20_000)
+    assert.deepEqual(await callers('after the zombie'), [zombie.child.pid])
+    assert.deepEqual(await read(), before)
+    await zombie.stop()
+  })
+
+  it('because it was killed loses its tasks to another one within five seconds', async () => {
+    const killed = await start('killed', { call_ms: 60_000 })
+    const id = await create('killed')
+    await eventually(async () => (await callers('killed')).length === 1)
+    const other = await start('heir')
+    await killed.kill()
+    const killed_at = performance.now()
+    await finished(id)
+    const took_ms = performance.now() - killed_at
+    assert.ok(took_ms < 5000, `it took ${took_ms} ms`)
+    await other.stop()
+  })
+})

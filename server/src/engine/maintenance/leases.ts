@@ -1,0 +1,164 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
+import type { Queue } from '../queue/queue.ts'
+import { lockTasks } from '../journal/task-rows.ts'
+import type { LockedTask, TaskChange } from '../task.ts'
+
+/** How often a worker says that it lives: see `heartbeat.ts`. */
+export const heartbeat_ms = 1000
+/**
+ * A worker unseen for this long is dead if it does not hold its lock either: its process is gone, PostgreSQL noticed at
+ * once. One that still holds it may only be busy.
+ */
+const silent_seconds = 3
+/** A worker unseen for this long is dead whatever it holds: stopped, hung, or behind a network that swallows. */
+export const lease_seconds = 10
+const batch = 500
+
+/** What is seen of a worker that is not this one. */
+export interface SeenWorker {
+  /** How long ago it said that it lives, by the database's clock; undefined where it has no row. */
+  unseen_seconds: number | undefined
+  holds_lock: boolean
+  /** Of the same instance as a process that is starting. */
+  is_predecessor: boolean
+}
+
+/** Whether a worker is dead: the rule that `listDeadWorkers` asks in SQL, which a test holds to it case by case. */
+export function isDead({
+  unseen_seconds = (silent_seconds + lease_seconds) / 2,
+  holds_lock,
+  is_predecessor,
+}: SeenWorker): boolean {
+  return unseen_seconds > lease_seconds || ((unseen_seconds > silent_seconds || is_predecessor) && !holds_lock)
+}
+
+/** A worker as its row: `instance` is the host and data folder, which tells a predecessor from a neighbour. */
+export interface WorkerIdentity {
+  id: string
+  instance: string
+  slots: number
+}
+
+const presenceSeed = 1984
+
+/**
+ * Taken on a connection of the process's own, which PostgreSQL closes when the process is gone: the lock tells that a
+ * worker lives. Shared, so that a new connection need not wait for the end of a lost one.
+ */
+export function presenceLock(worker_id: string): { text: string; values: unknown[] } {
+  return { text: 'select pg_advisory_lock_shared(hashtextextended($1, $2))', values: [worker_id, presenceSeed] }
+}
+
+export async function registerWorker(sql: Sql, { id, instance, slots }: WorkerIdentity): Promise<void> {
+  await sql`
+    insert into worker (id, instance, slots) values (${id}, ${instance}, ${slots})
+    on conflict (id) do update set seen_at = now(), slots = excluded.slots`
+}
+
+/** The slots of all workers that live, and whether this one's row is still there. */
+export async function readWorkers(sql: Sql, id: string): Promise<{ registered: boolean; slots: number }> {
+  const [row] = await sql<{ registered: boolean; slots: number }>`
+    select exists (select from worker where id = ${id}) as registered,
+      (select coalesce(sum(slots), 0) from worker where seen_at > now() - make_interval(secs => ${lease_seconds})) as slots`
+  return row!
+}
+
+/**
+ * Workers that are dead, those among them that hold tasks without having a row. While this process is `starting`, its predecessor is told by its missing lock alone, so that
+ * its tasks go on at once; a sibling that shares its folder holds one.
+ */
+export async function listDeadWorkers(
+  sql: Sql,
+  me: WorkerIdentity,
+  { starting }: { starting: boolean },
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select w.id from (
+      select id, instance, seen_at from worker
+      union all
+      -- Buried while it was frozen, it came back and took these, and was gone before it had a row again.
+      select distinct t.worker_id, null, null::timestamptz from task t
+      where t.status = 'running' and t.worker_id is not null and not exists (select from worker where id = t.worker_id)
+    ) w
+    where w.id <> ${me.id} and (
+      w.seen_at < now() - make_interval(secs => ${lease_seconds})
+      or ((w.seen_at is null or w.seen_at < now() - make_interval(secs => ${silent_seconds}) or (${starting}::boolean and w.instance = ${me.instance}))
+        and not exists (
+          select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+            and l.database = (select oid from pg_database where datname = current_database())
+            and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(w.id, ${presenceSeed}))))`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Gives back the tasks of a dead worker, in batches, and forgets it. Whoever fetches them next goes on from their last
+ * finished step; the dead one, should it still twitch, can write nothing more.
+ */
+export async function buryWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
+  let given = 0
+  for (;;) {
+    const { count } = await giveBackTasks(sql, queue, worker_id, { crashed: true, except: [] })
+    given += count
+    if (count < batch) break
+  }
+  await sql`delete from worker w where id = ${worker_id} and not exists (select from task where worker_id = ${worker_id} and status = 'running')`
+  return given
+}
+
+/** What becomes of a task that its worker no longer works on: any worker may take it, and one more has died of it. */
+export function givenBack(task: LockedTask, { crashed }: { crashed: boolean }): TaskChange {
+  return { task, crashes: task.crashes + (crashed ? 1 : 0), job: { kind: 'back' } }
+}
+
+/** Gives back tasks that a worker holds by their rows, but for those in `except`. */
+export async function giveBackTasks(
+  sql: Sql,
+  queue: Queue,
+  worker_id: string,
+  { crashed, except }: { crashed: boolean; except: readonly string[] },
+): Promise<{ count: number; published: PublishedEvents[] }> {
+  return sql.begin(async (tx) => {
+    const held = await tx<{ id: string }>`
+      select id from task where worker_id = ${worker_id} and status = 'running' and id <> all(${[...except]}) order by id limit ${batch}`
+    const tasks = [
+      ...(
+        await lockTasks(
+          tx,
+          held.map(({ id }) => id),
+        )
+      ).values(),
+    ]
+    const theirs = tasks.filter((task) => task.worker_id === worker_id && task.status === 'running')
+    const published = await applyChanges(
+      tx,
+      queue,
+      theirs.map((task) => givenBack(task, { crashed })),
+    )
+    return { count: held.length, published }
+  })
+}
+
+/**
+ * Of the tasks that a worker works on, those whose calls in flight are to be aborted: `lost` they are no longer its own
+ * (taken over, canceled by force, removed), `cancel` it was asked to cancel them, `agent` their agent does not work. The
+ * signals that tell it sooner may be lost, with a connection or with the process that owed them.
+ */
+export async function listInterrupted(
+  sql: Sql,
+  worker_id: string,
+  task_ids: readonly string[],
+): Promise<{ id: string; reason: 'lost' | 'cancel' | 'agent' }[]> {
+  if (task_ids.length === 0) return []
+  return sql<{ id: string; reason: 'lost' | 'cancel' | 'agent' }>`
+    select found.id, found.reason from (
+      select wanted.id, case
+          when t.id is null then 'lost'
+          when t.cancel_requested_at is not null then 'cancel'
+          when coalesce(case when a.status = 'updating' then a.settles_to else a.status end, 'deleted')
+            not in ('running', 'creating', 'paused') then 'agent' end as reason
+      from unnest(${[...task_ids]}::text[]) wanted(id)
+      left join task t on t.id = wanted.id and t.worker_id = ${worker_id} and t.status = 'running'
+      left join agent a on a.id = t.agent_id) found
+    where found.reason is not null`
+}

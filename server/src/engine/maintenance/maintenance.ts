@@ -1,0 +1,262 @@
+import type { Logger } from 'pino'
+import type { Database } from '../../platform/postgres/database.ts'
+import { startHeartbeat, type Heartbeat } from './heartbeat.ts'
+import {
+  buryWorker,
+  giveBackTasks,
+  heartbeat_ms,
+  lease_seconds,
+  listDeadWorkers,
+  listInterrupted,
+  readWorkers,
+  registerWorker,
+  type WorkerIdentity,
+} from './leases.ts'
+import type { BudgetKeeper } from '../dispatch/budget-waits.ts'
+import type { Backlogs } from '../dispatch/backlogs.ts'
+import type { GateKeeper } from '../dispatch/dispatcher.ts'
+import { agentGate, listForgottenGates } from '../queue/concurrency-limits.ts'
+import type { Queue } from '../queue/queue.ts'
+import { expireApprovals } from '../commands/resolve-approval.ts'
+import { expireTasks, forceCancels, listAgentsWithParked, markDue, purgeRemovedAgents } from './sweeps.ts'
+import type { PublishedEvents } from '../journal/task-changes.ts'
+import { addUsage } from '../journal/usage.queries.ts'
+import type { UsageMeter } from '../journal/usage-meter.ts'
+import type { Worker } from '../run/worker.ts'
+
+export interface UpkeepOptions {
+  database: Database
+  queue: Queue
+  worker: Worker
+  me: WorkerIdentity
+  meter: UsageMeter
+  log: Logger
+  publish: (published: readonly PublishedEvents[]) => void
+  onParked: (agent_ids: readonly string[]) => void
+  keeper: GateKeeper
+  backlogs: Backlogs
+  budgets: BudgetKeeper
+  /** Jobs were put or given back into the queue. */
+  wake: () => void
+  /** A task's worker, wherever it is, is asked to cancel it. */
+  interrupt: (task_id: string) => void
+  /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
+  works: boolean
+}
+
+/** What a process does beside running tasks: says that it lives and, where it works, looks after what others left behind. */
+export interface Upkeep {
+  /** Resolves when the worker is registered and the tasks of its predecessor are given back. */
+  ready: Promise<void>
+  /** No worker was seen for a while (decision D102). */
+  isSilent(): boolean
+  /** Begins the purge of removed agents now. */
+  purge(): void
+  stop(): Promise<void>
+}
+
+const silent_ms = 60_000
+/** A process that could not look at the workers for this long knows nothing of them. */
+const blind_ms = 3000
+/** Between two chores that are done as often: at the same moment each would need a connection of its own. */
+const apart_ms = 90
+const due_ms = 5000
+const backlogs_ms = 1000
+const forgotten_ms = 1000
+/** A gate freed so long ago and not dispatched is forgotten: its process is gone. */
+const forgotten_seconds = 2
+const forgottenMax = 1000
+const parked_ms = 60_000
+const budgets_ms = 2000
+const purge_ms = 60_000
+const lost_ms = 60_000
+const usage_ms = 5000
+
+export function startUpkeep(options: UpkeepOptions): Upkeep {
+  const {
+    database,
+    queue,
+    worker,
+    me,
+    meter,
+    log,
+    publish,
+    onParked,
+    keeper,
+    backlogs,
+    budgets,
+    wake,
+    interrupt,
+    works,
+  } = options
+  const { sql } = database
+  const chores: Chore[] = []
+  let seen_at = performance.now()
+  /** When a worker was seen last, of any process. */
+  let worked_at = seen_at
+  /** Others may not have been able to say that they live while this process could not look: they are given a lease. */
+  let blind_at = -Infinity
+
+  const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): Chore => {
+    const chore = makeChore(name, { every_ms, first_ms: (chores.length * apart_ms) % every_ms }, work, log)
+    chores.push(chore)
+    return chore
+  }
+  const beat = async (): Promise<void> => {
+    const { registered, slots } = await readWorkers(sql, me.id)
+    if (performance.now() - seen_at > blind_ms) blind_at = performance.now()
+    seen_at = performance.now()
+    if (slots > 0) worked_at = seen_at
+    worker.setSlotsOfAll(slots)
+    // Taken for dead by others, who gave its tasks back: it goes on under the same name, with what it still holds.
+    if (!registered) await registerWorker(sql, me)
+    if (!works) return
+    await worker.withTasks(async (except) => {
+      worker.interrupt(await listInterrupted(sql, me.id, except))
+      const { count } = await giveBackTasks(sql, queue, me.id, { crashed: true, except })
+      if (count > 0) wake()
+    })
+  }
+  const bury = async (starting = false): Promise<void> => {
+    if (!starting && performance.now() - blind_at < lease_seconds * 1000) return
+    for (const id of await listDeadWorkers(sql, me, { starting })) {
+      const given = await buryWorker(sql, queue, id)
+      log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were given back')
+      if (given > 0) wake()
+    }
+  }
+  const wakeDue = async (): Promise<void> => {
+    for (let more = true; more;) {
+      const due = await markDue(sql)
+      keeper.free(due.gates)
+      more = due.more
+    }
+  }
+  /** What other processes freed and did not dispatch. */
+  const wakeForgotten = async (): Promise<void> =>
+    keeper.free(await listForgottenGates(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
+  const wakeParked = async (): Promise<void> => {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const { agents, next } = await listAgentsWithParked(sql, after)
+      keeper.free(agents.map(agentGate))
+      after = next
+    }
+  }
+  const sampleUsage = async (): Promise<void> => {
+    const shares = meter.sample()
+    if (shares.length > 0)
+      await sql.begin((tx) =>
+        addUsage(
+          tx,
+          shares.map((share) => ({ ...share, token_subject: null, active: false })),
+        ),
+      )
+  }
+
+  let heartbeat: Heartbeat | undefined
+  const ready = (async (): Promise<void> => {
+    await registerWorker(sql, me)
+    heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
+    await queue.ready
+    if (works) await bury(true)
+    // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
+    worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
+    seen_at = performance.now()
+    repeat('heartbeat', heartbeat_ms, beat)
+    if (!works) return
+    repeat('dead workers', heartbeat_ms, () => bury())
+    repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
+    repeat('expired approvals', heartbeat_ms, async () => {
+      for (let more = true; more;) {
+        const told = await sql.begin((tx) => expireApprovals(tx, queue))
+        publish(told.published)
+        onParked(told.parked)
+        told.canceling.forEach(interrupt)
+        if (told.published.length > 0) wake()
+        more = told.more
+      }
+    })
+    repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
+    repeat('due tasks', due_ms, wakeDue).now()
+    repeat('backlogs', backlogs_ms, async () => void ((await backlogs.refill()) > 0 && wake())).now()
+    repeat('lost jobs', lost_ms, async () => {
+      const count = await queue.discardLost(sql)
+      if (count === 0) return
+      log.warn({ jobs: count }, 'jobs without a task were discarded')
+      wake()
+    })
+    repeat('forgotten gates', forgotten_ms, wakeForgotten).now()
+    repeat('parked tasks', parked_ms, wakeParked).now()
+    // Windows that end, and calls that ended on other processes.
+    repeat('waiting for budgets', budgets_ms, async () => budgets.look())
+  })()
+  const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql, queue)) : undefined
+  const sampling = works ? repeat('usage', usage_ms, sampleUsage) : undefined
+
+  return {
+    ready,
+    isSilent: () => performance.now() - worked_at > silent_ms,
+    purge: () => purging?.now(),
+    async stop() {
+      await ready.catch(() => {})
+      await Promise.all(chores.map((chore) => chore.stop()))
+      await sampling?.last()
+      await heartbeat?.stop()
+      await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
+        () => {},
+      )
+    },
+  }
+}
+
+interface Chore {
+  /** Does it now; once more where it is being done. */
+  now(): void
+  /** Does it once more, after `stop`. */
+  last(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Something done again and again after `first_ms`, never twice at a time. Failing is logged and tried again next time. */
+function makeChore(
+  name: string,
+  { every_ms, first_ms }: { every_ms: number; first_ms: number },
+  work: () => Promise<unknown>,
+  log: Logger,
+): Chore {
+  let current: Promise<void> | undefined
+  let stopped = false
+  const run = async (): Promise<void> => {
+    try {
+      await work()
+    } catch (error) {
+      log.warn({ err: error, chore: name }, 'a chore of the engine failed; it will be done again')
+    }
+  }
+  let again = false
+  const tick = (): void => {
+    if (stopped || current) return
+    current = run().finally(() => {
+      current = undefined
+      if (again) now()
+    })
+  }
+  const now = (): void => {
+    // What is being done may have looked already.
+    again = current !== undefined
+    tick()
+  }
+  let timer = setTimeout(() => {
+    timer = setInterval(tick, every_ms).unref()
+  }, first_ms).unref()
+  return {
+    now,
+    last: run,
+    async stop() {
+      stopped = true
+      // Of either kind.
+      clearTimeout(timer)
+      await current
+    },
+  }
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { noUsage } from '../journal/task-rows.ts'
+
+/** Large enough that a statement over all of it would be felt. */
+const tasks = 100_000
+const queued = 10_000
+/** What a request may take meanwhile on a machine that does other things too. */
+const latencyMax_ms = 1500
+
+describe('the deletion of an agent with 100,000 tasks', () => {
+  let test: TestService
+  let base: string
+
+  before(async () => {
+    test = await startTestService()
+    const project = await test.send('POST', '/api/v1/projects', { body: { name: 'crowded' } })
+    base = `/api/v1/projects/${project.body.id}`
+  })
+  after(() => test.stop())
+
+  const makeAgent = async (name: string): Promise<string> => {
+    const { body } = await test.send('POST', `${base}/agents`, { body: { name, config: { model: 'builtin/echo' } } })
+    await eventually(async () => (await test.send('GET', `${base}/agents/${body.id}`)).body.status === 'running')
+    return body.id
+  }
+
+  /** Tasks with an event and a step each; the last ones are queued, and no job of theirs has been sent. */
+  const fill = async (agent_id: string): Promise<void> => {
+    for (let from = 1; from <= tasks; from += 10_000) {
+      await test.sql`
+        with made as (
+          insert into task (id, project_id, agent_id, agent_version, status, input, max_attempts, usage, created_by, last_sequence, finished_at)
+          select substr(id_floor('task', now()), 1, 15) || lpad(i::text, 16, '0'), a.project_id, a.id, 0,
+            case when i > ${tasks - queued} then 'queued' else 'completed' end, '"x"', 5, ${JSON.stringify(noUsage)}, 'user_1', 1,
+            case when i <= ${tasks - queued} then now() end
+          from generate_series(${from}::int, ${from + 9999}::int) i, agent a where a.id = ${agent_id}
+          returning id
+        ), told as (
+          insert into task_event (task_id, sequence, type, data) select id, 1, 'task.created', '{}' from made
+        )
+        insert into task_step (task_id, index, id, agent_id, type, status, attempt, name)
+        select id, 0, 'step' || substr(id, 5), ${agent_id}, 'model_call', 'completed', 1, 'm' from made`
+    }
+    // Tests run without autovacuum, and so many tasks do not come in a moment.
+    for (const table of ['task', 'task_event', 'task_step']) await test.sql.script(`analyze ${table}`)
+  }
+
+  it("lets another agent's tasks and requests go on, and leaves nothing behind", async (context) => {
+    const [crowded, other] = [await makeAgent('crowded'), await makeAgent('other')]
+    await test.send('POST', `${base}/agents/${crowded}/pause`)
+    await fill(crowded)
+    const timed = async <T>(work: Promise<T>): Promise<{ ms: number; result: T }> => {
+      const began = performance.now()
+      const result = await work
+      return { ms: performance.now() - began, result }
+    }
+    const removal = await timed(test.send('DELETE', `${base}/agents/${crowded}`))
+    assert.equal(removal.result.status, 200)
+    assert.ok(removal.ms < 4000, `the deletion took ${removal.ms} ms`)
+
+    const left = async (): Promise<number> => {
+      const [row] = await test.sql<{ n: number }>`select count(*) as n from task where agent_id = ${crowded}`
+      return row!.n
+    }
+    assert.ok((await left()) > 0, 'the purge is in the background')
+    const latencies: number[] = []
+    for (let i = 0; (await left()) > 0; i++) {
+      const task = await timed(
+        test.send('POST', `${base}/agents/${other}/tasks?wait=10`, { body: { input: `meanwhile ${i}` } }),
+      )
+      assert.equal(task.result.body.status, 'completed')
+      const list = await timed(test.send('GET', `${base}/tasks?limit=20`))
+      assert.ok(list.result.body.tasks.every(({ agent_id }: { agent_id: string }) => agent_id === other))
+      latencies.push(task.ms, list.ms)
+    }
+    assert.ok(Math.max(...latencies) < latencyMax_ms, `a request took ${Math.max(...latencies)} ms`)
+    context.diagnostic(
+      `deleted in ${Math.round(removal.ms)} ms, the slowest of ${latencies.length} requests took ${Math.round(Math.max(...latencies))} ms`,
+    )
+    await eventually(async () => (await test.sql`select from removed_agent where purged_at is null`).length === 0)
+    const [rest] = await test.sql`
+      select (select count(*) from task_step where agent_id = ${crowded}) as steps,
+        (select count(*) from task_event e where not exists (select from task t where t.id = e.task_id)) as events,
+        (select count(*) from agent_log where agent_id = ${crowded}) as logs`
+    assert.deepEqual(rest, { steps: 0, events: 0, logs: 0 })
+  })
+})

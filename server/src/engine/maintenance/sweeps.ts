@@ -1,0 +1,165 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+import { forced } from '../journal/cancel.ts'
+import { expired } from '../journal/endings.ts'
+import { agentGate, isParked, mayWork, noteFreed, type Gate } from '../queue/concurrency-limits.ts'
+import type { Queue } from '../queue/queue.ts'
+import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
+import { lightest } from './task-retention.ts'
+import { lockTasks } from '../journal/task-rows.ts'
+import type { TaskChange } from '../task.ts'
+
+/** A worker confirms a cancellation within this time, or its hold is broken. */
+const cancelConfirm_seconds = 10
+const batch = 200
+/** No transaction that creates a task lasts so long: whatever it adds to a removed agent is there by then. */
+const lateCreation_seconds = 120
+/** Tasks of a removed agent that one statement purges. */
+const purgeBatch = 500
+/** Tasks that one statement looks at when their moment comes. */
+const dueBatch = 1000
+/** Agents that one statement lists. */
+const agentsBatch = 500
+
+/** Ends tasks whose time is over while nobody holds them: in the queue, or waiting. */
+export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
+  return sql.begin(async (tx) => {
+    const over = await tx<{ id: string }>`
+      select id from task where expires_at <= now() and status in ('queued', 'waiting') order by expires_at limit ${batch}`
+    const tasks = [
+      ...(
+        await lockTasks(
+          tx,
+          over.map(({ id }) => id),
+        )
+      ).values(),
+    ]
+    const still = tasks.filter(({ status }) => status === 'queued' || status === 'waiting')
+    return applyChanges(
+      tx,
+      queue,
+      still.map((task) => ({ ...expired(task), task, job: { kind: 'forget' as const } })),
+    )
+  })
+}
+
+/** Ends tasks whose worker was asked to cancel them and did not confirm; its writes are refused from then on. */
+export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
+  return sql.begin(async (tx) => {
+    const late = await tx<{ id: string }>`
+      select id from task where status = 'running' and cancel_requested_at < now() - make_interval(secs => ${cancelConfirm_seconds}) limit ${batch}`
+    const changes: TaskChange[] = []
+    for (const task of (
+      await lockTasks(
+        tx,
+        late.map(({ id }) => id),
+      )
+    ).values()) {
+      if (task.status !== 'running' || !task.cancel) continue
+      changes.push(await forced(tx, task, task.cancel))
+    }
+    return applyChanges(tx, queue, changes)
+  })
+}
+
+/** Agents that have parked tasks and may work, of a batch after `after`; `next` is where the following one begins. */
+export async function listAgentsWithParked(
+  sql: Sql,
+  after: string,
+): Promise<{ agents: string[]; next: string | undefined }> {
+  const parked = sql.fragment`${isParked(sql)}`
+  // An agent a step, so that one with many tasks costs no more than one with few.
+  const rows = await sql.run<{ agent_id: string; works: boolean }>(sql.fragment`
+    with recursive parked as (
+      (select t.agent_id, 1 as n from task t where t.agent_id > ${after} and ${parked} order by t.agent_id limit 1)
+      union all
+      select (select t.agent_id from task t where t.agent_id > p.agent_id and ${parked} order by t.agent_id limit 1), p.n + 1
+      from parked p where p.agent_id is not null and p.n < ${agentsBatch}
+    )
+    select p.agent_id, coalesce(${mayWork(sql)}, false) as works from parked p left join agent a on a.id = p.agent_id
+    where p.agent_id is not null order by p.agent_id`)
+  const agents = rows.filter(({ works }) => works).map(({ agent_id }) => agent_id)
+  return { agents, next: rows.length === agentsBatch ? rows.at(-1)?.agent_id : undefined }
+}
+
+/**
+ * Lets tasks whose `run_after` comes near count as parked: from then on their agent and their gates alone decide. Gives
+ * the gates of their agents, noted so that a crash before their dispatch loses nothing.
+ */
+export async function markDue(sql: Sql): Promise<{ gates: Gate[]; more: boolean }> {
+  return sql.begin(async (tx) => {
+    const due = await tx<{ agent_id: string }>`
+      update task set due_at = null where id in (
+        select id from task where due_at <= now() order by due_at limit ${dueBatch} for update skip locked)
+      returning agent_id`
+    const gates = [...new Set(due.map(({ agent_id }) => agentGate(agent_id)))]
+    if (gates.length > 0) await noteFreed(tx, gates)
+    return { gates, more: due.length === dueBatch }
+  })
+}
+
+/**
+ * Removes what is left of agents that are gone: tasks with all that is theirs, threads, logs and usage, a batch a statement.
+ * Without their agent nobody could see it any more.
+ */
+export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> {
+  const removed = await sql<{ agent_id: string; asked: string }>`
+    select r.agent_id, r.removed_at::text as asked from removed_agent r
+    where (r.purged_at is null or r.purged_at < now() - make_interval(secs => ${lateCreation_seconds}))
+      and not exists (select from agent a where a.id = r.agent_id)
+    order by r.removed_at limit 10`
+  for (const { agent_id, asked } of removed) {
+    while (await purgeTasks(sql, queue, agent_id)) continue
+    while ((await purgeThreads(sql, agent_id)) === purgeBatch) continue
+    while ((await purgeLogs(sql, agent_id)) === purgeBatch) continue
+    await sql`delete from agent_usage where agent_id = ${agent_id}`
+    await sql`delete from model_warning where agent_id = ${agent_id}`
+    await sql`delete from task_rollup where agent_id = ${agent_id}`
+    await sql`delete from log_rollup where agent_id = ${agent_id}`
+    // The first time it is only marked; the second time nobody can have been creating a task any more. Where a task came meanwhile,
+    // which `asked` tells, there is more to do.
+    const [again] = await sql`
+      delete from removed_agent where agent_id = ${agent_id} and purged_at is not null and removed_at = ${asked}::timestamptz
+      returning agent_id`
+    if (!again)
+      await sql`update removed_agent set purged_at = now() where agent_id = ${agent_id} and removed_at = ${asked}::timestamptz`
+  }
+}
+
+/** Removes a batch of an agent's tasks, and gives whether there are more. */
+async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const tasks = await tx<{ id: string; events: number }>`
+      select id, last_sequence as events from task where agent_id = ${agent_id} order by id limit ${purgeBatch} for update`
+    const ids = lightest(tasks).map(({ id }) => id)
+    await tx`delete from task_event where task_id = any(${ids})`
+    await tx`delete from task_step where task_id = any(${ids})`
+    const gone = await tx<{ gate: Gate; job_id: string | null }>`
+      delete from task where id = any(${ids})
+      returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
+    // Of a task that was created, and begun, while its agent was being deleted.
+    await queue.discardActive(
+      tx,
+      gone.flatMap(({ job_id }) => job_id ?? []),
+    )
+    // Behind the tasks, whose locks keep everybody from adding to them.
+    await tx`delete from approval where task_id = any(${ids})`
+    await tx`delete from task_message where task_id = any(${ids})`
+    // A key is shared with other agents of the project.
+    const gates = new Set(gone.flatMap(({ gate }) => gate ?? []))
+    if (gates.size > 0) await noteFreed(tx, [...gates])
+    return tasks.length === purgeBatch || ids.length < tasks.length
+  })
+}
+
+async function purgeThreads(sql: Sql, agent_id: string): Promise<number> {
+  const gone = await sql`
+    delete from thread where id in (select id from thread where agent_id = ${agent_id} limit ${purgeBatch}) returning id`
+  return gone.length
+}
+
+async function purgeLogs(sql: Sql, agent_id: string): Promise<number> {
+  const gone = await sql`
+    delete from agent_log where (timestamp, id) in (select timestamp, id from agent_log where agent_id = ${agent_id} limit ${purgeBatch})
+    returning id`
+  return gone.length
+}

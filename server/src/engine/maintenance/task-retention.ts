@@ -1,0 +1,120 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+
+/** Tasks that one statement looks at. */
+const tasksMax = 500
+/** Events of the tasks that one statement removes; one task alone may have more. */
+const eventsMax = 20_000
+/** Threads that one statement looks at. */
+const threadsMax = 2000
+/** What was passed over is looked at again so much later. */
+const again_ms = 6 * 3_600_000
+
+/** Removes tasks that ended too long ago, a batch a call; gives whether there is more to look at now. */
+export type TaskRetention = (sql: Sql, days: number) => Promise<boolean>
+
+/**
+ * Makes the sweep that removes tasks whose end is more than `days` days ago, with their steps, events, approvals and
+ * messages; 0 keeps all. Tasks of a thread stay while the thread has a task that is open or ended later: they are what it
+ * remembers. A thread of which nothing is left goes too, once it was not used for as long and no schedule writes into it.
+ *
+ * It goes through them from the oldest on, and remembers where it is, so that tasks which stay are not looked at again
+ * with every batch. What another process works on at the same time is left to it.
+ */
+export function makeTaskRetention(now: () => number = () => performance.now()): TaskRetention {
+  let stage: Stage = { of: 'tasks', behind: first }
+  return async (sql, days) => {
+    if (days === 0 || (stage.of === 'rest' && now() < stage.until)) return false
+    if (stage.of === 'rest') stage = { of: 'tasks', behind: first }
+    if (stage.of === 'tasks') {
+      const behind = await removeTasks(sql, days, stage.behind)
+      stage = behind ? { of: 'tasks', behind } : { of: 'threads', behind: '' }
+      return true
+    }
+    const behind = await removeThreads(sql, days, stage.behind)
+    stage = behind === undefined ? { of: 'rest', until: now() + again_ms } : { of: 'threads', behind }
+    return behind !== undefined
+  }
+}
+
+type Stage = { of: 'tasks'; behind: Place } | { of: 'threads'; behind: string } | { of: 'rest'; until: number }
+
+/** The task that was looked at last; the moment in the words of the database, which has more digits than ours. */
+interface Place {
+  at: string
+  id: string
+}
+
+const first: Place = { at: '-infinity', id: '' }
+
+interface OldTask extends Place {
+  thread_id: string | null
+  events: number
+}
+
+/** Removes a batch behind a place, and gives where to go on; undefined at the end. */
+async function removeTasks(sql: Sql, days: number, { at, id }: Place): Promise<Place | undefined> {
+  const found = await sql<OldTask>`
+    select id, finished_at::text as at, thread_id, last_sequence as events from task
+    where finished_at < now() - make_interval(days => ${days}) and (finished_at, id) > (${at}::timestamptz, ${id})
+    order by finished_at, id limit ${tasksMax}`
+  const batch = lightest(found)
+  const kept = await listKeptThreads(sql, days, batch)
+  const old = batch.filter(({ thread_id }) => thread_id === null || !kept.has(thread_id))
+  if (old.length > 0) await deleteTasks(sql, old)
+  return found.length < tasksMax && batch.length === found.length ? undefined : batch.at(-1)
+}
+
+/** The first of these tasks, as many as one statement can remove in its time. */
+export function lightest<Task extends { events: number }>(tasks: readonly Task[]): Task[] {
+  let sum = 0
+  const end = tasks.findIndex(({ events }) => (sum += events) > eventsMax)
+  return end < 0 ? [...tasks] : tasks.slice(0, Math.max(1, end))
+}
+
+/** Of the threads of these tasks those that have a task which is open or ended later. */
+async function listKeptThreads(sql: Sql, days: number, tasks: readonly OldTask[]): Promise<Set<string>> {
+  const threads = [...new Set(tasks.flatMap(({ thread_id }) => thread_id ?? []))]
+  if (threads.length === 0) return new Set()
+  // From the newest on: where a thread is in use, that is the first.
+  const rows = await sql<{ thread_id: string }>`
+    select h.thread_id from unnest(${threads}::text[]) h(thread_id), lateral (
+      select from task t where t.thread_id = h.thread_id
+        and (t.finished_at is null or t.finished_at >= now() - make_interval(days => ${days}))
+      order by t.thread_position desc limit 1
+    ) later`
+  return new Set(rows.map(({ thread_id }) => thread_id))
+}
+
+/** Those of removed agents are purged elsewhere, in another order of locks. */
+async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
+  await sql.begin(async (tx) => {
+    const locked = await tx<{ id: string }>`
+      select id from task t where id = any(${tasks.map(({ id }) => id)})
+        and not exists (select from removed_agent r where r.agent_id = t.agent_id)
+      order by id for update skip locked`
+    const ids = locked.map(({ id }) => id)
+    if (ids.length === 0) return
+    await tx`delete from task_event where task_id = any(${ids})`
+    await tx`delete from task_step where task_id = any(${ids})`
+    await tx`delete from approval where task_id = any(${ids})`
+    await tx`delete from task_message where task_id = any(${ids})`
+    await tx`delete from task where id = any(${ids})`
+  })
+}
+
+/** Removes empty threads among the next ones, and gives the last one looked at; undefined at the end. */
+async function removeThreads(sql: Sql, days: number, after: string): Promise<string | undefined> {
+  // Whoever adds a task notes the moment in the thread's row first, which is then left alone.
+  const [looked] = await sql<{ count: number; last: string | null }>`
+    with next as materialized (
+      select id, updated_at from thread
+      where id > ${after} and id < id_floor('thread', now() - make_interval(days => ${days})) order by id limit ${threadsMax}
+    ), gone as (
+      delete from thread h using next n
+      where h.id = n.id and h.updated_at < now() - make_interval(days => ${days})
+        and not exists (select from task t where t.thread_id = h.id)
+        and not exists (select from schedule s where s.thread_id = h.id)
+    )
+    select count(*) as count, max(id) as last from next`
+  return looked && looked.count === threadsMax && looked.last !== null ? looked.last : undefined
+}

@@ -1,0 +1,96 @@
+import { openWire, type Wire } from '../../platform/egress/connect.ts'
+import { ModelError, type NetworkUse } from './model.ts'
+import { statusOfErrorBody } from './model-errors.ts'
+
+/** The network of one model call: a `fetch` for the provider's library, and what it cost. */
+export interface ModelCallWire {
+  fetch: typeof globalThis.fetch
+  /** Bytes that crossed the network since the call began. */
+  use(): NetworkUse
+  /** Gives the connection back if its answer was read to the end; ends it otherwise. */
+  end(): Promise<void>
+}
+
+/** Bound of resolving, connecting and TLS together. */
+const connectTimeout_ms = 10_000
+/** Connections that wait for the next call, an origin. They close by themselves after 4 s. */
+const idleMax = 16
+/** A provider that answers with JSON in place of a stream is read up to here, to learn what it complains about. */
+const errorBodyMax = 64 * 1024
+
+/**
+ * Makes the way to the providers that the operator configured. They are trusted, so nothing is judged (unlike
+ * `platform/egress/safe-fetch.ts`) and they may be on this machine; but there is no proxy from the environment, no redirect is
+ * followed, and every byte is counted. A call has a connection to itself while it lasts.
+ */
+export function makeModelWires(): { begin(): ModelCallWire } {
+  const idle = new Map<string, Wire[]>()
+  return {
+    begin: () => {
+      const used: { wire: Wire; origin: string; before: NetworkUse }[] = []
+      return {
+        fetch: (async (input: string | URL, init?: RequestInit) => {
+          const { origin } = new URL(input)
+          const wire = idle.get(origin)?.pop() ?? (await openWire(origin, { connectTimeout_ms }))
+          used.push({ wire, origin, before: wire.use() })
+          return send(wire, input, init)
+          // The libraries hand over a string and the members of `init` that both kinds of fetch know.
+        }) as typeof globalThis.fetch,
+        use: () => {
+          const total = { bytes_in: 0, bytes_out: 0 }
+          for (const { wire, before } of used) {
+            const now = wire.use()
+            total.bytes_in += now.bytes_in - before.bytes_in
+            total.bytes_out += now.bytes_out - before.bytes_out
+          }
+          return total
+        },
+        end: async () => {
+          for (const { wire, origin } of used) {
+            const waiting = idle.get(origin) ?? []
+            idle.set(origin, waiting)
+            const isFree = !wire.client.destroyed && wire.client.stats.size === 0
+            if (isFree && waiting.length < idleMax) waiting.push(wire)
+            else await wire.destroy()
+          }
+        },
+      }
+    },
+  }
+}
+
+async function send(wire: Wire, input: string | URL, init: RequestInit | undefined): Promise<Response> {
+  const { fetch } = await import('undici')
+  const headers = { ...(init?.headers as Record<string, string>), 'accept-encoding': 'identity' }
+  // undici's own types and the global ones describe the same objects.
+  const sent = { ...init, headers, dispatcher: wire.client, redirect: 'manual' } as Parameters<typeof fetch>[1]
+  const response = (await fetch(input, sent)) as unknown as Response
+  return response.ok ? requireStream(response) : response
+}
+
+/**
+ * Some servers complain with status 200, and a wrong base URL often answers with a page: neither is a stream. A body
+ * that names an error becomes a response with the status that it should have had.
+ */
+async function requireStream(response: Response): Promise<Response> {
+  const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  if (type !== 'text/html' && !type.endsWith('json')) return response
+  const text = await readUpTo(response, errorBodyMax)
+  const status = statusOfErrorBody(text)
+  if (status !== undefined) return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+  const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''
+  throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, {
+    retryable: false,
+  })
+}
+
+async function readUpTo(response: Response, bytesMax: number): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length >= bytesMax) break
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

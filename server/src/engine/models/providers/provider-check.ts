@@ -1,0 +1,138 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import {
+  providerCheck_seconds,
+  providerModelsMax,
+  type modelProviderKinds,
+  type modelProviderStates,
+} from '#contract/models/model-providers.ts'
+import { openWire, WireError } from '../../../platform/egress/connect.ts'
+import { builtinModels, defaultProvider, listProviders, type ModelSettings } from '../models.ts'
+import type { Provider } from './provider.ts'
+
+/** A provider as callers are told of it: without its key and its address. */
+export interface ProviderState {
+  name: string
+  kind: (typeof modelProviderKinds)[number]
+  is_default: boolean
+  has_key: boolean
+  status: (typeof modelProviderStates)[number]
+  error: string | null
+  models: string[]
+  checked_at: string
+}
+
+/** Until its answer has come whole. */
+const answerTimeout_ms = 5_000
+const answerMax_bytes = 1024 * 1024
+
+/**
+ * Asks the providers of the settings which models they have. Of any number of callers one asks at a time, and what a provider
+ * answered is told again for half a minute: nobody can make the service knock at a provider more often.
+ */
+export function makeProviderChecks(settings: ModelSettings): () => Promise<ProviderState[]> {
+  const byDefault = defaultProvider(settings, listProviders(settings))?.name
+  const known = new Map<string, { until: number; state: Promise<ProviderState> }>()
+  const ask = (provider: Provider): Promise<ProviderState> => {
+    const found = known.get(provider.name)
+    if (found && found.until > performance.now()) return found.state
+    const state = check(provider).then((answer) => ({
+      name: provider.name,
+      kind: provider.kind,
+      is_default: provider.name === byDefault,
+      has_key: provider.api_key !== undefined,
+      checked_at: new Date().toISOString(),
+      ...answer,
+    }))
+    known.set(provider.name, { until: performance.now() + providerCheck_seconds * 1000, state })
+    return state
+  }
+  return async () => {
+    const builtin: ProviderState = {
+      name: 'builtin',
+      kind: 'builtin',
+      is_default: false,
+      has_key: false,
+      status: 'reachable',
+      error: null,
+      models: builtinModels,
+      checked_at: new Date().toISOString(),
+    }
+    const others = await Promise.all(listProviders(settings).map(ask))
+    return [builtin, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  }
+}
+
+type Answer = Pick<ProviderState, 'status' | 'error' | 'models'>
+
+/** Never throws: whatever goes wrong is what is told. */
+async function check(provider: Provider): Promise<Answer> {
+  const unreachable = (error: string): Answer => ({ status: 'unreachable', error, models: [] })
+  try {
+    const { status, text } = await read(provider)
+    if (status === 401 || status === 403)
+      return { status: 'refused', error: `It answered ${status}: the key is missing, wrong, or may not.`, models: [] }
+    if (status >= 500) return unreachable(`It answered ${status}.`)
+    return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
+  } catch (error) {
+    if (error instanceof WireError) return unreachable(words[error.code])
+    return unreachable('It did not answer in time, or broke off.')
+  }
+}
+
+const words = {
+  dns_failed: 'Its name is not known.',
+  connect_failed: 'It could not be connected to.',
+  connect_timed_out: 'It could not be connected to in time.',
+  tls_failed: 'Its certificate is not good.',
+} as const satisfies Record<WireError['code'], string>
+
+async function read({ kind, base_url, api_key }: Provider): Promise<{ status: number; text: string }> {
+  const { fetch } = await import('undici')
+  const url = new URL(`${base_url.replace(/(?<!\/)\/+$/, '')}/models`)
+  if (kind === 'anthropic') url.searchParams.set('limit', String(providerModelsMax))
+  const wire = await openWire(url.origin, { connectTimeout_ms: answerTimeout_ms })
+  try {
+    const response = await fetch(url, {
+      dispatcher: wire.client,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerTimeout_ms),
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        ...(kind === 'anthropic'
+          ? { 'anthropic-version': '2023-06-01', ...(api_key === undefined ? {} : { 'x-api-key': api_key }) }
+          : api_key === undefined
+            ? {}
+            : { authorization: `Bearer ${api_key}` }),
+      },
+    })
+    const chunks: Uint8Array[] = []
+    let length = 0
+    for await (const chunk of response.body ?? []) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > answerMax_bytes) break
+    }
+    return { status: response.status, text: Buffer.concat(chunks).toString('utf8') }
+  } catch (error) {
+    // What the connection said is the cause of what fetch says.
+    throw error instanceof Error && error.cause instanceof WireError ? error.cause : error
+  } finally {
+    await wire.destroy()
+  }
+}
+
+/** `{ data: [{ id }] }`, as OpenAI and Anthropic and all who speak like them have it; nothing where it is something else. */
+function modelsOf({ name }: Provider, text: string): string[] {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return []
+  }
+  const data = isObject(body) && Array.isArray(body.data) ? body.data : []
+  return data
+    .flatMap((one: unknown) => (isObject(one) && typeof one.id === 'string' ? [`${name}/${one.id}`] : []))
+    .toSorted()
+    .slice(0, providerModelsMax)
+}

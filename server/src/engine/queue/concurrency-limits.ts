@@ -1,0 +1,126 @@
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+
+/**
+ * A gate lets through a bounded number of tasks: `thread:<id>` one after the other, `key:<project>:<key>` one at a time,
+ * `agent:<id>` as many as its `max_concurrent_tasks`.
+ *
+ * What may not pass stays in the task table without a job. Whoever sends a task that has gates holds the lock of each of
+ * them until the commit, so that of two processes only one can pass. The order of locks is: agent's row, gates in the order
+ * of their hashes, tasks; whoever holds a gate only tries to get another one. Ending a task takes no gate's lock: it notes
+ * in `freed_gate` that there is room, and after the commit the next is sent.
+ */
+export type Gate = string
+
+/** What a task's gates depend on. */
+export interface Gated {
+  project_id: number
+  agent_id: string
+  thread_id: string | null
+  concurrency_key: string | null
+}
+
+/** The gate of an agent; the same name stands for all its parked tasks, when it may work again. */
+export function agentGate(agent_id: string): Gate {
+  return `agent:${agent_id}`
+}
+
+/** The gates that a task has to pass; none for most tasks, which cost nothing then. */
+export function gatesOf({ project_id, agent_id, thread_id, concurrency_key }: Gated, isLimited: boolean): Gate[] {
+  return [
+    ...(thread_id === null ? [] : [`thread:${thread_id}`]),
+    ...(concurrency_key === null ? [] : [`key:${project_id}:${concurrency_key}`]),
+    ...(isLimited ? [agentGate(agent_id)] : []),
+  ]
+}
+
+const lockSeed = 4711
+
+/**
+ * Locks gates for the rest of the transaction, always in the same order. From then on the transaction reads by indexes: what
+ * is asked about gates is answered by a few rows, but the planner takes thousands of tasks of one thread for a reason to
+ * read the whole table for each of them.
+ */
+export async function lockGates(tx: Sql, gates: readonly Gate[]): Promise<void> {
+  await tx`
+    select set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock(hash) from (
+      select distinct hashtextextended(gate, ${lockSeed}) as hash from unnest(${[...gates]}::text[]) gate order by hash
+    ) sorted`
+}
+
+/** Locks those of the gates that nobody else holds at this moment, and gives them. */
+export async function tryLockGates(tx: Sql, gates: readonly Gate[]): Promise<Set<Gate>> {
+  const rows = await tx<{ gate: Gate; locked: boolean }>`
+    select gate, pg_try_advisory_xact_lock(hashtextextended(gate, ${lockSeed})) as locked from unnest(${[...gates]}::text[]) gate`
+  return new Set(rows.filter(({ locked }) => locked).map(({ gate }) => gate))
+}
+
+/** Notes in the transaction that frees them that gates have room, so that a crash behind it loses nothing. */
+export async function noteFreed(tx: Sql, gates: readonly Gate[]): Promise<void> {
+  await tx`insert into freed_gate (gate) select unnest(${[...gates]}::text[])`
+}
+
+export async function clearFreed(tx: Sql, gate: Gate): Promise<void> {
+  await tx`delete from freed_gate where gate = ${gate}`
+}
+
+/** Gates that were freed a while ago and that nobody has dispatched: their process is gone. */
+export async function listForgottenGates(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
+  const rows = await sql<{ gate: Gate }>`
+    select distinct gate from (
+      select gate from freed_gate where freed_at < now() - make_interval(secs => ${seconds}) order by id limit ${limit}
+    ) oldest`
+  return rows.map(({ gate }) => gate)
+}
+
+/** A parked task that might be sent. */
+export interface Candidate extends Gated {
+  id: string
+  run_after: string | null
+  max_concurrent_tasks: number | null
+}
+
+/** Tasks without a job that may have one: the words of the index `task_parked`. */
+export const isParked = (sql: Sql): Fragment => sql.fragment`
+  t.job_id is null and ((t.status = 'queued' and not t.backlog)
+    or (t.status = 'waiting' and (t.slot = 'wanted' or t.wait->>'reason' in ('agent_paused', 'agent_stopped'))))
+  and t.due_at is null`
+
+/** Tasks that wait for room among their project's jobs: the words of the index `task_backlog`. */
+export const isBacklog = (sql: Sql): Fragment => sql.fragment`t.backlog and t.status = 'queued' and t.job_id is null`
+
+/** Agents that may work: the rule is `agentMayWork` of the contract. */
+export const mayWork = (sql: Sql): Fragment =>
+  sql.fragment`(a.status in ('running', 'creating') or (a.status = 'updating' and a.settles_to = 'running'))`
+
+/**
+ * Parked tasks that could be sent now as far as `which` goes, the most urgent first: their agent may work, and nobody is in
+ * front of them in their thread or holds their key. Slots of agents are looked at by `freeSlots`.
+ */
+export async function listCandidates(tx: Sql, which: Fragment, limit: number): Promise<Candidate[]> {
+  return tx.run<Candidate>(tx.fragment`
+    select t.id, t.project_id, t.agent_id, t.thread_id, t.concurrency_key, t.run_after, a.max_concurrent_tasks
+    from task t join agent a on a.id = t.agent_id
+    where ${which} and ${isParked(tx)} and ${mayWork(tx)}
+      and (t.thread_id is null or not exists (
+        select from task e where e.thread_id = t.thread_id and e.thread_position < t.thread_position and e.finished_at is null))
+      -- A task that has begun keeps its key while it waits.
+      and (t.concurrency_key is null or t.status <> 'queued'
+        or not ${isKeyHeld(tx, tx.fragment`t.project_id`, tx.fragment`t.concurrency_key`)})
+    order by t.priority desc, t.id limit ${limit}`)
+}
+
+/** Whether a task has begun, or is sent, that has this key: the words of the index `task_key_held`. */
+export const isKeyHeld = ({ fragment }: Sql, project_id: Fragment | number, key: Fragment | string | null): Fragment =>
+  fragment`exists (
+    select from task k where k.project_id = ${project_id} and k.concurrency_key = ${key}
+      and k.finished_at is null and (k.status <> 'queued' or k.job_id is not null))`
+
+/** How many more tasks of agents with a limit may be sent. Those that ran before there was a limit count too. */
+export async function freeSlots(tx: Sql, agent_ids: readonly string[]): Promise<Map<string, number>> {
+  const rows = await tx<{ id: string; free: number }>`
+    select a.id, a.max_concurrent_tasks
+        - (select count(*) from task t where t.agent_id = a.id and t.slot = 'held')
+        - (select count(*) from task t where t.agent_id = a.id and t.status = 'running' and t.slot is distinct from 'held') as free
+    from agent a where a.id = any(${[...agent_ids]}) and a.max_concurrent_tasks is not null`
+  return new Map(rows.map(({ id, free }) => [id, free]))
+}

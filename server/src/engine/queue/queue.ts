@@ -1,0 +1,238 @@
+import pg from 'pg'
+import { PgBoss, type Db } from 'pg-boss'
+import type { Logger } from 'pino'
+import type { Database, Fragment, Sql } from '../../platform/postgres/database.ts'
+
+/** What is put into the queue for a task: a job says only which task, everything else is in the task's row. */
+export interface NewJob {
+  /** A UUID of the caller's choice, so that the task's row can name it in the same statement. */
+  id: string
+  task_id: string
+  project_id: number
+  /** 0 to 9; higher ones are fetched first. */
+  priority: number
+  /** Not before; undefined means now. */
+  start_after?: Date | undefined
+}
+
+/** A job that this process fetched. `attempt` rises with every fetch of the same job. */
+export interface Job {
+  id: string
+  attempt: number
+  task_id: string
+}
+
+export type JobAttempt = Pick<Job, 'id' | 'attempt'>
+
+/**
+ * The queue: pg-boss on our own PostgreSQL, so that a task, its job and its events are one transaction. All that is
+ * done to jobs happens in a transaction of the caller.
+ *
+ * A job that is done is deleted: the history is the task's, and a small table keeps fetching fast.
+ */
+export interface Queue {
+  /** Resolves when the queue's own schema exists and jobs can be sent. */
+  ready: Promise<void>
+  send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
+  /**
+   * Fetches at most `count` jobs, by priority and age, and marks them active. `perProject` bounds how many jobs of one
+   * project are active at once, over all processes: fairness behind somebody's backlog. Jobs of the projects in `behind`
+   * are only fetched where those of all others are not enough.
+   */
+  fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
+  /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
+  countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
+  /** Ends jobs. One that was fetched again meanwhile is left alone. */
+  remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
+  /** Ends jobs whatever their attempt: those whose task no longer names them. */
+  discard(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
+  discardActive(tx: Sql, ids: readonly string[]): Promise<void>
+  /**
+   * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names: nobody works on them, and
+   * they would take a place of their project until they expire. Gives how many there were.
+   */
+  discardLost(sql: Sql): Promise<number>
+  /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
+  giveBack(tx: Sql, ids: readonly string[]): Promise<void>
+  /** Stops its maintenance. Jobs stay as they are. */
+  close(): Promise<void>
+}
+
+const name = 'task'
+const schema = 'pgboss'
+/** The queue's own expiry is the last resort behind our leases; a claim lasts an hour at most (see run-task). */
+const expire_seconds = 86_400
+/** Jobs that wait are never thrown away. */
+const retention_seconds = 10 * 365 * 86_400
+/** How often a job is given back is bounded by the task's max_attempts, not here. */
+const retriesMax = 1_000_000
+const maintenanceTimeout_ms = 120_000
+const superviseInterval_seconds = 60
+/** No transaction that fetches a job, or changes the task that names it, lasts so long. */
+const lostAfter_seconds = 60
+const lostMax = 1000
+/** How many jobs one fetch takes at most. */
+export const fetchMax = 64
+
+/** As text, for COPY: the open tasks whose job is for a moment that has not come, `task_id` and `start_after`. */
+export const delayedJobsQuery = `
+  select t.id as task_id, j.start_after from ${schema}.job j join task t on t.job_id = j.id
+  where j.name = '${name}' and j.state < 'active' and j.start_after > now()`
+
+/** Whether the queue's schema is there, and has jobs in it. */
+export async function hasJobs(sql: Sql): Promise<boolean> {
+  const [queue] = await sql<{ is_there: boolean }>`select to_regclass(${`${schema}.job`}) is not null as is_there`
+  if (!queue?.is_there) return false
+  const [job] = await sql.run(sql.fragment`select from pgboss.job limit 1`)
+  return job !== undefined
+}
+
+/** Opens the queue. Its schema is made or checked in the background: see `ready`. */
+export function openQueue({
+  database,
+  log,
+  supervise = true,
+}: {
+  database: Database
+  log: Logger
+  /** Looks after the queue's tables, as one process of several is enough for. */
+  supervise?: boolean
+}): Queue {
+  const own = ownDatabase(database, log)
+  const boss = new PgBoss({
+    db: own.db,
+    schema,
+    schedule: false,
+    supervise,
+    superviseIntervalSeconds: superviseInterval_seconds,
+  })
+  boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'the queue warns'))
+  const ready = start(boss)
+  // Whoever needs the queue sees the failure; without this line it would also end the process.
+  ready.catch(() => {})
+
+  return {
+    ready,
+    async send(tx, jobs) {
+      if (jobs.length === 0) return
+      await ready
+      const inserts = jobs.map(({ id, task_id, project_id, priority, start_after }) => ({
+        id,
+        data: { task_id },
+        priority,
+        group: { id: String(project_id) },
+        ...(start_after ? { startAfter: start_after } : {}),
+      }))
+      await boss.insert(name, inserts, { db: prepared(tx) })
+    },
+    async fetch(tx, count, perProject, behind = []) {
+      await ready
+      const ignoreGroups = behind.length > 0 ? behind.map(String) : null
+      const first = await fetchJobs(boss, tx, { count, groupConcurrency: perProject, ignoreGroups })
+      const left = count - first.length
+      if (ignoreGroups === null || left <= 0) return first
+      return [
+        ...first,
+        ...(await fetchJobs(boss, tx, { count: left, groupConcurrency: perProject, ignoreGroups: null })),
+      ]
+    },
+    async countWaiting(sql, atLeast, project_ids) {
+      await ready
+      const rows = await sql.run<{ project_id: number; n: number }>(sql.fragment`
+        select group_id::bigint as project_id, count(*) as n from pgboss.job
+        where name = ${name} and state < 'active' and group_id is not null
+        group by group_id having count(*) >= ${atLeast} or group_id = any(${project_ids.map(String)})`)
+      return new Map(rows.map(({ project_id, n }) => [project_id, n]))
+    },
+    async remove(tx, jobs) {
+      if (jobs.length === 0) return
+      await ready
+      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, {
+        db: prepared(tx),
+      })
+    },
+    async discard(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await boss.deleteJob(name, [...ids], { db: prepared(tx) })
+    },
+    async discardActive(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await tx`delete from pgboss.job where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'active'`
+    },
+    async discardLost(sql) {
+      await ready
+      const lost = await sql`
+        delete from pgboss.job where name = ${name} and state = 'active' and id in (
+          select j.id from pgboss.job j where j.name = ${name} and j.state = 'active'
+            and j.started_on < now() - make_interval(secs => ${lostAfter_seconds})
+            and not exists (select from task t where t.id = j.data->>'task_id' and t.job_id = j.id) limit ${lostMax})
+        returning id`
+      return lost.length
+    },
+    async giveBack(tx, ids) {
+      if (ids.length === 0) return
+      await ready
+      await boss.fail(name, [...ids], null, { db: prepared(tx) })
+    },
+    async close() {
+      await ready.catch(() => {})
+      await boss.stop({ graceful: false, close: false })
+      await own.close()
+    },
+  }
+}
+
+async function start(boss: PgBoss): Promise<void> {
+  await boss.start()
+  if (await boss.getQueue(name)) return
+  await boss.createQueue(name, {
+    retryLimit: retriesMax,
+    retryDelay: 0,
+    expireInSeconds: expire_seconds,
+    retentionSeconds: retention_seconds,
+  })
+}
+
+async function fetchJobs(
+  boss: PgBoss,
+  tx: Sql,
+  options: { count: number; groupConcurrency: number; ignoreGroups: string[] | null },
+): Promise<Job[]> {
+  const { count, ...rest } = options
+  // The number is part of the statement's text: powers of two keep the prepared statements few.
+  const batchSize = 2 ** Math.floor(Math.log2(Math.min(count, fetchMax)))
+  const jobs = await boss.fetch<{ task_id: string }>(name, { db: prepared(tx), batchSize, ...rest })
+  return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
+}
+
+/** A transaction of ours as pg-boss sees it. Its statements are named like ours, so PostgreSQL prepares them once. */
+function prepared(tx: Sql): Db {
+  return {
+    executeSql: async (text, values = []) => ({
+      // `run` reads only the text and the values of a fragment.
+      rows: await tx.run({ text, values } as Fragment),
+    }),
+  }
+}
+
+/** The connections of the queue's own upkeep: its statements may take longer than those of a request. */
+function ownDatabase(database: Database, log: Logger): { db: Db; close(): Promise<void> } {
+  const { types: _types, ...settings } = database.settings
+  const pool = new pg.Pool({
+    ...settings,
+    application_name: 'cadre queue',
+    options: `${settings.options ?? ''} -c statement_timeout=${maintenanceTimeout_ms}`,
+    query_timeout: maintenanceTimeout_ms,
+    max: 2,
+    idleTimeoutMillis: 5000,
+  })
+  pool.on(
+    'error',
+    (error) => void (pool.ending || log.warn({ err: error }, 'an idle connection of the queue was lost')),
+  )
+  return { db: { executeSql: (text, values) => pool.query(text, values) }, close: () => pool.end() }
+}

@@ -1,0 +1,61 @@
+import { callModel, type CallContext } from './model-call.ts'
+import { type CallResult, providerFailed } from './model-call-result.ts'
+import { type GuardContext, waitForCooldown } from './run-guard.ts'
+import type { CallEnd } from '../models/circuit-breaker.ts'
+import type { Cooldown } from '../models/cooldown.ts'
+import type { ModelError } from '../models/model.ts'
+import type { BegunCall, Run } from './run.ts'
+
+/**
+ * Calls the model of a step once it may be asked, unless it is left alone: it asked for patience once more, or does not answer.
+ * All others learn from how that ends.
+ */
+export async function askModel(
+  run: Run,
+  { step, model, signal }: BegunCall,
+  context: Omit<CallContext, 'signal' | 'onBegun'> & GuardContext,
+): Promise<CallResult> {
+  if (model === undefined) return callModel(run, step, { ...context, signal })
+  const busy = await waitForCooldown(model, context, signal)
+  // The agent's own patience is not used up sooner by a model that is left alone for a moment.
+  if (busy) return notAsked(providerFailed(run, step, busy, context.random, 'least'))
+  const entered = context.breaker.enter(model)
+  if ('refusal' in entered) return notAsked(providerFailed(run, step, entered.refusal, context.random, 'least'))
+  let end: CallEnd = 'cut'
+  let hasBegun = false
+  const onBegun = (): void => {
+    // Whoever waits for it to answer need not wait for the end of a long answer.
+    if (!hasBegun) {
+      entered.ended('answered')
+      context.cooldown.answered(model)
+    }
+    hasBegun = true
+  }
+  try {
+    const result = await callModel(run, step, { ...context, signal, onBegun })
+    if (result.outcome === 'answered') {
+      end = 'answered'
+      context.cooldown.answered(model)
+    }
+    if (result.outcome === 'failed') {
+      end = result.error
+      noteCooldown(context.cooldown, model, result.error)
+    }
+    return result
+  } finally {
+    entered.ended(end)
+  }
+}
+
+/** A failure for which no request was made. */
+function notAsked(result: CallResult): CallResult {
+  const { consumed: _consumed, ...change } = result.change
+  return { ...result, change }
+}
+
+/** Where a provider said when it wants to be asked again, all other calls of that model know it from now on. */
+function noteCooldown(cooldown: Cooldown, model: string, { code, retry_after }: ModelError): void {
+  const isBusy = code === 'provider_rate_limited' || code === 'provider_unavailable'
+  if (isBusy && retry_after !== undefined) cooldown.note(model, retry_after, code)
+  else cooldown.answered(model)
+}

@@ -1,0 +1,187 @@
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { planByKeys, type Sql } from '../../platform/postgres/database.ts'
+import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
+import { agentHolds, expired, failed, joined, waiting } from '../journal/endings.ts'
+import type { Job, Queue } from '../queue/queue.ts'
+import { Run } from './run.ts'
+import { applyChanges, parkedAgents, type PublishedEvents } from '../journal/task-changes.ts'
+import { lockTasksWithWork } from '../journal/task-rows.ts'
+import type { LockedTask, TaskWork, TaskChange } from '../task.ts'
+
+export interface ClaimOptions {
+  sql: Sql
+  queue: Queue
+  worker_id: string
+  count: number
+  /** Active tasks of one project at most, over all processes. */
+  perProject: number
+  /** Projects whose tasks are taken only where those of all others are not enough. */
+  behind?: readonly number[]
+  /** An agent's environment variables; none where they cannot be read. */
+  environmentOf: (agent_id: string, environment: Buffer | null) => Readonly<Record<string, string>>
+  /** What a taken task begins with in the same write, and undefined where its run decides that; waits for nothing. */
+  begin?: (run: Run, task: Workable) => Promise<Partial<TaskChange> | undefined>
+}
+
+export interface Claimed {
+  runs: Run[]
+  /** Jobs that were fetched, whatever became of them: as many as asked for means that there are more. */
+  fetched: number
+  published: PublishedEvents[]
+  /** Agents that tasks were put aside for: see `parkedAgents`. */
+  parked: string[]
+  /** Some were of an agent that is deleted: they are canceled, and to be purged. */
+  orphaned: boolean
+}
+
+/**
+ * Takes tasks from the queue: fetching their jobs and taking the tasks is one transaction, so a job is never active
+ * without a worker that knows of it. A job whose task may not run now is taken out of the queue instead: its task was
+ * canceled, its agent is paused, its time is over.
+ */
+export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
+  const { sql, queue, worker_id, count, perProject, behind, environmentOf, begin } = options
+  const runs: Run[] = []
+  const claiming = sql.begin(async (tx): Promise<Claimed> => {
+    const jobs = await queue.fetch(tx, count, perProject, behind)
+    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [], orphaned: false }
+    await planByKeys(tx)
+    const tasks = await lockTasksWithWork(
+      tx,
+      jobs.map(({ task_id }) => task_id),
+    )
+    const found = jobs.map((job) => ({ job, task: named(job, tasks.get(job.task_id)) }))
+
+    const changes: TaskChange[] = []
+    for (const { task } of found) {
+      if (!task) continue
+      const change = (await putAside(tx, task)) ?? take(task, worker_id)
+      if (!change.claimed) {
+        changes.push(change)
+        continue
+      }
+      // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+      const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
+      const run = new Run({
+        claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+        task,
+        work: task.work,
+        expires_at,
+        environment: environmentOf(task.agent_id, task.work.environment),
+      })
+      runs.push(run)
+      const first = await begin?.(run, { ...task, expires_at })
+      changes.push(first ? { ...joined(change, first), task } : change)
+    }
+    const published = await applyChanges(tx, queue, changes)
+    await queue.discard(
+      tx,
+      found.filter(({ task }) => !task).map(({ job }) => job.id),
+    )
+    const orphaned = found.some(({ task }) => task && !task.agent)
+    return { runs, fetched: jobs.length, published, parked: parkedAgents(changes), orphaned }
+  })
+  return claiming.catch((error: unknown) => {
+    for (const run of runs) run.end()
+    throw error
+  })
+}
+
+/** A task with what it is run with. */
+export type Workable = LockedTask & { work: TaskWork }
+
+/** The task of a fetched job, with the attempt fetched; undefined where it no longer names this job. */
+export function named(job: Job, task: Workable | undefined): Workable | undefined {
+  if (!task || task.job_id !== job.id || isFinished(task.status) || job.attempt <= task.job_attempt) return undefined
+  // The queue itself gave the job back although its worker had not been found dead: its last resort.
+  const crashes = task.status === 'running' && task.worker_id !== null ? task.crashes + 1 : task.crashes
+  return { ...task, crashes, job_attempt: job.attempt }
+}
+
+function isOver({ expires_at, now }: LockedTask): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= Date.parse(now)
+}
+
+/** What becomes of a task that may not run now; undefined where it may. */
+export async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
+  const job = { kind: 'end' } as const
+  // Created while its agent was being deleted: to be purged with the rest.
+  if (!task.agent)
+    await tx`
+      insert into removed_agent (agent_id) values (${task.agent_id})
+      on conflict (agent_id) do update set purged_at = null, removed_at = clock_timestamp()`
+  if (!task.agent || task.cancel) {
+    const request = task.cancel ?? {
+      reason: 'The agent was deleted.',
+      mode: 'force' as const,
+      user_id: task.created_by,
+    }
+    return { ...canceled(task, request, await readReceipt(tx, task.id)), job }
+  }
+  if (isOver(task)) return { ...expired(task), task, job }
+  // Before it could be put aside: a task that waits does not fail (task-lifecycle).
+  if (task.crashes >= task.max_attempts) {
+    const died = task.crashes === 1 ? 'A worker' : `${task.crashes} workers`
+    const message = `${died} died while working on this task.`
+    const { events = [], ...end } = failed(task, {
+      code: 'attempts_exhausted',
+      message,
+      retryable: true,
+      step_id: null,
+    })
+    return { ...end, events: [...(await cutShort(tx, task.id)), ...events], task, job }
+  }
+  const held = agentHolds(task)
+  if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }
+  // It goes on after a wait, or was sent before its agent had a limit: it gets its slot in turn.
+  const isLimited = task.agent.max_concurrent_tasks !== null
+  if (isLimited && task.slot !== 'held' && task.status !== 'running') return { task, job, slot: 'wanted' }
+  return undefined
+}
+
+/** What becomes of a task that a worker takes: its next attempt, which alone may write from then on. */
+export function take(task: Workable, worker_id: string): TaskChange {
+  const { work } = task
+  const attempt = task.attempt + 1
+  const seconds = work.timeout_seconds ?? work.config.timeout_seconds
+  const first = task.started_at === null
+  const limit = first
+    ? { expires_at: seconds ? new Date(Date.parse(task.now) + seconds * 1000).toISOString() : null }
+    : {}
+  return {
+    task,
+    status: 'running',
+    wait: null,
+    claimed: { worker_id, job_attempt: task.job_attempt },
+    crashes: task.crashes,
+    ...limit,
+    ...told(task, attempt),
+  }
+}
+
+function told(task: LockedTask, attempt: number): Required<Pick<TaskChange, 'events' | 'logs'>> {
+  if (task.status === 'queued') {
+    return {
+      events: [{ type: 'task.started', data: { attempt } }],
+      logs: [{ level: 'info', message: 'Task started', context: { attempt } }],
+    }
+  }
+  if (task.status === 'waiting') {
+    const reason = task.wait?.reason ?? null
+    return {
+      events: [{ type: 'task.resumed', data: { attempt, reason } }],
+      logs: [{ level: 'info', message: 'Task resumed', context: { attempt, reason } }],
+    }
+  }
+  const reason = task.crashes > 0 ? 'worker_lost' : 'handed_back'
+  return {
+    events: [{ type: 'task.retrying', data: { attempt, reason } }],
+    logs: [
+      {
+        level: task.crashes > 0 ? 'warn' : 'info',
+        message: 'Task taken over from another worker',
+        context: { attempt, reason },
+      },
+    ],
+  }
+}

@@ -1,0 +1,211 @@
+import { contextDefaults } from '#contract/models/model-dials.ts'
+import type { ModelFacts } from '#contract/models/model-facts.ts'
+import { newId } from '../../platform/ids.ts'
+import {
+  type CompactionInput,
+  type CompactionOutput,
+  conversation,
+  conversationParts,
+  inputMessages,
+  lastCompaction,
+  resultOf,
+  resultsLeftOutBefore,
+} from '../conversation/conversation.ts'
+import { estimateInput, leastInput, tokenBytes } from '../conversation/estimate.ts'
+import type { Run } from './run.ts'
+import { currentModel, offered } from './run-model.ts'
+import type { KeptMessage } from '../conversation/turns.ts'
+import type { Step } from '../task.ts'
+
+/** How often the text to sum up is halved before the task is given up: no more than so many compactions without progress. */
+const halvedMax = 3
+/** What of the model's window the text to be summed up may fill; the rest is for the summary and for estimates. */
+const transcriptShare = 0.5
+/** Its tokens where the window is not known. */
+const transcriptTokens = 60_000
+/** Characters of one result of a tool where the whole does not fit. */
+const resultMax = 2000
+/** Characters of the task that is told beside it. */
+const taskMax = 4000
+
+/**
+ * What to sum up before the next call of the model, because the conversation has grown to `config.context`; undefined
+ * where it has not, where there is nothing to sum up, or where that was done for this call already.
+ */
+export function compactionDue(run: Run, facts: ModelFacts): CompactionInput | undefined {
+  const { compact_at_tokens } = run.work.config.context ?? {}
+  const limit = compact_at_tokens ?? ((facts.context ?? Infinity) * contextDefaults.compact_at_percent) / 100
+  if (limit === Infinity || isJustCompacted(run.steps)) return undefined
+  const plan = planCompaction(run)
+  return plan && nextInput(run) >= limit ? plan : undefined
+}
+
+/** What can be done for a call that the model refused because the conversation does not fit its window. */
+export type Squeeze = { do: 'compact'; input: CompactionInput } | { do: 'leave_out'; before: number } | undefined
+
+/**
+ * First the earlier part is summed up; if even that does not fit, the oldest results of tools are left out, half of those
+ * that are left each time. Undefined where nothing is left to do.
+ */
+export function squeeze(run: Run): Squeeze {
+  const input = isJustCompacted(run.steps) ? undefined : planCompaction(run)
+  if (input) return { do: 'compact', input }
+  const before = resultsLeftOutBefore(run.steps)
+  const from = lastCompaction(run.steps)?.before_step ?? 0
+  const results = run.steps.filter((step) => step.index >= Math.max(from, before) && resultOf(step) !== undefined)
+  const next = results[Math.ceil(results.length / 2) - 1]
+  return next && { do: 'leave_out', before: next.index + 1 }
+}
+
+/** Whether a compaction has finished since the last answer: another one would sum up nothing new. */
+function isJustCompacted(steps: readonly Step[]): boolean {
+  const answered = steps.findLastIndex(({ type, status }) => type === 'model_call' && status === 'completed')
+  return steps.slice(answered + 1).some(({ type, status }) => type === 'compaction' && status === 'completed')
+}
+
+/**
+ * What the next call of the model would read, in tokens: by what its provider counted last, and never less than the text can
+ * have. Some servers count wrongly, or only what they had not cached.
+ */
+function nextInput(run: Run): number {
+  const messages = conversation({ ...run, input: run.work.input })
+  const { system_prompt } = run.work.config
+  const counted = estimateInput({ messages, system_prompt, tools: offered(run), steps: run.steps })
+  return Math.max(counted, leastInput(messages, system_prompt))
+}
+
+/**
+ * All but the last steps, cut where the model's turn begins, never at the result of a tool. Before the task's own steps
+ * there is the past of its thread, which is summed up in the same way.
+ */
+function planCompaction(run: Run): CompactionInput | undefined {
+  const { keep_last_steps = contextDefaults.keep_last_steps } = run.work.config.context ?? {}
+  const { steps } = run
+  const last = lastCompaction(steps)
+  const done = steps.filter(({ status, type }) => type !== 'compaction' && status !== 'started')
+  if (done.some(({ type }) => type === 'model_call')) {
+    const oldest = done.at(-keep_last_steps)
+    const cut = done.findLast(
+      ({ type, status, index }) => type === 'model_call' && status === 'completed' && index <= (oldest?.index ?? -1),
+    )
+    if (cut && cut.index > (last?.before_step ?? 0)) return { before_step: cut.index, kept_history: 0 }
+  }
+  if (last) return undefined
+  const kept_history = keptHistory(run.history, keep_last_steps)
+  return kept_history < run.history.length ? { before_step: 0, kept_history } : undefined
+}
+
+/** How many of the last messages of a thread's past are kept: so many steps, from a turn of the model or the user on. */
+function keptHistory(history: readonly KeptMessage[], keep: number): number {
+  let at = history.length
+  for (let steps = 0; at > 0 && steps < keep;) {
+    at -= 1
+    const { role } = history[at]!
+    if (role === 'assistant' || role === 'tool') steps += 1
+  }
+  while (at > 0 && history[at]?.role === 'tool') at -= 1
+  while (at > 0 && history[at - 1]?.role === 'user') at -= 1
+  return history.length - at
+}
+
+/** The intent of a compaction: a repeated one keeps its place and what it sums up. */
+export function beginCompaction(run: Run, input: CompactionInput): Step {
+  const again = openCompaction(run.steps)
+  return {
+    task_id: run.claim.task_id,
+    index: again?.index ?? run.steps.length,
+    id: again?.id ?? newId('step'),
+    agent_id: run.agent_id,
+    type: 'compaction',
+    status: 'started',
+    attempt: (again?.attempt ?? 0) + 1,
+    failures: again?.failures ?? 0,
+    name: again?.name ?? run.work.config.context?.model ?? currentModel(run),
+    input,
+    output: null,
+    error: null,
+    model: null,
+    usage: null,
+  }
+}
+
+/** The compaction that was begun and is not finished; undefined where there is none. */
+export function openCompaction(steps: readonly Step[]): Step | undefined {
+  const last = steps.at(-1)
+  return last?.type === 'compaction' && last.status !== 'completed' ? last : undefined
+}
+
+/**
+ * What an open compaction sums up at its next try: half as much of the text where its model refused it as too long. Undefined
+ * where that was done often enough.
+ */
+export function retriedCompaction({ input, status, error }: Step): CompactionInput | undefined {
+  const before = input as CompactionInput
+  if (status !== 'failed' || error?.code !== 'context_length_exceeded') return before
+  const halved = (before.halved ?? 0) + 1
+  return halved > halvedMax ? undefined : { ...before, halved }
+}
+
+const instruction = `You sum up the earlier part of the conversation of an AI agent, so that the agent can go on with its task from your summary alone.
+Keep everything that it may still need: what was asked and decided, facts, names, numbers, identifiers, file names and addresses exactly as they are, what was done by which tool and with what result, what failed, and what is still to be done.
+Leave out greetings, repetitions and reasoning that led nowhere. Write plain text, in the language of the conversation, and nothing but the summary.`
+
+/** What the model of a compaction is asked: no tools, and the conversation as a text, so that any provider's model can do it. */
+export function compactionRequest(
+  run: Run,
+  step: Step,
+  facts: ModelFacts,
+): { system_prompt: string; messages: KeptMessage[] } {
+  const { before_step, kept_history, halved = 0 } = step.input as CompactionInput
+  const { steps, messages, history } = run
+  const earlier = conversationParts({
+    history: before_step === 0 ? history.slice(0, history.length - kept_history) : history,
+    input: run.work.input,
+    steps: steps.filter(({ index }) => index < before_step || isEarlierCompaction(steps, index, step)),
+    messages: messages.filter(({ before_step: at }) => at < before_step),
+  })
+  const all = [...earlier.before, ...(before_step === 0 ? [] : earlier.after)].filter(({ role }) => role !== 'system')
+  const tokens = (facts.context === undefined ? transcriptTokens : facts.context * transcriptShare) / 2 ** halved
+  const task = inputMessages(run.work.input)
+    .map(({ content }) => content)
+    .join('\n\n')
+  const content = `The task of the agent:\n\n${shortened(task, taskMax)}\n\nThe part of the conversation to sum up:\n\n${transcript(all, tokens * tokenBytes)}`
+  return { system_prompt: instruction, messages: [{ role: 'user', content }] }
+}
+
+/** A finished compaction stands for the steps that it summed up, wherever it is itself. */
+function isEarlierCompaction(steps: readonly Step[], index: number, { index: own }: Step): boolean {
+  const step = steps[index]
+  return step?.type === 'compaction' && step.status === 'completed' && index < own
+}
+
+/** Messages as a text of so many bytes at most: results of tools are shortened first, then the middle is left out. */
+function transcript(messages: readonly KeptMessage[], bytesMax: number): string {
+  const whole = messages.map((message) => lineOf(message, Infinity)).join('\n\n')
+  if (Buffer.byteLength(whole) <= bytesMax) return whole
+  const short = messages.map((message) => lineOf(message, message.role === 'tool' ? resultMax : Infinity)).join('\n\n')
+  // A character has three bytes at most in UTF-16 terms, and nearly always one.
+  return Buffer.byteLength(short) <= bytesMax ? short : shortened(short, Math.floor(bytesMax / 3))
+}
+
+function lineOf({ role, content, tool_calls = [], tool_name }: KeptMessage, max: number): string {
+  const said = shortened(content, max)
+  const calls = tool_calls.map(
+    ({ name, arguments: given }) => `[calls ${name} with ${shortened(JSON.stringify(given), max)}]`,
+  )
+  const who = role === 'tool' ? `Result of ${tool_name ?? 'a tool'}` : role === 'assistant' ? 'Agent' : 'User'
+  return `${who}: ${[said, ...calls].filter((text) => text !== '').join('\n')}`
+}
+
+/** A text of so many characters at most: its beginning and its end. */
+function shortened(text: string, max: number): string {
+  if (text.length <= max) return text
+  const half = Math.floor(max / 2)
+  return `${text.slice(0, half)}\n[… ${text.length - 2 * half} characters left out …]\n${text.slice(-half)}`.toWellFormed()
+}
+
+/** What a finished compaction leaves. */
+export function compactionOutput(step: Step, summary: string): CompactionOutput {
+  const { before_step, kept_history } = step.input as CompactionInput
+  return { before_step, kept_history, summary }
+}

@@ -1,0 +1,231 @@
+import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
+import type { Hub } from '../../events/streams/streams-hub.ts'
+import { newId } from '../../platform/ids.ts'
+import { noSpan } from '../../platform/tracing/tracing.ts'
+import { cleanText } from '../../platform/clean-text.ts'
+import { compactionRequest } from './compaction.ts'
+import { conversation, type ModelCallInput } from '../conversation/conversation.ts'
+import { joined } from '../journal/endings.ts'
+import type { Decide } from '../journal/journal.ts'
+import {
+  answered,
+  asModelError,
+  compacted,
+  interrupted,
+  messageId,
+  modelCall_ms,
+  outputBytesMax,
+  providerFailed,
+  type CallResult,
+} from './model-call-result.ts'
+import { type Model, ModelError, type ModelRequest } from '../models/model.ts'
+import type { Prices } from '../budgets/prices.ts'
+import { Interrupted, type Run } from './run.ts'
+import { beginChatSpan, noteAnswer } from './spans.ts'
+import { chainOf, currentModel, offered } from './run-model.ts'
+import { outputSchema } from './task-output.ts'
+import { orAborted } from './tool-run.ts'
+import type { Turns } from '../conversation/turns.ts'
+import type { Step } from '../task.ts'
+
+type Change = ReturnType<Decide>
+
+/** Where models come from: `engine/models`. Throws `ModelError` for a name with nothing behind it. */
+export interface ModelSource {
+  resolve(name: string): { model: Model; name: string }
+  /** What is known of `provider/model`; the built-in list where it is left out. */
+  facts?: (provider_model: string) => ModelFacts
+}
+
+/** What is known of a model by its name in a configuration; of one with nothing behind it, what its name tells. */
+export function factsOf(models: ModelSource, name: string): ModelFacts {
+  return (models.facts ?? modelFacts)(resolvedName(models, name) ?? name)
+}
+
+/** `provider/model` as the provider knows it; undefined for a name with nothing behind it. */
+export function resolvedName(models: ModelSource, name: string): string | undefined {
+  try {
+    const resolved = models.resolve(name)
+    return `${resolved.model.provider}/${resolved.name}`
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The intent of a model call: the step as it is committed before the call. A repeated call keeps its place and what it was
+ * told; `more` is what it is told beside the conversation.
+ */
+export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | 'results_left_out_before'> = {}): Step {
+  const last = run.steps.at(-1)
+  const again = last?.type === 'model_call' && last.status !== 'completed' ? last : undefined
+  const index = again?.index ?? run.steps.length
+  const done = again ? run.steps.slice(0, -1) : run.steps
+  const { repair, results_left_out_before } = { ...(again?.input as ModelCallInput | undefined), ...more }
+  const told = {
+    ...(repair === undefined ? {} : { repair }),
+    ...(results_left_out_before === undefined ? {} : { results_left_out_before }),
+  }
+  const input: ModelCallInput = { messages: 0, message_id: newId('msg'), ...told }
+  input.messages = conversation({ ...run, input: run.work.input, steps: done }, input).length
+  return {
+    task_id: run.claim.task_id,
+    index,
+    id: again?.id ?? newId('step'),
+    agent_id: run.agent_id,
+    type: 'model_call',
+    status: 'started',
+    attempt: (again?.attempt ?? 0) + 1,
+    failures: again?.failures ?? 0,
+    name: again?.name ?? currentModel(run),
+    input,
+    output: null,
+    error: null,
+    model: null,
+    usage: null,
+  }
+}
+
+/** The message that a started step was writing when its worker was lost; its text is void. */
+export function discardedMessage(step: Step | undefined): string | undefined {
+  return step?.type === 'model_call' && step.status === 'started' ? messageId(step) : undefined
+}
+
+export interface CallContext {
+  models: ModelSource
+  prices: Prices
+  hub: Hub
+  turns: Turns
+  random: () => number
+  signal: AbortSignal
+  /** Told of every part of an answer that has come. */
+  onBegun?: () => void
+}
+
+/**
+ * Makes the call of a step whose intent is committed. Never throws for what a provider does wrong: that is a result.
+ */
+export async function callModel(
+  run: Run,
+  step: Step,
+  { models, prices, hub, turns, random, signal, onBegun }: CallContext,
+): Promise<CallResult> {
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
+  const isTurn = step.type === 'model_call'
+  let bytes = 0
+  run.unfinished = ''
+  if (isTurn) run.message_id = messageId(step)
+  const warnings = run.takeWarnings(step.name)
+  const warned = <T extends CallResult>(result: T): T => ({ ...result, change: { ...result.change, warnings } })
+  let span = noSpan
+  try {
+    const { model, name } = models.resolve(step.name)
+    span = beginChatSpan(run, step, { provider: model.provider, model: name })
+    const aborted = AbortSignal.any([signal, limit.signal])
+    const call = model.call({
+      model: name,
+      ...(isTurn ? turnRequest(run, step, turns) : summaryRequest(run, step, factsOf(models, step.name))),
+      max_tokens: run.max_output_tokens,
+      signal: aborted,
+      attempt: step.failures + 1,
+      on_warning: (warning) => void warnings.push({ ...warning, model: step.name }),
+      on_delta: (text) => {
+        if (aborted.aborted) return
+        onBegun?.()
+        const clean = cleanText(text)
+        bytes += Buffer.byteLength(clean)
+        if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
+        // A summary is no message of the task's.
+        if (!isTurn) return
+        run.unfinished += clean
+        hub.delta(run.claim.task_id, messageId(step), clean)
+      },
+      // Its size is bounded with the whole answer's by the model.
+      on_reasoning: (text) => {
+        if (aborted.aborted) return
+        onBegun?.()
+        if (isTurn) hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
+      },
+    })
+    const answer = await orAborted(call, aborted)
+    if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
+    if (!isTurn && answer.text.trim() === '')
+      throw new ModelError('provider_bad_answer', 'The summary of the conversation is empty.', { retryable: true })
+    noteAnswer(span, answer)
+    span.end()
+    const of = { provider: model.provider, asked: `${model.provider}/${name}`, prices, turns }
+    return warned({
+      outcome: 'answered',
+      change: isTurn ? answered(run, step, answer, of) : compacted(run, step, answer, of),
+    })
+  } catch (thrown) {
+    const error = signal.aborted ? undefined : asModelError(thrown)
+    span.end(error?.code ?? 'aborted')
+    if (!error) return warned({ outcome: 'interrupted', change: interrupted(run, step, thrown) })
+    return warned(providerFailed(run, step, error, random))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+type Asked = Omit<ModelRequest, 'model' | 'max_tokens' | 'signal'>
+
+/** What the model of a task is asked at a step. */
+function turnRequest(run: Run, step: Step, turns: Turns): Asked {
+  const { config, input } = run.work
+  const { effort, service_tier, temperature, system_prompt, prompt_cache = 'auto' } = config
+  const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
+  return {
+    system_prompt,
+    messages: turns.open(run.agent_id, messages),
+    tools: offered(run),
+    temperature,
+    effort,
+    service_tier,
+    cache_key: prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`,
+    output_schema: outputSchema(run),
+  }
+}
+
+/** What a model is asked that sums up: neither tools nor the agent's dials, and nothing that is worth caching. */
+function summaryRequest(run: Run, step: Step, facts: ModelFacts): Asked {
+  return {
+    ...compactionRequest(run, step, facts),
+    is_summary: true,
+    tools: [],
+    temperature: undefined,
+    service_tier: run.work.config.service_tier,
+  }
+}
+
+/**
+ * After a model has failed for good: the next of `fallback_models` takes over the same step, and what tools gave so far
+ * stays. Undefined where there is none.
+ */
+export function fallBack(run: Run, result: Extract<CallResult, { outcome: 'failed' }>): Change | undefined {
+  const step = run.steps.at(-1)!
+  const chain = chainOf(run.work.config)
+  const next = chain[chain.indexOf(step.name) + 1]
+  if (next === undefined) return undefined
+  const { code, message } = result.error
+  const taken: Step = { ...step, name: next, failures: 0 }
+  run.steps[step.index] = taken
+  return joined(result.change, {
+    // The task may be put aside before the call is begun.
+    steps: [taken],
+    events: [
+      {
+        type: 'model.fallback',
+        data: { step_id: step.id, index: step.index, from: step.name, to: next, error: { code, message } },
+      },
+    ],
+    logs: [
+      {
+        level: 'warn',
+        message: `Model ${step.name} failed; ${next} takes over: ${message}`,
+        context: { code, from: step.name, to: next },
+      },
+    ],
+  })
+}

@@ -1,0 +1,20 @@
+import type { ModelTool } from '../models/model.ts'
+import type { Run } from './run.ts'
+import { policyOf } from './tool-policy.ts'
+import type { AgentConfig } from '../task.ts'
+
+/** The tools that the model is told of: what a policy denies it need not know. */
+export function offered({ toolset, work }: Run): ModelTool[] {
+  return [...toolset.tools.values()].filter(({ name }) => policyOf(work.config, name) !== 'deny')
+}
+
+/** The model that answers now: the one that took over last, as long as the configuration still names it. */
+export function currentModel({ steps, work: { config } }: Run): string {
+  const last = steps.findLast(({ type }) => type === 'model_call')?.name
+  return last !== undefined && chainOf(config).includes(last) ? last : config.model
+}
+
+/** Each model once: one that is named again would take over from itself for ever. */
+export function chainOf({ model, fallback_models = [] }: AgentConfig): string[] {
+  return [...new Set([model, ...fallback_models])]
+}

@@ -1,0 +1,402 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Hub } from '../../events/streams/streams-hub.ts'
+import { askRoom, outOfCalls } from './budget-guard.ts'
+import { callsOf, inputOf, type OpenCall } from '../journal/call-states.ts'
+import { askModel } from './ask-model.ts'
+import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
+import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from '../conversation/conversation.ts'
+import { completed, failed, joined, waiting } from '../journal/endings.ts'
+import { coolingDown, kept, outOfTokens, type GuardContext } from './run-guard.ts'
+import type { Decide, Journal } from '../journal/journal.ts'
+import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
+import type { CallResult } from './model-call-result.ts'
+import type { Prices } from '../budgets/prices.ts'
+import type { BegunCall, Run } from './run.ts'
+import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
+import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
+import { policyOf } from './tool-policy.ts'
+import { currentModel } from './run-model.ts'
+import { runCalls } from './tool-run.ts'
+import type { Turns } from '../conversation/turns.ts'
+import type { LockedTask, Wait, TaskError, TaskOutput, Step } from '../task.ts'
+
+type Change = ReturnType<Decide>
+
+/** What running tasks needs; the same for all of a process. */
+export interface RunContext extends GuardContext {
+  journal: Journal
+  models: ModelSource
+  prices: Prices
+  hub: Hub
+  /** How turns of models are kept. */
+  turns: Turns
+  /** Reads the journal and the messages of a run anew, after others have written to them. */
+  reload: (run: Run) => Promise<void>
+}
+
+/** Waits up to this long keep the worker's slot; for longer ones the task is put aside. */
+const heldWait_seconds = 2
+
+/**
+ * Takes turns of model and tools until the task has ended or is put aside. What comes next is read off the journal, so a
+ * task that another worker began goes on in the same way. Every turn is two writes: the intent before the call and the
+ * result after it, the latter joined with the intent of the next or with the end. Throws `LeaseLost` when the task went
+ * to somebody else. Gives the error that the task failed with, if it did.
+ */
+export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
+  const { begun: call } = run
+  run.begun = undefined
+  let turn = call ? await makeCall(run, context, call) : await takeTurn(run, context, resumed(run))
+  while (turn.next === 'turn') turn = await takeTurn(run, context, turn.pending)
+  return turn.error
+}
+
+/**
+ * The intent of a new task's first call of the model, to be written with its claim: one commit less before the first token.
+ * Undefined where anything is in its way or has to be read first; then the run decides, and tells, by itself. The run is
+ * prepared, and no budget bounds its task.
+ */
+export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
+  const next = { do: 'ask', repair: undefined } as const
+  if (run.hasJournal || task.unseen > 0 || tooManySteps(run, [], next) || tooLong(run, next)) return undefined
+  if (compactionDue(run, factsOf(context.models, currentModel(run)))) return undefined
+  const { model: signal } = run.nextSignals()
+  const step = beginModelCall(run)
+  const model = resolvedName(context.models, step.name)
+  if (kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)) return undefined
+  const room = askRoom(run, task, step, { ...context, ended: [] })
+  if (!room.begins) return undefined
+  run.max_output_tokens = room.max_output_tokens
+  run.begun = { step, model, signal }
+  return joined(resumed(run), { ...begun(run, step), hold: room.hold })
+}
+
+/** How a turn ended: the task is over or put aside, or `pending` is to be written with what comes next. */
+type Turn = { next: 'over'; error?: TaskError | undefined } | { next: 'turn'; pending: Change | undefined }
+
+const over = (error?: TaskError): Turn => ({ next: 'over', error })
+
+async function takeTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const open = callsOf(run.steps).filter(({ at }) => at.state !== 'done')
+  const next = open.length > 0 ? ({ do: 'tools' } as const) : afterAnswer(run)
+  const failure = tooManySteps(run, open, next) ?? tooLong(run, next)
+  if (failure) return end(run, context, pending, failure)
+  switch (next.do) {
+    case 'tools':
+      return toolTurn(run, context, pending)
+    case 'finish':
+      return finish(run, context, pending, next)
+    case 'ask':
+      return askTurn(run, context, pending, next.repair)
+  }
+}
+
+/** What comes after the calls of tools: the end with an answer or without a valid one, or a call of the model. */
+type Next =
+  | { do: 'tools' }
+  | { do: 'finish'; output: TaskOutput; error?: TaskError | undefined }
+  | { do: 'ask'; repair: string | undefined }
+
+function afterAnswer(run: Run): Exclude<Next, { do: 'tools' }> {
+  const answer = lastAnswer(run)
+  const { text, tool_calls } = (answer?.output ?? { tool_calls: [] }) as ModelCallOutput
+  if (!answer || tool_calls.length > 0) return { do: 'ask', repair: undefined }
+  const judged = judgeOutput(outputSchema(run), answer)
+  if ('data' in judged) return { do: 'finish', output: { content: text, data: judged.data } }
+  const repair = repairOf(run, judged.fault)
+  if (repair !== undefined) return { do: 'ask', repair }
+  return { do: 'finish', output: { content: text, data: null }, error: outputInvalid(answer, judged.fault) }
+}
+
+/** Before the model is asked: whether the conversation has to be made shorter, because it is long or was refused as too long. */
+async function askTurn(
+  run: Run,
+  context: RunContext,
+  pending: Change | undefined,
+  repair: string | undefined,
+): Promise<Turn> {
+  const open = openCompaction(run.steps)
+  if (open) {
+    const input = retriedCompaction(open)
+    return input
+      ? modelTurn(run, context, pending, beginCompaction(run, input))
+      : end(run, context, pending, exhausted(open))
+  }
+  const last = run.steps.at(-1)
+  if (last?.type === 'model_call' && last.error?.code === 'context_length_exceeded' && last.status === 'failed') {
+    const change = squeeze(run)
+    if (!change) return end(run, context, pending, exhausted(last))
+    const step =
+      change.do === 'compact'
+        ? beginCompaction(run, change.input)
+        : beginModelCall(run, { results_left_out_before: change.before })
+    return modelTurn(run, context, pending, step)
+  }
+  const due = compactionDue(run, factsOf(context.models, currentModel(run)))
+  const more = repair === undefined ? {} : { repair }
+  return modelTurn(run, context, pending, due ? beginCompaction(run, due) : beginModelCall(run, more))
+}
+
+function exhausted({ id, name }: Step): TaskError {
+  return {
+    code: 'context_exhausted',
+    message: `The conversation does not fit the context window of ${name}, and cannot be made any shorter.`,
+    retryable: false,
+    step_id: id,
+  }
+}
+
+async function end(run: Run, { journal }: RunContext, pending: Change | undefined, error: TaskError): Promise<Turn> {
+  await journal.write(run.claim, (task) => joined(pending, failed(task, error, run)))
+  return over(error)
+}
+
+/** What an earlier attempt left unfinished: a message that its watchers should forget. */
+function resumed(run: Run): Change | undefined {
+  const { missing } = run.toolset
+  const logs: Change['logs'] =
+    missing.length > 0 && run.claim.attempt === 1
+      ? [
+          {
+            level: 'warn',
+            message: `Tools left out: ${missing
+              .slice(0, 20)
+              .map(({ name, reason }) => `${name} (${reason})`)
+              .join(', ')}`,
+            context: { tools: missing.slice(0, 128) },
+          },
+        ]
+      : []
+  const last = run.steps.at(-1)
+  const message_id = discardedMessage(last)
+  return {
+    logs,
+    secrets: run.secrets,
+    events: message_id && last ? [{ type: 'message.discarded', data: { message_id, step_id: last.id } }] : [],
+  }
+}
+
+/**
+ * Steps that a task may take at most, counting calls that the model has just asked for. One that a person is asked about
+ * takes two: nobody is asked for leave to make a call that could not be made.
+ */
+function tooManySteps(run: Run, open: readonly OpenCall[], next: Next): TaskError | undefined {
+  const toCome = open.reduce((sum, one) => sum + stepsToCome(run, one), 0)
+  const asksModel = next.do === 'ask' && nextModelCall(run) === run.steps.length
+  if (run.steps.length + toCome + (asksModel ? 1 : 0) <= run.stepsMax) return undefined
+  return {
+    code: 'max_steps_reached',
+    message: `The task took ${run.stepsMax} steps without coming to an end.`,
+    retryable: false,
+    step_id: run.steps.at(-1)?.id ?? null,
+  }
+}
+
+/** Before a call of the model: whether there is more to read than a process can hold for each of its tasks. */
+function tooLong(run: Run, next: Next): TaskError | undefined {
+  if (next.do !== 'ask') return undefined
+  if (conversationLength({ ...run, input: run.work.input }) <= conversationMax) return undefined
+  return {
+    code: 'conversation_too_long',
+    message: `The conversation has more than ${conversationMax} characters.`,
+    retryable: false,
+    step_id: run.steps.at(-1)?.id ?? null,
+  }
+}
+
+function stepsToCome({ work }: Run, { call, at }: OpenCall): number {
+  if (at.state === 'fresh') return policyOf(work.config, call.name) === 'ask' ? 2 : 1
+  return at.state === 'asked' || at.state === 'approved' ? 1 : 0
+}
+
+/** The index of the next model call: a repeated one keeps its place. */
+function nextModelCall({ steps }: Run): number {
+  const last = steps.at(-1)
+  const isOpen = last?.type === 'model_call' || last?.type === 'compaction'
+  return isOpen && last.status !== 'completed' ? last.index : steps.length
+}
+
+async function finish(
+  run: Run,
+  context: RunContext,
+  pending: Change | undefined,
+  { output, error }: Extract<Next, { do: 'finish' }>,
+): Promise<Turn> {
+  let reads = false
+  const holds = await context.journal.write(run.claim, (task) => {
+    reads = task.unseen > 0
+    if (run.expired) return joined(pending, kept(run, task, context)!)
+    // Somebody wrote to it just now: the answer is not the last one.
+    if (reads) return joined(pending, read(run))
+    return joined(pending, error ? { ...failed(task, error, run), secrets: run.secrets } : completed(task, run, output))
+  })
+  if (!holds || !reads) return over(reads ? undefined : error)
+  await context.reload(run)
+  return { next: 'turn', pending: undefined }
+}
+
+/** What others wrote is read now; the conversation has it before the next call of the model. */
+function read(run: Run): Change {
+  return { read: { before_step: nextModelCall(run) } }
+}
+
+/** Writes the intent of a call of a model, for the next turn or for a summary, and makes the call. */
+async function modelTurn(run: Run, context: RunContext, pending: Change | undefined, step: Step): Promise<Turn> {
+  const { model: signal } = run.nextSignals()
+  const model = resolvedName(context.models, step.name)
+  let reads = false
+  let failure = undefined as TaskError | undefined
+  const holds = await context.journal.write(run.claim, (task) => {
+    reads = task.unseen > 0
+    failure = undefined
+    const held = kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
+    if (held) return joined(pending, { secrets: run.secrets, ...held })
+    if (reads) return joined(pending, read(run))
+    const room = askRoom(run, task, step, { ...context, ended: pending?.calls ?? [] })
+    if (room.begins) {
+      run.max_output_tokens = room.max_output_tokens
+      return joined(pending, { ...begun(run, step), hold: room.hold })
+    }
+    failure = room.error
+    return joined(pending, { secrets: run.secrets, ...room.change })
+  })
+  if (!holds) return over(failure)
+  if (reads) {
+    await context.reload(run)
+    return { next: 'turn', pending: undefined }
+  }
+  return makeCall(run, context, { step, model, signal })
+}
+
+/** Makes the call of a model whose intent is committed. */
+async function makeCall(run: Run, context: RunContext, { step, model, signal }: BegunCall): Promise<Turn> {
+  run.steps[step.index] = step
+  // It may wait for the provider first, but not before the write: that has results that a crash would lose.
+  const result = await askModel(run, { step, model, signal }, context)
+  if (result.outcome !== 'failed') return { next: 'turn', pending: result.change }
+  const { retry_after_seconds } = result
+  if (retry_after_seconds !== undefined) {
+    const goesOn = await waitToRetry(run, context, result.change, retry_after_seconds, signal)
+    return goesOn ? { next: 'turn', pending: undefined } : over()
+  }
+  const change = result.error.code === 'context_length_exceeded' ? result.change : fallBack(run, result)
+  return change ? { next: 'turn', pending: change } : over(await fail(run, context, result))
+}
+
+function begun(run: Run, step: Step): Change {
+  const { id, index, type, name, attempt } = step
+  return {
+    secrets: run.secrets,
+    steps: [step],
+    events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt } }],
+  }
+}
+
+/** Makes the calls of the last answer that can be made, or puts the task aside until one can. */
+async function toolTurn(run: Run, context: RunContext, pending: Change | undefined): Promise<Turn> {
+  const complaints = await checkCalls(run)
+  const { tools: signal, model: hold } = run.nextSignals()
+  let reads = false
+  let calls: PlannedCall[] = []
+  let steps: Step[] = []
+  const holds = await context.journal.write(run.claim, (task) => {
+    calls = []
+    steps = []
+    reads = task.unseen > 0
+    // The receipt tells what people said became of a call.
+    if (task.cancel && reads) return joined(pending, read(run))
+    const held = kept(run, task, context)
+    if (held) return joined(pending, held)
+    if (reads) return joined(pending, read(run))
+    const plan = planCalls(run, task, complaints)
+    calls = plan.calls
+    steps = plan.steps
+    const usage = withCalls(run, plan.steps)
+    const more = { steps: usage.steps - run.usage.steps, tool_calls: usage.tool_calls - run.usage.tool_calls }
+    const tooMany = outOfCalls(task, run.usage, more)
+    if (tooMany) {
+      calls = []
+      steps = []
+      return joined(pending, { secrets: run.secrets, ...tooMany })
+    }
+    const change = joined(pending, { secrets: run.secrets, usage, ...planned(plan) })
+    return calls.length > 0 || isSettled(merged(run.steps, steps)) ? change : joined(change, parked(run, task, steps))
+  })
+  if (!holds) return over()
+  run.steps = merged(run.steps, steps)
+  run.usage = withCalls(run, steps)
+  if (reads) {
+    await context.reload(run)
+    return { next: 'turn', pending: undefined }
+  }
+  const write = (change: Change): Promise<boolean> => context.journal.write(run.claim, () => change)
+  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write }) }
+}
+
+function merged(before: readonly Step[], steps: readonly Step[]): Step[] {
+  const all = [...before]
+  for (const step of steps) all[step.index] = step
+  return all
+}
+
+/** A task's usage with the calls of a plan: those that are made, again or for the first time, and those refused. */
+function withCalls({ usage }: Run, steps: readonly Step[]): Run['usage'] {
+  const calls = steps.filter(({ type, status }) => type !== 'approval' && (status === 'started' || status === 'failed'))
+  return { ...usage, steps: usage.steps + calls.length, tool_calls: usage.tool_calls + calls.length }
+}
+
+function isSettled(steps: readonly Step[]): boolean {
+  return callsOf(steps).every(({ at }) => at.state === 'done')
+}
+
+/** Every call that is left waits: for people, for a message, for a moment. */
+function parked(run: Run, task: LockedTask, steps: readonly Step[]): Change {
+  const open = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
+  const approvals = open.flatMap(({ state, step }) => {
+    const { approval_id } = inputOf(step)
+    return (state === 'asked' || state === 'unknown') && approval_id !== undefined ? [approval_id] : []
+  })
+  const moments = open.flatMap(({ step }) => inputOf(step).until ?? [])
+  const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
+  return waiting(task, reasonOf(open), until, approvals)
+}
+
+/** What a task waits for first of all: a person who knows what became of a call, leave for one, a message, a moment. */
+function reasonOf(open: readonly { state: string; step: Step }[]): Wait['reason'] {
+  if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
+  if (open.some(({ state }) => state === 'asked')) return 'approval'
+  return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
+}
+
+/** Writes the failure, and waits for the next try: a moment in this slot, or for longer without one. False: put aside. */
+async function waitToRetry(
+  run: Run,
+  context: RunContext,
+  failure: Change,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { journal, random } = context
+  const short = seconds <= heldWait_seconds
+  const holds = await journal.write(run.claim, (task) => {
+    if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
+    const until = new Date(Date.parse(task.now) + seconds * 1000 * (1 + random() / 10))
+    // Whoever cancels it now counts on its worker: nobody would look at a task that is put aside.
+    return joined(failure, kept(run, task, context) ?? waiting(task, 'provider', until))
+  })
+  if (!holds) return false
+  // An interruption ends the wait; what it means is seen when the next step begins.
+  await delay(seconds * 1000, undefined, { signal }).catch(() => {})
+  return true
+}
+
+async function fail(
+  run: Run,
+  { journal }: RunContext,
+  result: Extract<CallResult, { outcome: 'failed' }>,
+): Promise<TaskError> {
+  const { code, message, retryable } = result.error
+  const error: TaskError = { code, message, retryable, step_id: run.steps.at(-1)?.id ?? null }
+  await journal.write(run.claim, (task) => joined(result.change, { ...failed(task, error, run), secrets: run.secrets }))
+  return error
+}

@@ -1,0 +1,88 @@
+import { projectId } from '#contract/core/project-id.ts'
+import { derivedTraceId } from '../../platform/tracing/traceparent.ts'
+import type { Span, Tracing } from '../../platform/tracing/tracing.ts'
+import { inputOf } from '../journal/call-states.ts'
+import type { ModelAnswer } from '../models/model.ts'
+import type { Run } from './run.ts'
+import { attribute } from './span-attributes.ts'
+import type { TaskUsage, Step } from '../task.ts'
+
+/**
+ * Begins the span of one attempt at a task: `invoke_agent <name>`. All attempts at a task are in one trace, below the
+ * caller where the task came with a `traceparent`.
+ */
+export function beginTaskSpan(tracing: Tracing, run: Run): Span {
+  const { claim, work, agent, agent_id, project_id } = run
+  const at = { traceparent: work.traceparent, trace_id: derivedTraceId(claim.task_id) }
+  return tracing.begin(`invoke_agent ${agent.name}`, at, () => ({
+    [attribute.operation]: 'invoke_agent',
+    [attribute.agent_id]: agent_id,
+    [attribute.agent_name]: agent.name,
+    [attribute.agent_version]: String(agent.version),
+    [attribute.conversation_id]: work.thread_id ?? undefined,
+    [attribute.project_id]: projectId(project_id),
+    [attribute.task_id]: claim.task_id,
+    [attribute.task_attempt]: claim.attempt,
+  }))
+}
+
+/** Ends it, with the tokens of this attempt. */
+export function endTaskSpan(span: Span, before: TaskUsage, after: TaskUsage, error_type: string | undefined): void {
+  if (span.isRecording) {
+    span.set({
+      [attribute.input_tokens]: after.input_tokens - before.input_tokens,
+      [attribute.output_tokens]: after.output_tokens - before.output_tokens,
+    })
+  }
+  span.end(error_type)
+}
+
+/** Begins the span of a call of a model: `chat <model>`. */
+export function beginChatSpan(run: Run, step: Step, { provider, model }: { provider: string; model: string }): Span {
+  const { span, work } = run
+  if (!span.isRecording) return span
+  return span.child(`chat ${model}`, 'client', {
+    [attribute.operation]: 'chat',
+    [attribute.provider]: provider,
+    [attribute.request_model]: model,
+    [attribute.request_max_tokens]: run.max_output_tokens ?? work.config.max_tokens,
+    [attribute.request_temperature]: work.config.temperature,
+    ...stepAttributes(run, step),
+  })
+}
+
+/** Adds what the answer tells of itself. */
+export function noteAnswer(span: Span, { model, finish_reason, usage }: ModelAnswer): void {
+  if (!span.isRecording) return
+  span.set({
+    [attribute.response_model]: model,
+    [attribute.finish_reasons]: [finish_reason],
+    [attribute.input_tokens]: usage.input_tokens,
+    [attribute.output_tokens]: usage.output_tokens,
+    [attribute.cached_tokens]: usage.cached_tokens,
+  })
+}
+
+/** Begins the span of a call of a tool: `execute_tool <name>`. */
+export function beginToolSpan(run: Run, step: Step): Span {
+  const { span } = run
+  if (!span.isRecording) return span
+  const { tool_call_id, safety } = inputOf(step)
+  return span.child(`execute_tool ${step.name}`, 'internal', {
+    [attribute.operation]: 'execute_tool',
+    [attribute.tool_name]: step.name,
+    [attribute.tool_call_id]: tool_call_id,
+    [attribute.tool_safety]: safety,
+    ...stepAttributes(run, step),
+  })
+}
+
+function stepAttributes({ claim, agent_id }: Run, { id, index, attempt }: Step) {
+  return {
+    [attribute.agent_id]: agent_id,
+    [attribute.task_id]: claim.task_id,
+    [attribute.step_id]: id,
+    [attribute.step_index]: index,
+    [attribute.step_attempt]: attempt,
+  }
+}

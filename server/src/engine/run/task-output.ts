@@ -1,0 +1,67 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import { cleanValue } from '../../platform/clean-text.ts'
+import type { ModelCallInput, ModelCallOutput } from '../conversation/conversation.ts'
+import type { Run } from './run.ts'
+import { dataFault } from '../tools/arguments.ts'
+import type { TaskError, Step } from '../task.ts'
+
+/** Further calls of the model to mend an answer that is not valid. */
+const repairsMax = 2
+
+/** What a text is as the answer of a task: its value, or what is wrong with it. */
+export type JudgedOutput = { data: Record<string, unknown> | null } | { fault: string }
+
+/** The schema that a task's output must meet: its own, or that of its agent. */
+export function outputSchema({ work }: Run): Record<string, unknown> | undefined {
+  const schema = work.output_schema ?? work.config.output_schema
+  // An agent that was stored before the member had a meaning may have anything there.
+  return isObject(schema) && schema['type'] === 'object' ? schema : undefined
+}
+
+/** Judges an answer: a text where the task has no schema, else JSON that meets it. */
+export function judgeOutput(schema: Record<string, unknown> | undefined, answer: Step): JudgedOutput {
+  if (!schema) return { data: null }
+  const { text, finish_reason } = answer.output as ModelCallOutput
+  const value = readJson(text)
+  if (value === undefined) {
+    const isCut = finish_reason === 'length'
+    return { fault: isCut ? 'it was cut off at max_tokens before its end' : 'it is not JSON' }
+  }
+  if (!isObject(value)) return { fault: 'it is not a JSON object' }
+  const fault = dataFault(schema, value)
+  if (fault) return { fault: fault.path === '' ? `it ${fault.message}` : `${fault.path} ${fault.message}` }
+  const data = cleanValue(value) as Record<string, unknown>
+  return JSON.stringify(data) === JSON.stringify(value)
+    ? { data }
+    : { fault: 'it has characters that cannot be stored, or is nested too deeply' }
+}
+
+/** What the model is told of an answer that is not valid; undefined where it has been told often enough. */
+export function repairOf(run: Run, fault: string): string | undefined {
+  const repairs = run.steps.filter(
+    ({ type, status, input }) =>
+      type === 'model_call' && status === 'completed' && (input as ModelCallInput | null)?.repair !== undefined,
+  )
+  if (repairs.length >= repairsMax) return undefined
+  return `Your answer is not valid: ${fault}. Give the whole answer again, as a JSON object that meets the schema.`
+}
+
+/** What a task fails with whose answers stay invalid. */
+export function outputInvalid(answer: Step, fault: string): TaskError {
+  return {
+    code: 'output_invalid',
+    message: `The answer does not meet output_schema, and ${repairsMax} repairs did not mend it: ${fault}.`,
+    retryable: false,
+    step_id: answer.id,
+  }
+}
+
+/** The value of a text that is JSON, or a block of code with nothing but JSON in it. */
+function readJson(text: string): unknown {
+  const [, fenced] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text) ?? []
+  try {
+    return JSON.parse(fenced ?? text)
+  } catch {
+    return undefined
+  }
+}

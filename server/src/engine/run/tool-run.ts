@@ -1,0 +1,174 @@
+import { redact } from '../../events/agent-log.ts'
+import { cleanText, cutText } from '../../platform/clean-text.ts'
+import { uncertainCode } from '../journal/cancel.ts'
+import type { Decide } from '../journal/journal.ts'
+import { inputOf } from '../journal/call-states.ts'
+import { Interrupted, type Run } from './run.ts'
+import { beginToolSpan } from './spans.ts'
+import { stepEvents, type PlannedCall } from './tool-plan.ts'
+import { ToolError, toolOutputMax, type ToolAnswer } from '../tools/tool.ts'
+import type { Step } from '../task.ts'
+
+type Change = ReturnType<Decide>
+
+/** One call takes this long at most, whatever the tool's own limits are. */
+export const toolCall_ms = 600_000
+/** Calls of one answer that are made at the same time. */
+const parallelMax = 16
+
+/** How a call went wrong, in words for the model and for the journal. */
+interface Failure {
+  code: string
+  message: string
+}
+
+/**
+ * Makes the calls of a plan whose intents are committed, several at a time, and hands each result to `write` as soon as
+ * it is there, so that a crash loses only what had not ended. The last result is given back instead, to be written
+ * together with what comes next. `signal` aborts calls; once `hold` is aborted no further one is begun. Never throws for what a tool does wrong; throws what `write` throws.
+ */
+export async function runCalls(
+  run: Run,
+  calls: readonly PlannedCall[],
+  { signal, hold, write }: { signal: AbortSignal; hold: AbortSignal; write: (change: Change) => Promise<boolean> },
+): Promise<Change | undefined> {
+  const waiting = [...calls]
+  let open = calls.length
+  let last: Change | undefined
+  // Writes of one task are made one after the other: each is numbered.
+  let writing: Promise<unknown> = Promise.resolve()
+  const lane = async (): Promise<void> => {
+    for (let call = waiting.shift(); call; call = waiting.shift()) {
+      const change = hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal)
+      open -= 1
+      if (!change) continue
+      if (open === 0) last = change
+      else await (writing = writing.then(() => write(change)))
+    }
+  }
+  const lanes = Array.from({ length: Math.min(parallelMax, calls.length) }, lane)
+  const results = await Promise.allSettled(lanes)
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+  return last
+}
+
+/**
+ * Makes one call. Undefined where it was aborted and may simply be made again: its step stays as it was begun, and the
+ * crash rule repeats it.
+ */
+async function runCall(
+  run: Run,
+  { tool, step, arguments: args }: PlannedCall,
+  signal: AbortSignal,
+): Promise<Change | undefined> {
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), toolCall_ms)
+  const aborted = AbortSignal.any([signal, limit.signal])
+  const span = beginToolSpan(run, step)
+  try {
+    aborted.throwIfAborted()
+    const { task_id } = run.claim
+    const answer = await orAborted(
+      tool.call(args, {
+        task_id,
+        agent_id: run.agent_id,
+        project_id: run.project_id,
+        step_id: step.id,
+        idempotency_key: `${task_id}:${step.index}`,
+        traceparent: span.traceparent ?? run.work.traceparent ?? undefined,
+        signal: aborted,
+      }),
+      aborted,
+    )
+    span.end(answer.error?.code)
+    return answer.error ? toolFailed(run, step, answer.error, answer) : toolCompleted(run, step, answer)
+  } catch (thrown) {
+    const failure = signal.aborted ? undefined : failureOf(thrown, step)
+    span.end(failure?.code ?? 'aborted')
+    return failure ? toolFailed(run, step, failure) : interrupted(run, step)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function toolCompleted(run: Run, step: Step, answer: ToolAnswer): Change {
+  return finished(
+    run,
+    { ...step, status: 'completed', output: { content: readable(answer.content) }, error: null },
+    answer,
+  )
+}
+
+function toolFailed(run: Run, step: Step, { code, message }: Failure, answer?: ToolAnswer): Change {
+  const words = cleanText(redact(message, run.secrets)).slice(0, 2000)
+  const content = answer ? readable(answer.content) : words
+  const error = { code, message: words, retryable: false }
+  return {
+    ...finished(run, { ...step, status: 'failed', output: { content }, error }, answer),
+    logs: [{ level: 'warn', message: `Tool ${step.name} failed: ${words}`, context: { tool: step.name, code } }],
+  }
+}
+
+function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change {
+  run.steps[step.index] = step
+  return {
+    steps: [step],
+    events: stepEvents(step),
+    crashes: 0,
+    calls: [{ tool: step.name, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0 }],
+    consumed: {
+      tool_calls: 1,
+      network_in: answer?.network?.bytes_in ?? 0,
+      network_out: answer?.network?.bytes_out ?? 0,
+    },
+  }
+}
+
+/** A call that was aborted: nobody knows what became of it, unless repeating it does no harm. */
+function interrupted(run: Run, step: Step): Change | undefined {
+  if (inputOf(step).safety !== 'unsafe') return undefined
+  const unknown: Step = { ...step, status: 'unknown' }
+  run.steps[step.index] = unknown
+  return { steps: [unknown], events: stepEvents(unknown) }
+}
+
+/**
+ * A call whose intent is written and that was not made after all: nobody need be asked about it, and no receipt names it.
+ * Where an earlier attempt had made it, nobody knows more than before.
+ */
+function notMade(run: Run, step: Step): Change | undefined {
+  if (step.attempt > 1) return interrupted(run, step)
+  if (inputOf(step).safety === 'safe') return undefined
+  const open: Step = { ...step, input: { ...inputOf(step), safety: 'safe' } }
+  run.steps[step.index] = open
+  return { steps: [open] }
+}
+
+function failureOf(thrown: unknown, step: Step): Failure {
+  const safe = inputOf(step).safety === 'safe'
+  if (thrown instanceof ToolError) {
+    const { uncertain, message } = thrown
+    return { code: uncertain && !safe ? uncertainCode : thrown.code, message }
+  }
+  if (thrown instanceof Interrupted) {
+    const message = `The call did not end within ${toolCall_ms / 1000} s; it may have taken effect.`
+    return { code: safe ? 'tool_timeout' : uncertainCode, message }
+  }
+  // A mistake of ours: its words are not the model's business.
+  return { code: 'tool_failed', message: 'The tool failed.' }
+}
+
+/** A result as it is kept: clean text, and not more than the model is to read. */
+function readable(content: string): string {
+  return cutText(cleanText(content), toolOutputMax)
+}
+
+/** A tool that does not listen to the signal must not hold its task, or the process that stops. */
+export function orAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}

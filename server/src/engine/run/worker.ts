@@ -1,0 +1,318 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { builtinTools } from '#contract/resources/tools.ts'
+import type { Bus } from '../../events/streams/streams-bus.ts'
+import type { Tracing } from '../../platform/tracing/tracing.ts'
+import { isPassing } from '../../platform/postgres/database.ts'
+import { LeaseLost } from '../journal/journal.ts'
+import { failed } from '../journal/endings.ts'
+import { checkBreaker } from './agent-failure-policy.ts'
+import { claimTasks, type Claimed, type ClaimOptions, type Workable } from './claim.ts'
+import { fetchMax } from '../queue/queue.ts'
+import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
+import type { InterruptReason, Run } from './run.ts'
+import { beginTaskSpan, endTaskSpan } from './spans.ts'
+import type { UsageMeter } from '../journal/usage-meter.ts'
+import type { TaskError } from '../task.ts'
+
+/** How long an idle worker sleeps where nobody wakes it: a lost signal costs no more than this. */
+const poll_ms = 500
+/** After a failure of the database; doubled up to the most. */
+const backoff_ms = { first: 100, most: 5000 }
+/** While there is a backlog, freed slots gather this long, so that one fetch fills several. */
+const gather_ms = 2
+/** At a stop: how long calls of models in flight may go on before they are aborted; calls of tools have longer. */
+const grace_ms = 5000
+/** Of all slots of all workers, what one project may take at most (fairness behind a backlog). */
+const projectShare = 0.75
+/** Behind a backlog so often at most, the projects that it did not serve last come first: fetching so costs more. */
+const othersFirst_ms = 50
+/** A worker with so much of its slots in use looks for more whenever one is freed. */
+const busyShare = 0.25
+
+export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'environmentOf'> {
+  id: string
+  /** Tasks that run at the same time. */
+  slots: number
+  bus: Bus
+  context: Omit<RunContext, 'isClosing'>
+  meter: UsageMeter
+  log: Logger
+  /** Told after each claim of the events that it made. */
+  publish: (published: Claimed['published']) => void
+  onParked: (agent_ids: readonly string[]) => void
+  /** Told after a claim that found tasks of deleted agents. */
+  onOrphaned: () => void
+  tracing: Tracing
+  /** Gets what a claimed task is run with beyond its own row: tools, its thread's past. */
+  prepare: (run: Run) => Promise<void>
+}
+
+/**
+ * Runs tasks: one loop fetches as many as there are free slots, woken by signals, by freed slots, and by a poll as the
+ * backstop. What a task needs beyond that is in the database, so a worker that is killed loses nothing.
+ */
+export class Worker {
+  readonly #options: WorkerOptions
+  readonly #runs = new Map<string, Run>()
+  /** The last claim could not be written, and not because the database was away. */
+  #claimsAlone = false
+  /** Those of the claim that is under way. */
+  readonly #claimed = new Map<string, Run>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
+  readonly #leave: (() => void)[]
+  #wake = Promise.withResolvers<void>()
+  #isWoken = false
+  /** The last fetch was full, so there is more. */
+  #hasMore = false
+  /** Projects that the last claim took tasks of. */
+  #served: ReadonlySet<number> = new Set()
+  #othersFirst_at = -Infinity
+  #loop: Promise<void> = Promise.resolve()
+  #claiming: Promise<unknown> = Promise.resolve()
+  /** Slots of all workers that live. */
+  #slotsOfAll: number
+
+  constructor(options: WorkerOptions) {
+    this.#options = options
+    this.#slotsOfAll = options.slots
+    const { bus } = options
+    this.#leave = [
+      bus.on('jobs', () => this.wake()),
+      bus.onGap(() => this.wake()),
+      bus.on('agent', (agent_id) => void this.#agentChanged(agent_id)),
+      // Also where it is started again at once: a restart aborts the calls in flight, and they are made again.
+      bus.on('stop', (agent_id) => this.#interruptAgent(agent_id)),
+      bus.on('cancel', (task_id) => this.#find(task_id)?.interrupt('cancel')),
+    ]
+  }
+
+  start(): void {
+    this.#loop = this.#fetchLoop()
+  }
+
+  /** There may be something to fetch. */
+  wake(): void {
+    this.#isWoken = true
+    this.#wake.resolve()
+  }
+
+  get running(): number {
+    return this.#runs.size
+  }
+
+  setSlotsOfAll(slots: number): void {
+    this.#slotsOfAll = Math.max(slots, this.#options.slots)
+  }
+
+  /** Runs `look` with the tasks that this worker works on, while it claims no others. */
+  async withTasks<T>(look: (task_ids: string[]) => Promise<T>): Promise<T> {
+    const before = this.#claiming
+    const looked = before.then(() => look([...this.#runs.keys()]))
+    this.#claiming = looked.catch(() => {})
+    return looked
+  }
+
+  /** Calls in flight are aborted: whatever those of lost tasks give could not be written. */
+  interrupt(tasks: readonly { id: string; reason: InterruptReason }[]): void {
+    for (const { id, reason } of tasks) this.#find(id)?.interrupt(reason)
+  }
+
+  /** A signal may come before the claim's own commit is known here. */
+  #find(task_id: string): Run | undefined {
+    return this.#claimed.get(task_id) ?? this.#runs.get(task_id)
+  }
+
+  /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
+  async stop(): Promise<void> {
+    for (const leave of this.#leave) leave()
+    this.#closing.abort()
+    this.wake()
+    await this.#loop
+    const interrupt = setTimeout(() => {
+      for (const run of this.#runs.values()) run.interrupt('shutdown')
+    }, grace_ms)
+    await Promise.all(this.#running)
+    clearTimeout(interrupt)
+  }
+
+  async #fetchLoop(): Promise<void> {
+    for (let wait_ms = backoff_ms.first; !this.#closing.signal.aborted;) {
+      try {
+        await this.#fetch()
+        wait_ms = backoff_ms.first
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'tasks could not be fetched; trying again')
+        await delay(wait_ms, undefined, { signal: this.#closing.signal }).catch(() => {})
+        wait_ms = Math.min(wait_ms * 2, backoff_ms.most)
+      }
+      await this.#sleep()
+    }
+  }
+
+  async #sleep(): Promise<void> {
+    const free = this.#options.slots - this.#runs.size
+    if (this.#hasMore && free > 0) {
+      // In saturation a fetch for each freed slot would cost more than the task.
+      if (free < Math.min(fetchMax, this.#options.slots) / 4) await delay(gather_ms)
+      return
+    }
+    if (!this.#isWoken) {
+      const timer = setTimeout(() => this.#wake.resolve(), poll_ms)
+      await this.#wake.promise
+      clearTimeout(timer)
+    }
+  }
+
+  async #fetch(): Promise<void> {
+    this.#isWoken = false
+    this.#wake = Promise.withResolvers()
+    const count = this.#options.slots - this.#runs.size
+    if (count <= 0) return
+    await this.#claiming
+    const claiming = this.#claim(count)
+    this.#claiming = claiming.catch(() => {})
+    await claiming
+  }
+
+  async #claim(count: number): Promise<void> {
+    try {
+      await this.#take(count)
+      this.#claimsAlone = false
+    } catch (error) {
+      this.#claimsAlone = !isPassing(error)
+      throw error
+    } finally {
+      this.#claimed.clear()
+    }
+  }
+
+  async #take(count: number): Promise<void> {
+    const { sql, queue, id, environmentOf, publish, onParked, onOrphaned } = this.#options
+    const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
+    const { runs, fetched, published, parked, orphaned } = await claimTasks({
+      sql,
+      queue,
+      worker_id: id,
+      count,
+      perProject,
+      behind: this.#projectsBehind(),
+      environmentOf,
+      begin: (run, task) => this.#beginEarly(run, task),
+    })
+    this.#hasMore = fetched > 0
+    publish(published)
+    onParked(parked)
+    if (orphaned) onOrphaned()
+    if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
+    for (const run of runs) this.#begin(run)
+  }
+
+  /**
+   * Projects whose backlog must not keep others waiting: those that tasks run of, and those that were served last. So a
+   * project that has nothing running gets the next slot that is freed, however much of others is in front of it.
+   */
+  #projectsBehind(): number[] {
+    const now = performance.now()
+    if (!this.#hasMore || now - this.#othersFirst_at < othersFirst_ms) return []
+    this.#othersFirst_at = now
+    return [...new Set([...this.#served, ...[...this.#runs.values()].map(({ project_id }) => project_id)])]
+  }
+
+  /** A new task of which all is known already begins its first call with the claim. */
+  async #beginEarly(run: Run, task: Workable): ReturnType<NonNullable<ClaimOptions['begin']>> {
+    this.#claimed.set(run.claim.task_id, run)
+    // A first step that cannot be written fails its own task, which its run does, and must not keep others from being claimed.
+    if (this.#claimsAlone) return undefined
+    const { config } = run.work
+    if (task.has_budget || run.hasJournal || run.work.thread_id !== null || !(config.tools ?? []).every(isBuiltin))
+      return undefined
+    await this.#options.prepare(run)
+    return beginWithClaim(run, task, this.#context)
+  }
+
+  get #context(): RunContext {
+    return { ...this.#options.context, isClosing: () => this.#closing.signal.aborted }
+  }
+
+  #begin(run: Run): void {
+    const { task_id } = run.claim
+    // Others took this worker for dead, and gave the task back: what it began before can no longer be written.
+    this.#runs.get(task_id)?.interrupt('lost')
+    this.#runs.set(task_id, run)
+    this.#options.meter.begin(run.agent_id)
+    const running = this.#run(run).finally(() => {
+      run.end()
+      this.#options.meter.end(run.agent_id)
+      if (run.message_id) this.#options.context.hub.forget(task_id, run.message_id)
+      if (this.#runs.get(task_id) === run) this.#runs.delete(task_id)
+      this.#running.delete(running)
+      // A busy worker may have been given less than there is, because of one project's share.
+      if (this.#hasMore || this.#runs.size >= this.#options.slots * busyShare) this.wake()
+    })
+    this.#running.add(running)
+  }
+
+  async #run(run: Run): Promise<void> {
+    const { log, sql, prepare, tracing } = this.#options
+    const before = run.usage
+    let error_type: string | undefined
+    try {
+      run.span = beginTaskSpan(tracing, run)
+      await prepare(run)
+      const error = await runTask(run, this.#context)
+      error_type = error?.code ?? (run.expired ? 'timeout' : undefined)
+      if ((error || run.expired) && (await checkBreaker(sql, run.agent_id)))
+        this.#options.bus.tell('agent', run.agent_id)
+    } catch (error) {
+      error_type = error instanceof LeaseLost ? 'lease_lost' : 'internal_error'
+      if (error instanceof LeaseLost)
+        return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
+      log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
+      // Where the database is away the lease tells others, or the next heartbeat gives the task back.
+      if (!isPassing(error)) await this.#failInternally(run)
+    } finally {
+      endTaskSpan(run.span, before, run.usage, error_type)
+    }
+  }
+
+  /** A mistake of ours ends the task with a clear code instead of being repeated for ever. */
+  async #failInternally(run: Run): Promise<void> {
+    const error: TaskError = {
+      code: 'internal_error',
+      message: 'Something went wrong on our side.',
+      retryable: true,
+      step_id: null,
+    }
+    await this.#options.context.journal
+      .write(run.claim, (task) => failed(task, error, run))
+      .catch((cause: unknown) => {
+        if (!(cause instanceof LeaseLost))
+          this.#options.log.error({ err: cause, task_id: run.claim.task_id }, 'a task could not be failed')
+      })
+  }
+
+  /** A stopped or deleted agent's calls are aborted; a paused one's end by themselves. */
+  async #agentChanged(agent_id: string): Promise<void> {
+    const runs = [...this.#runs.values(), ...this.#claimed.values()]
+    if (!runs.some((run) => run.agent_id === agent_id)) return
+    try {
+      const [agent] = await this.#options.sql<{ state: string }>`
+        select case when status = 'updating' then settles_to else status end as state from agent where id = ${agent_id}`
+      if (agent && ['running', 'creating', 'paused'].includes(agent.state)) return
+    } catch (error) {
+      this.#options.log.warn({ err: error, agent_id }, 'the state of an agent could not be read; its calls are aborted')
+    }
+    this.#interruptAgent(agent_id)
+  }
+
+  #interruptAgent(agent_id: string): void {
+    for (const run of [...this.#runs.values(), ...this.#claimed.values()])
+      if (run.agent_id === agent_id) run.interrupt('agent')
+  }
+}
+
+function isBuiltin(name: string): boolean {
+  return (builtinTools as readonly string[]).includes(name)
+}

@@ -1,0 +1,14 @@
+import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
+import { ToolError, type Tool } from '../tool.ts'
+
+/** Tools that the engine answers itself, because they make the task wait. */
+export const engineAnswered: readonly Tool[] = (['wait', 'request_input'] as const).map((name) => ({
+  name,
+  ...builtinToolDefinitions[name],
+  call: neverCalled,
+}))
+
+/** A mistake of ours, were it ever reached. */
+async function neverCalled(): Promise<never> {
+  throw new ToolError('not_callable', 'This tool is answered by the service itself.')
+}

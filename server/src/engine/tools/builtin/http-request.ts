@@ -1,0 +1,52 @@
+import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import { readableBody } from '../http/http-answer.ts'
+import { sendToolRequest } from '../http/http-send.ts'
+import { ToolError, type Tool } from '../tool.ts'
+
+/** Headers of an answer that are worth a model's attention. */
+const headersShown = ['content-type', 'location', 'retry-after', 'last-modified', 'etag', 'link']
+
+/**
+ * Sends any request to a public address (decision D104): up to 3 redirects, 60 s, 5 MiB. The model writes all of it, so
+ * nothing of the project's or agent's secrets is ever put in.
+ */
+export function httpRequest(egress: Egress): Tool {
+  return {
+    name: 'http_request',
+    ...builtinToolDefinitions.http_request,
+    safety: ({ method = 'GET' }) => (safeHttpMethods.has(String(method)) ? 'safe' : 'unsafe'),
+    async call(args, context) {
+      const { method, url, headers, body, timeout_seconds } = readArguments(args)
+      const isUnsafe = !safeHttpMethods.has(method)
+      const answer = await sendToolRequest(egress, { method, url, headers, body, timeout_seconds, isUnsafe }, context)
+      const shown = headersShown.flatMap((name) => {
+        const value = answer.headers[name]
+        return value === undefined ? [] : [`${name}: ${value.slice(0, 500)}`]
+      })
+      const head = [`HTTP ${answer.status}`, ...(answer.redirects > 0 ? [`url: ${answer.url}`] : []), ...shown]
+      const text = await readableBody(answer)
+      // A status is what was asked for: it is told, and no failure of the tool.
+      return { content: [...head, '', text].join('\n'), network: answer.network }
+    },
+  }
+}
+
+/** The arguments as their schema has them; whoever calls has checked them against it. */
+function readArguments(args: Record<string, unknown>) {
+  const { method = 'GET', url, headers = {}, body, timeout_seconds } = args
+  if (typeof url !== 'string' || typeof method !== 'string' || !isObject(headers))
+    throw new ToolError('invalid_arguments', 'The arguments are not those of http_request.')
+  const texts = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+  const isJson = body !== undefined && typeof body !== 'string'
+  const hasType = Object.keys(texts).some((name) => name.toLowerCase() === 'content-type')
+  if (isJson && !hasType) texts['content-type'] = 'application/json'
+  return {
+    method,
+    url,
+    headers: texts,
+    body: isJson ? JSON.stringify(body) : body,
+    timeout_seconds: typeof timeout_seconds === 'number' ? timeout_seconds : undefined,
+  }
+}

@@ -1,0 +1,89 @@
+import { ToolError } from '../tool.ts'
+
+/** A URL with places for arguments (`{name}`) and for secrets (`${credentials.NAME}`) in its path and query. */
+export interface UrlTemplate {
+  /** Scheme and authority, which have no places: whoever fills the template never chooses the host. */
+  origin: string
+  /** Segments of the path. */
+  segments: readonly string[]
+  /** The query, without its question mark. */
+  query: string
+  /** Names of the arguments, once each. */
+  names: readonly string[]
+}
+
+const parts = /^(https?:\/\/[^/?#\\{}$\s@]+)(\/[^?#]*)?(\?[^#]*)?$/i
+const place = /(?<!\$)\{([^{}]*)\}/g
+const name = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
+
+/** Takes a template apart; a sentence that completes "url …" where it is none. */
+export function parseUrlTemplate(text: string): UrlTemplate | string {
+  if (/[\s\\#]/.test(text)) return 'must not contain spaces, backslashes or a fragment'
+  const [, origin = '', path = '', query = ''] = parts.exec(text) ?? []
+  if (origin === '') return 'must begin with http:// or https:// and a host without placeholders'
+  if (!URL.canParse(origin)) return 'must be an absolute URL'
+  const names = [...`${path}${query}`.matchAll(place)].map(([, inside = '']) => inside)
+  const wrong = names.find((inside) => !name.test(inside))
+  if (wrong !== undefined) return `has a placeholder that is no name of an argument: {${wrong.slice(0, 40)}}`
+  if (/[{}]/.test(`${path}${query}`.replaceAll(place, '').replaceAll(/\$\{[^{}]*\}/g, '')))
+    return 'has a brace without its other half'
+  const segments = path.split('/').slice(1)
+  if (segments.some((segment) => isDots(segment))) return 'must not contain . or .. as a part of its path'
+  return { origin, segments, query: query.slice(1), names: [...new Set(names)] }
+}
+
+/**
+ * The URL with its arguments and secrets in place, each encoded, so that none can end its segment or parameter. Throws
+ * `ToolError` where one would change the path all the same: one that is empty, `.` or `..`.
+ */
+export function fillUrl(
+  { origin, segments, query }: UrlTemplate,
+  args: Record<string, unknown>,
+  fillSecrets: (template: string, encode: (value: string) => string) => string,
+): URL {
+  const fill = (part: string): string => {
+    // Both in one pass over the template: an argument that looks like a placeholder is never looked at again.
+    const pieces = part.split(/((?<!\$)\{[^{}]*\})/)
+    return pieces
+      .map((piece, i) => (i % 2 === 1 ? encode(argumentText(args, piece.slice(1, -1))) : fillSecrets(piece, encode)))
+      .join('')
+  }
+  const path = segments.map((segment) => {
+    const filled = fill(segment)
+    if (filled !== segment && (filled === '' || isDots(filled)))
+      throw new ToolError('invalid_arguments', `A part of the URL's path must not be empty, "." or "..": ${segment}.`)
+    return filled
+  })
+  const url = new URL(
+    `${origin}${path.map((segment) => `/${segment}`).join('')}${query === '' ? '' : `?${fill(query)}`}`,
+  )
+  if (url.origin !== new URL(origin).origin)
+    throw new ToolError('invalid_arguments', 'The URL is not one of this tool.')
+  return url
+}
+
+/** Whether a URL parser takes a segment for this or the folder above. */
+function isDots(segment: string): boolean {
+  return /^(\.|%2e){1,2}$/i.test(segment)
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+}
+
+function argumentText(args: Record<string, unknown>, key: string): string {
+  const value = Object.hasOwn(args, key) ? args[key] : undefined
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  throw new ToolError('invalid_arguments', `The URL needs the argument ${key}: a text, a number, true or false.`)
+}
+
+/** Adds arguments to a query: lists one by one, what is no text as JSON; null and undefined are left out. */
+export function addToQuery(url: URL, args: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(args)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item === null || item === undefined) continue
+      url.searchParams.append(key, typeof item === 'string' ? item.toWellFormed() : JSON.stringify(item))
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import type { McpToolDefinition } from './mcp-definitions.ts'
+import { type McpSession, type McpTarget, mcpTimes, openMcp, unlessAborted } from './mcp-session.ts'
+import { ToolError } from '../tool.ts'
+
+/** The way to one server for as long as a toolset is open. */
+export interface McpConnection {
+  /**
+   * Runs `work` with a session and with what the server says its tools are, which is asked once. Connects at first use;
+   * callers at the same time share it. Throws what the connecting throws, and then tries anew for the next caller.
+   */
+  with<T>(signal: AbortSignal, work: (session: McpSession, tools: Definitions) => Promise<T>): Promise<T>
+  /** Forgets the session: the next caller connects anew. */
+  drop(): void
+  /** Ends every session. Never throws. */
+  close(): Promise<void>
+}
+
+type Definitions = ReadonlyMap<string, McpToolDefinition>
+
+/** Makes the way to a server; nothing is connected yet. `target` is asked at each connecting. */
+export function mcpConnection(egress: Egress, target: () => McpTarget): McpConnection {
+  const lifetime = new AbortController()
+  const open = new Set<McpSession>()
+  let tools: Definitions | undefined
+  let current: Promise<McpSession> | undefined
+
+  const begin = async (): Promise<McpSession> => {
+    const timer = AbortSignal.timeout(mcpTimes.open_ms)
+    const signal = AbortSignal.any([lifetime.signal, timer])
+    try {
+      const session = await openMcp(egress, target(), signal)
+      open.add(session)
+      if (lifetime.signal.aborted) await end(session)
+      tools ??= (await session.list(signal)).tools
+      return session
+    } catch (error) {
+      if (!timer.aborted) throw error
+      throw new ToolError('timed_out', `The server did not tell its tools within ${mcpTimes.open_ms / 1000} s.`)
+    }
+  }
+  const end = async (session: McpSession): Promise<void> => {
+    open.delete(session)
+    await session.close()
+  }
+
+  return {
+    async with(signal, work) {
+      signal.throwIfAborted()
+      const mine = (current ??= begin())
+      let session: McpSession
+      try {
+        session = await unlessAborted(mine, signal)
+      } catch (error) {
+        // An abort of one caller leaves the connecting to the others.
+        if (!signal.aborted && current === mine) current = undefined
+        throw error
+      }
+      if (!session.lasts && current === mine) current = undefined
+      try {
+        return await work(session, tools ?? new Map())
+      } finally {
+        if (!session.lasts) await end(session)
+      }
+    },
+    drop: () => (current = undefined),
+    async close() {
+      lifetime.abort(new Error('the toolset was closed'))
+      // Whoever waits for it is told by the connecting itself.
+      await current?.catch(() => undefined)
+      await Promise.all([...open].map(end))
+    },
+  }
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from '../call-hash.ts'
+import { cleanText, cleanValue } from '../../../platform/clean-text.ts'
+import { schemaExcess } from '../schema-bounds.ts'
+
+/** A tool as its server describes it, in what a model is told of it. */
+export interface McpToolDefinition {
+  name: string
+  description: string
+  /** Its `inputSchema`. */
+  parameters: Record<string, unknown>
+  /** SHA-256, in hexadecimal, of the canonical JSON of name, description and inputSchema. */
+  fingerprint: string
+}
+
+/** How a server's tools differ from those that were pinned, by their names without the row's. */
+export interface McpDrift {
+  changed: string[]
+  added: string[]
+  removed: string[]
+  /** Changed and added tools as the server describes them now, for whoever is to approve them; as many as there is room. */
+  definitions: { name: string; description: string; parameters: Record<string, unknown> }[]
+  /** Of all that the server says now: whoever approves can name what was read. */
+  fingerprint: string
+}
+
+/** What is accepted of one server. */
+export const mcpBounds = {
+  tools: 500,
+  /** Of the canonical JSON of all definitions together. */
+  definitions_bytes: 1024 * 1024,
+  pages: 50,
+  /** Of the definitions that a drift shows, as JSON. */
+  drift_bytes: 128 * 1024,
+} as const
+
+/** Names that the protocol advises, so that `github/create_issue` stays a name of a tool and no more. */
+const toolName = /^[A-Za-z0-9_.-]{1,128}$/
+
+/** A server that describes more than we keep; the message says what. */
+export class TooManyDefinitions extends Error {}
+
+/**
+ * What a page of `tools/list` says, added to those before it: usable definitions by name, the first of a name wins, and
+ * names that are left out with the reason. Throws `TooManyDefinitions`.
+ */
+export class DefinitionList {
+  readonly tools = new Map<string, McpToolDefinition>()
+  readonly leftOut: { name: string; reason: string }[] = []
+  #seen = 0
+  #bytes = 0
+
+  add(page: readonly { name: string; description?: string | undefined; inputSchema: Record<string, unknown> }[]): void {
+    for (const { name, description = '', inputSchema } of page) {
+      if (++this.#seen > mcpBounds.tools) {
+        throw new TooManyDefinitions(`the server has more than ${mcpBounds.tools} tools`)
+      }
+      const fault = definitionFault(name, inputSchema)
+      if (fault) {
+        this.leftOut.push({ name: cleanText(name).slice(0, 128), reason: fault })
+        continue
+      }
+      // As the database can keep it, so that what is pinned and what is compared are the same.
+      const words = cleanText(description)
+      const parameters = cleanValue(inputSchema) as Record<string, unknown>
+      const canonical = canonicalJson({ name, description: words, inputSchema: parameters })
+      this.#bytes += Buffer.byteLength(canonical)
+      if (this.#bytes > mcpBounds.definitions_bytes) {
+        throw new TooManyDefinitions(`the server's definitions are longer than ${mcpBounds.definitions_bytes} bytes`)
+      }
+      if (this.tools.has(name)) continue
+      const fingerprint = createHash('sha256').update(canonical).digest('hex')
+      this.tools.set(name, { name, description: words, parameters, fingerprint })
+    }
+  }
+}
+
+/** What a server says now against what was pinned; undefined where it is the same. */
+export function driftOf(
+  pinned: readonly { name: string; fingerprint: string }[],
+  said: readonly McpToolDefinition[],
+): McpDrift | undefined {
+  const now = new Map(said.map((definition) => [definition.name, definition]))
+  const before = new Map(pinned.map(({ name, fingerprint }) => [name, fingerprint]))
+  const names = [...before.keys()].toSorted()
+  const changed = names.filter((name) => now.has(name) && now.get(name)?.fingerprint !== before.get(name))
+  const removed = names.filter((name) => !now.has(name))
+  const added = [...now.keys()].filter((name) => !before.has(name)).toSorted()
+  if (changed.length + added.length + removed.length === 0) return undefined
+  let room = mcpBounds.drift_bytes
+  const definitions = [...changed, ...added].flatMap((name) => {
+    const { description = '', parameters = {} } = now.get(name) ?? {}
+    const definition = { name, description, parameters }
+    room -= Buffer.byteLength(JSON.stringify(definition))
+    return room >= 0 ? [definition] : []
+  })
+  return { changed, added, removed, definitions, fingerprint: definitionsFingerprint(said) }
+}
+
+/** One fingerprint of all tools of a server, whatever their order. */
+export function definitionsFingerprint(tools: readonly { name: string; fingerprint: string }[]): string {
+  const lines = tools.map(({ name, fingerprint }) => `${name} ${fingerprint}`).toSorted()
+  return createHash('sha256').update(lines.join('\n')).digest('hex')
+}
+
+function definitionFault(name: string, schema: Record<string, unknown>): string | undefined {
+  if (!toolName.test(name)) return 'its name is not one of a tool'
+  const excess = schemaExcess(schema)
+  if (excess) return `its schema ${excess}`
+  return areHeadersSound(schema) ? undefined : 'its headers for arguments break the protocol'
+}
+
+/**
+ * Arguments may be sent as headers too (`x-mcp-header`): on texts, integers and booleans that are reached by `properties`
+ * alone, each under a name of its own. A client must leave out a tool that asks for anything else (MCP 2026-07-28).
+ */
+function areHeadersSound(schema: Record<string, unknown>): boolean {
+  const names = new Set<string>()
+  const isSound = (value: object): boolean => {
+    const { 'x-mcp-header': header, type } = value as Record<string, unknown>
+    if (typeof header !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header)) return false
+    if (!['string', 'integer', 'boolean'].includes(String(type)) || names.has(header.toLowerCase())) return false
+    names.add(header.toLowerCase())
+    return true
+  }
+  const visit = (value: unknown, place: 'root' | 'properties' | 'property' | 'elsewhere'): boolean => {
+    if (typeof value !== 'object' || value === null) return true
+    if (place !== 'properties' && 'x-mcp-header' in value && (place !== 'property' || !isSound(value))) return false
+    return Object.entries(value).every(([key, member]) => {
+      if (place === 'properties') return visit(member, 'property')
+      return visit(member, place !== 'elsewhere' && key === 'properties' ? 'properties' : 'elsewhere')
+    })
+  }
+  return visit(schema, 'root')
+}

@@ -1,0 +1,89 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type EgressFetch, egressFetch } from '../../../platform/egress/egress-fetch.ts'
+import type { EgressStream } from '../../../platform/egress/egress-stream.ts'
+import { type Egress, EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
+import type { WireUse } from '../../../platform/egress/connect.ts'
+
+/** What one conversation with a server needed of the network, and what its streams failed with. */
+export interface Exchange {
+  use(): WireUse
+  /** The error of a connection behind whatever the library made of it. */
+  failure: EgressError | EgressRefused | undefined
+}
+
+const exchanges = new AsyncLocalStorage<Exchange & { answers: EgressStream[]; lost: WireUse }>()
+
+/** Runs `work` and gathers what it needs of the network, whichever of its requests needs it. */
+export function inExchange<T>(work: (exchange: Exchange) => Promise<T>): Promise<T> {
+  const lost = { bytes_in: 0, bytes_out: 0 }
+  const answers: EgressStream[] = []
+  const use = (): WireUse => answers.map((answer) => answer.use()).reduce(sum, lost)
+  const exchange = { answers, lost, use, failure: undefined }
+  return exchanges.run(exchange, () => work(exchange))
+}
+
+/** The way out for one session: to the server's own origin only, with the tool's headers. */
+export function sessionFetch(
+  egress: Egress,
+  {
+    url,
+    headers,
+    signal,
+    listens,
+  }: { url: URL; headers: Record<string, string>; signal: AbortSignal; listens: boolean },
+): EgressFetch {
+  const fetch = egressFetch(egress, {
+    purpose: 'tool',
+    headers: () => headers,
+    signal,
+    onAnswer: (answer) => void exchanges.getStore()?.answers.push(answer),
+  })
+  return async (target, init) => {
+    if (new URL(target).origin !== url.origin) {
+      throw new EgressRefused('address', 'the server sends its client to another origin')
+    }
+    // A stream of what the server says unasked: we need none of it, and it would stay open as long as the session.
+    if (!listens && init?.method === 'GET' && !new Headers(init.headers).has('last-event-id')) {
+      return new Response(null, { status: 405 })
+    }
+    const exchange = exchanges.getStore()
+    const remember = (error: unknown): void => {
+      if (!exchange) return
+      if (error instanceof EgressError || error instanceof EgressRefused) exchange.failure = error
+    }
+    try {
+      const response = await fetch(target, init)
+      return response.body === null ? response : watched(response, response.body, remember)
+    } catch (error) {
+      remember(error)
+      if (exchange && error instanceof EgressError) Object.assign(exchange.lost, sum(exchange.lost, error.network))
+      throw error
+    }
+  }
+}
+
+/** The same answer, whose failure while it is read is told: the library makes a text of it. */
+function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure: (error: unknown) => void): Response {
+  const reader = body.getReader()
+  const told = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          onFailure(error)
+          controller.error(error)
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(told, { status: response.status, headers: response.headers })
+}
+
+function sum(a: WireUse, b: WireUse): WireUse {
+  return { bytes_in: a.bytes_in + b.bytes_in, bytes_out: a.bytes_out + b.bytes_out }
+}

@@ -1,0 +1,156 @@
+import type * as Library from '@modelcontextprotocol/client'
+import type { CallToolResult, Client, Transport } from '@modelcontextprotocol/client'
+import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import { DefinitionList, mcpBounds, TooManyDefinitions } from './mcp-definitions.ts'
+import { sessionFetch } from './mcp-exchange.ts'
+import { httpTransport, rememberNotices, sseTransport } from './mcp-transport.ts'
+
+/** Milliseconds: connecting with asking for the tools, one call, and saying good-bye. */
+export const mcpTimes = { open_ms: 15_000, call_ms: 60_000, close_ms: 2000 } as const
+
+/** Where a server is, with its placeholders filled in. */
+export interface McpTarget {
+  url: string
+  headers: Record<string, string>
+}
+
+/** A conversation with an MCP server. */
+export interface McpSession {
+  /** All definitions. Throws `TooManyDefinitions`, or what the library or the way out throws. */
+  list(signal: AbortSignal): Promise<DefinitionList>
+  call(params: McpCall, signal: AbortSignal): Promise<CallToolResult>
+  /** False for the older transport, whose one stream ends with a request's time: such a session is for one call. */
+  lasts: boolean
+  /** Ends every connection, after what must still be said. Never throws. */
+  close(): Promise<void>
+}
+
+export interface McpCall {
+  name: string
+  arguments: Record<string, unknown>
+  _meta: Record<string, unknown>
+  inputSchema: Record<string, unknown>
+}
+
+/**
+ * Connects to a server: Streamable HTTP of either era of the protocol, and the older transport with a stream of its own
+ * where a server knows no other. We offer it nothing (no sampling, no roots, no questions to a user). Throws what the
+ * library or the way out throws, and the signal's reason.
+ */
+export async function openMcp(egress: Egress, target: McpTarget, signal: AbortSignal): Promise<McpSession> {
+  // Loaded at first use: a service whose agents call no server starts without it.
+  const library = await import('@modelcontextprotocol/client')
+  const url = new URL(target.url)
+  const attempt = (mode: 'auto' | 'legacy' | 'sse'): Promise<McpSession> =>
+    connect(library, egress, { ...target, url }, mode, signal)
+  try {
+    return await attempt('auto')
+  } catch (error) {
+    signal.throwIfAborted()
+    // A server of the older protocol that fails at a question it does not know, rather than refusing it.
+    if (error instanceof library.SdkError && error.code === library.SdkErrorCode.EraNegotiationFailed)
+      return attempt('legacy')
+    const status = error instanceof library.SdkHttpError ? error.status : undefined
+    if (status === 400 || status === 404 || status === 405) {
+      return attempt('sse').catch(() => {
+        signal.throwIfAborted()
+        throw error
+      })
+    }
+    throw error
+  }
+}
+
+async function connect(
+  library: typeof Library,
+  egress: Egress,
+  { url, headers }: { url: URL; headers: Record<string, string> },
+  mode: 'auto' | 'legacy' | 'sse',
+  signal: AbortSignal,
+): Promise<McpSession> {
+  const lifetime = new AbortController()
+  const fetch = sessionFetch(egress, { url, headers, signal: lifetime.signal, listens: mode === 'sse' })
+  const transport = mode === 'sse' ? sseTransport(library, url, fetch) : httpTransport(library, url, fetch)
+  const notices = rememberNotices(transport)
+  const client = new library.Client(
+    { name: 'cadre', version: '1' },
+    {
+      versionNegotiation: { mode: mode === 'auto' ? 'auto' : 'legacy' },
+      inputRequired: { autoFulfill: false },
+      // Its definitions are pinned and its answers are read as they are: a schema of the server's compiles nowhere.
+      jsonSchemaValidator: {
+        getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+      },
+    },
+  )
+  try {
+    await unlessAborted(client.connect(transport, { timeout: mcpTimes.open_ms, signal }), signal)
+  } catch (error) {
+    lifetime.abort()
+    await client.close().catch(() => undefined)
+    throw error
+  }
+  return session(client, transport, { notices, lifetime, lasts: mode !== 'sse' })
+}
+
+interface SessionParts {
+  notices: Set<Promise<void>>
+  lifetime: AbortController
+  lasts: boolean
+}
+
+function session(client: Client, transport: Transport, { notices, lifetime, lasts }: SessionParts): McpSession {
+  return {
+    lasts,
+    list: (signal) => unlessAborted(listAll(client, signal), signal),
+    call: ({ inputSchema, ...params }, signal) =>
+      unlessAborted(
+        client.callTool(params, {
+          signal,
+          timeout: mcpTimes.call_ms,
+          // Given, so that the library neither asks the server for it nor believes an answer of it.
+          toolDefinition: { name: params.name, inputSchema: { ...inputSchema, type: 'object' } },
+        }),
+        signal,
+      ),
+    close: async () => {
+      // A cancellation that is on its way is the server's only word that nobody waits for it any more.
+      await inTime(Promise.allSettled(notices), mcpTimes.close_ms)
+      if ('terminateSession' in transport) {
+        await inTime((transport as { terminateSession(): Promise<void> }).terminateSession(), mcpTimes.close_ms)
+      }
+      lifetime.abort()
+      await client.close().catch(() => undefined)
+    },
+  }
+}
+
+async function listAll(client: Client, signal: AbortSignal): Promise<DefinitionList> {
+  const list = new DefinitionList()
+  if (!client.getServerCapabilities()?.tools) return list
+  let cursor: string | undefined
+  for (let page = 0; page < mcpBounds.pages; page++) {
+    const params = cursor === undefined ? {} : { cursor }
+    const answer = await client.request({ method: 'tools/list', params }, { signal, timeout: mcpTimes.open_ms })
+    list.add(answer.tools)
+    if (answer.nextCursor === undefined || answer.nextCursor === cursor) return list
+    cursor = answer.nextCursor
+  }
+  throw new TooManyDefinitions(`the server has more than ${mcpBounds.pages} pages of tools`)
+}
+
+/** What `work` gives, or the reason of `signal` where that is first. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort))
+}
+
+async function inTime(work: Promise<unknown>, most_ms: number): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, most_ms)
+  await Promise.race([work.catch(() => undefined), late.promise])
+  clearTimeout(timer)
+}

@@ -1,0 +1,60 @@
+import type * as Library from '@modelcontextprotocol/client'
+import type { Transport } from '@modelcontextprotocol/client'
+import type { EgressFetch } from '../../../platform/egress/egress-fetch.ts'
+
+/** Streams that broke and are taken up again where they broke, in a session. */
+const resumptionsMax = 20
+
+/** Streamable HTTP, whose broken streams are taken up again, within bounds. */
+export function httpTransport(
+  { StreamableHTTPClientTransport }: typeof Library,
+  url: URL,
+  fetch: EgressFetch,
+): Transport {
+  let resumptions = 0
+  const transport = new StreamableHTTPClientTransport(url, {
+    fetch,
+    reconnectionScheduler: (reconnect, delay_ms) => {
+      if (++resumptions > resumptionsMax) throw new Error('the stream broke too often')
+      const timer = setTimeout(reconnect, Math.min(Math.max(delay_ms, 100), 10_000))
+      return () => clearTimeout(timer)
+    },
+  })
+  // A stream that ends without the answer leaves the library waiting for its time to pass: it is told here.
+  const send = transport.send.bind(transport)
+  transport.send = (message, options) => {
+    const onRequestStreamEnd = (): void => {
+      options?.onRequestStreamEnd?.()
+      if (!('method' in message) || !('id' in message) || message.id === undefined) return
+      transport.onmessage?.({
+        jsonrpc: '2.0',
+        id: message.id,
+        error: { code: unansweredCode, message: 'the connection ended before the answer' },
+      })
+    }
+    return send(message, { ...options, onRequestStreamEnd })
+  }
+  return transport
+}
+
+/** Our own code of an answer that never came, among the codes that JSON-RPC leaves to implementations. */
+export const unansweredCode = -32_099
+
+/** The older transport, deprecated, for servers that are in use and know nothing newer. */
+export function sseTransport({ SSEClientTransport }: typeof Library, url: URL, fetch: EgressFetch): Transport {
+  return new SSEClientTransport(url, { fetch, eventSourceInit: { fetch } })
+}
+
+/** Messages that expect no answer, while they are on their way. */
+export function rememberNotices(transport: Transport): Set<Promise<void>> {
+  const notices = new Set<Promise<void>>()
+  const send = transport.send.bind(transport)
+  transport.send = (message, options) => {
+    const sent = send(message, options)
+    if ('id' in message) return sent
+    const notice = sent.catch(() => undefined).finally(() => notices.delete(notice))
+    notices.add(notice)
+    return sent
+  }
+  return notices
+}

@@ -1,0 +1,167 @@
+import { Problem } from '#contract/core/problems.ts'
+import type { McpDefinition } from '#contract/resources/tools.ts'
+import { writeAgentLog } from '../../../events/agent-log.ts'
+import { canonicalJson } from '../call-hash.ts'
+import { type McpConnection, mcpConnection } from './mcp-connection.ts'
+import { mcpAnswer } from './mcp-answer.ts'
+import { driftOf, type McpDrift } from './mcp-definitions.ts'
+import { isSessionLost, mcpFailure } from './mcp-failure.ts'
+import { inExchange } from './mcp-exchange.ts'
+import type { McpTarget } from './mcp-session.ts'
+import type { OpenedTools, Opening, Pinning } from '../opened.ts'
+import { type Tool, type ToolAnswer, type ToolCallContext, ToolError } from '../tool.ts'
+import { markDrifted, type PinnedTool, type ToolRow } from '../tool-rows.ts'
+
+const changedReason = 'its definition has changed and must be approved again'
+const addedReason = 'it is new on its server and must be approved first'
+
+/**
+ * The tools of an MCP server, `name/tool`: those that were pinned, with the words that were pinned. The first
+ * call of a task connects, and compares what the server says now: a tool that differs answers that it must be approved,
+ * the row becomes `drifted`, and later tasks leave the tool out. Tasks that never call the server never wait for it.
+ */
+export function mcpTools(row: ToolRow, opening: Opening): OpenedTools {
+  const connection = mcpConnection(opening.egress, () => targetOf(row.definition as McpDefinition, opening))
+  const { changed = [], added = [], removed = [] } = (row.drift ?? {}) as Partial<McpDrift>
+  const gone = new Set([...changed, ...removed])
+  const whole = (name: string): string => `${row.name}/${name}`
+  return {
+    tools: (row.pinned ?? [])
+      .filter(({ name }) => !gone.has(name))
+      .map((pinned) => mcpTool(row, pinned, opening, connection)),
+    missing: [
+      ...[...gone].map((name) => ({ name: whole(name), reason: changedReason })),
+      ...added.map((name) => ({ name: whole(name), reason: addedReason })),
+    ],
+    close: () => connection.close(),
+  }
+}
+
+function mcpTool(row: ToolRow, pinned: PinnedTool, opening: Opening, connection: McpConnection): Tool {
+  const name = `${row.name}/${pinned.name}`
+  const callOnce = (args: Record<string, unknown>, context: ToolCallContext): Promise<ToolAnswer> =>
+    inExchange(async (exchange) => {
+      let isSent = false
+      try {
+        return await connection.with(context.signal, async (session, tools) => {
+          const drift = driftOf(row.pinned ?? [], [...tools.values()])
+          if (drift) await noteDrift(row, drift, opening, context)
+          if (tools.get(pinned.name)?.fingerprint !== pinned.fingerprint) {
+            throw new ToolError('definition_changed', `${name} cannot be called: ${changedReason}.`)
+          }
+          isSent = true
+          const call = { name: pinned.name, arguments: args, _meta: metaOf(context), inputSchema: pinned.parameters }
+          const result = await session.call(call, context.signal)
+          return mcpAnswer(result, exchange.use())
+        })
+      } catch (error) {
+        context.signal.throwIfAborted()
+        if (await isSessionLost(error)) throw new SessionLost(error)
+        throw await mcpFailure(error, exchange, isSent && pinned.safety === 'unsafe')
+      }
+    })
+  return {
+    name,
+    description: pinned.description,
+    parameters: pinned.parameters,
+    safety: pinned.safety,
+    async call(args, context) {
+      try {
+        return await callOnce(args, context)
+      } catch (error) {
+        if (!(error instanceof SessionLost)) throw error
+        // The server has forgotten the session and so did nothing: once more, in a new one.
+        connection.drop()
+        return callOnce(args, context).catch((again: unknown) => {
+          throw again instanceof SessionLost
+            ? new ToolError('http_error', 'The server answers with the status 404.')
+            : again
+        })
+      }
+    },
+  }
+}
+
+class SessionLost extends Error {
+  constructor(cause: unknown) {
+    super('the session is gone', { cause })
+  }
+}
+
+/** The key and the trace of the call, by the names that they have in HTTP headers or in the protocol. */
+function metaOf({ idempotency_key, traceparent }: ToolCallContext): Record<string, unknown> {
+  return { idempotencyKey: idempotency_key, ...(traceparent !== undefined && { traceparent }) }
+}
+
+/** Writes a drift down, and warns, once for each that differs from what is known. */
+async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, context: ToolCallContext): Promise<void> {
+  if (canonicalJson(row.drift) === canonicalJson(drift)) return
+  row.drift = { ...drift }
+  const { changed, added, removed } = drift
+  const what = { changed, added, removed }
+  await opening.sql.begin(async (tx) => {
+    if (!(await markDrifted(tx, row, row.drift ?? {}))) return
+    const message = `The server ${row.name} describes its tools otherwise than they were approved`
+    await writeAgentLog(tx, [
+      {
+        agent_id: context.agent_id,
+        task_id: context.task_id,
+        level: 'warn',
+        message,
+        context: { tool: row.name, ...what },
+      },
+    ])
+    opening.log.warn(
+      { tool_id: row.id, ...what },
+      'an MCP server describes its tools otherwise than they were approved',
+    )
+  })
+}
+
+/**
+ * Asks the server for its tools, outside of any transaction, in 15 s. What it says of their safety (`readOnlyHint` and
+ * the like) is its own word and changes nothing: a tool is `unsafe` until somebody declares it. Throws the
+ * problem `validation_error` with the field (`mcp.url`).
+ */
+export async function pinMcp(
+  definition: McpDefinition,
+  { safety }: Pick<ToolRow, 'name' | 'safety'>,
+  { egress, fill, signal, log }: Pinning,
+): Promise<PinnedTool[]> {
+  const connection = mcpConnection(egress, () => targetOf(definition, { fill }))
+  try {
+    return await inExchange(async (exchange) => {
+      try {
+        return await connection.with(signal, async (_, tools) =>
+          [...tools.values()].map((definition) => ({ ...definition, safety: safety ?? 'unsafe' })),
+        )
+      } catch (error) {
+        signal.throwIfAborted()
+        throw await mcpFailure(error, exchange, false)
+      }
+    }).then(someTools)
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error
+    log.info({ err: error }, 'an MCP server could not be registered')
+    throw invalid(error.message)
+  } finally {
+    await connection.close()
+  }
+}
+
+function someTools(tools: PinnedTool[]): PinnedTool[] {
+  if (tools.length === 0) throw invalid('The server has no tools that could be used.')
+  return tools
+}
+
+function invalid(message: string): Problem {
+  return new Problem('validation_error', [{ field: 'mcp.url', message, code: 'invalid_format' }])
+}
+
+/** Where the server is, as the tool's definition says, with its secrets put in. */
+function targetOf({ url, headers = {} }: McpDefinition, { fill }: Pick<Opening, 'fill'>): McpTarget {
+  return {
+    url: fill(url, encodeURIComponent),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)])),
+  }
+}

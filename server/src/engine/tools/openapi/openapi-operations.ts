@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { bounds } from '#contract/core/limits.ts'
+import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
+import { canonicalJson } from '../call-hash.ts'
+import { cleanValue } from '../../../platform/clean-text.ts'
+import { type OperationArguments, operationArguments } from './openapi-arguments.ts'
+import { Resolver, TooLarge } from './openapi-schema.ts'
+import { schemaExcess } from '../schema-bounds.ts'
+import type { PinnedTool } from '../tool-rows.ts'
+import { parseUrlTemplate } from '../http/url-template.ts'
+
+/** What a call of an operation needs: kept as `facts` of its pinned tool. */
+export interface OperationFacts extends Omit<OperationArguments, 'parameters'> {
+  method: string
+  /** Scheme, host and path, with `{name}` for parameters of the path. */
+  url: string
+}
+
+/** An operation as a document has it. */
+export interface FoundOperation {
+  /** Its `operationId`; made of method and path where it has none. */
+  id: string
+  method: string
+  path: string
+  item: Record<string, unknown>
+  operation: Record<string, unknown>
+}
+
+const methods = ['get', 'head', 'post', 'put', 'patch', 'delete'] as const
+
+/** The operations of a document, each id once, in the document's order. */
+export function findOperations(document: Record<string, unknown>): FoundOperation[] {
+  const resolver = new Resolver(document)
+  const found = new Map<string, FoundOperation>()
+  for (const [path, value] of Object.entries(isObject(document.paths) ? document.paths : {})) {
+    const item = resolver.deref(value)
+    if (!item || !path.startsWith('/')) continue
+    for (const method of methods) {
+      const operation = resolver.deref(item[method])
+      if (!operation) continue
+      const id = typeof operation.operationId === 'string' ? operation.operationId : `${method}${path}`
+      if (!found.has(id)) found.set(id, { id, method: method.toUpperCase(), path, item, operation })
+    }
+  }
+  return [...found.values()]
+}
+
+/** What all operations of a tool have in common. */
+export interface OperationContext {
+  document: Record<string, unknown>
+  /** Where the API is, in place of what the document says. */
+  base_url: string | undefined
+  /** Where the document was read: what its relative addresses are relative to. */
+  document_url: string | undefined
+  /** Headers that the tool sets itself, lowercase. */
+  fixed: ReadonlySet<string>
+  safety: ToolSafety | null
+}
+
+/** An operation as a tool, or in a sentence why it cannot be one. */
+export function operationTool(context: OperationContext, found: FoundOperation): PinnedTool | string {
+  const { method, path, item, operation } = found
+  const base = baseOf(context, item, operation)
+  if (base === undefined)
+    return 'it is not known where it is: the document names no server with a whole URL, so give base_url'
+  const url = `${base}${path}`
+  const template = parseUrlTemplate(url)
+  if (typeof template === 'string') return `its URL ${template}`
+  const described = argumentsOf(context, item, operation)
+  if (typeof described === 'string') return described
+  const { places, body } = described
+  const inPath = new Set(places.filter((place) => place.in === 'path').map(({ name }) => name))
+  if (template.names.some((name) => !inPath.has(name))) return 'its path has a parameter that is not described'
+
+  const parameters = cleanValue(described.parameters) as Record<string, unknown>
+  const excess = schemaExcess(parameters)
+  if (excess) return `its schema ${excess}`
+  const name = toolName(found.id)
+  const description = descriptionOf(found)
+  const facts: OperationFacts = { method, url, places, body }
+  const definition = cleanValue({ name, description, parameters, facts })
+  return {
+    ...(definition as {
+      name: string
+      description: string
+      parameters: Record<string, unknown>
+      facts: Record<string, unknown>
+    }),
+    safety: context.safety ?? (method === 'GET' || method === 'HEAD' ? 'safe' : 'unsafe'),
+    fingerprint: createHash('sha256').update(canonicalJson(definition)).digest('hex'),
+  }
+}
+
+function argumentsOf(
+  { document, fixed }: OperationContext,
+  item: Record<string, unknown>,
+  operation: Record<string, unknown>,
+): OperationArguments | string {
+  try {
+    return operationArguments(new Resolver(document), item, operation, fixed)
+  } catch (error) {
+    if (error instanceof TooLarge) return error.message
+    throw error
+  }
+}
+
+/** Where an operation is, without a slash at the end: its own server, its path's, the document's, the first of each. */
+function baseOf(
+  { document, base_url, document_url }: OperationContext,
+  item: Record<string, unknown>,
+  operation: Record<string, unknown>,
+): string | undefined {
+  const servers = [operation.servers, item.servers, document.servers].find(
+    (list) => Array.isArray(list) && list.length > 0,
+  )
+  const [server] = Array.isArray(servers) ? (servers as unknown[]) : []
+  const said = isObject(server) && typeof server.url === 'string' ? withDefaults(server.url, server.variables) : '/'
+  const url = URL.parse(base_url ?? said, document_url)
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '') return undefined
+  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, '')}`
+}
+
+function withDefaults(url: string, variables: unknown): string {
+  return url.replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => {
+    const variable = isObject(variables) && Object.hasOwn(variables, name) ? variables[name] : undefined
+    return isObject(variable) && typeof variable.default === 'string' ? variable.default : whole
+  })
+}
+
+/** An operation's id as a part of a tool's name. */
+export function toolName(id: string): string {
+  return (
+    id
+      .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
+      .replaceAll(/^_+|(?<!_)_+$/g, '')
+      .slice(0, bounds.tool_name) || '_'
+  )
+}
+
+function descriptionOf({ method, path, operation }: FoundOperation): string {
+  const { summary, description } = operation
+  const words = [summary, description].filter((text) => typeof text === 'string' && text.trim() !== '')
+  return (words.length > 0 ? [...new Set(words)].join('\n\n') : `${method} ${path}`).slice(0, bounds.tool_description)
+}

@@ -1,0 +1,121 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { secretText } from '../../platform/log.ts'
+
+/** Each of `before`, `after` and `detail` takes so much as JSON. */
+export const auditPartMax_bytes = 16 * 1024
+/** What stands for a secret. */
+export const redacted = '[redacted]'
+
+type Members = Record<string, unknown>
+
+/** Move with every change, or by themselves, and say nothing about what was done. */
+const unremarkable = new Set(['updated_at', 'revision', 'last_used', 'last_ip', 'last_activity'])
+
+/**
+ * The members of two states of a thing that differ, in objects inside of it too; lists are one value. With only one
+ * state all of it. Undefined where both are given and nothing differs.
+ */
+export function changes(
+  before: object | undefined,
+  after: object | undefined,
+): { before: Members | undefined; after: Members | undefined } | undefined {
+  if (!before || !after) return { before: before && { ...before }, after: after && { ...after } }
+  const difference = compare({ ...before }, { ...after })
+  return Object.keys(difference.before).length + Object.keys(difference.after).length > 0 ? difference : undefined
+}
+
+function compare(before: Members, after: Members): { before: Members; after: Members } {
+  const difference = { before: {} as Members, after: {} as Members }
+  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const [was, is] = [before[name], after[name]]
+    if (unremarkable.has(name) || isDeepStrictEqual(was, is)) continue
+    const inside = isObject(was) && isObject(is) ? compare(was, is) : { before: was, after: is }
+    if (was !== undefined) difference.before[name] = inside.before
+    if (is !== undefined) difference.after[name] = inside.after
+  }
+  return difference
+}
+
+/** Members whose value is a secret, or as good as one, wherever they stand. */
+const secretNames = new Set([
+  'access_token',
+  'authorization',
+  'client_secret',
+  'cookie',
+  'current_password',
+  'hash',
+  'key',
+  'new_password',
+  'password',
+  'password_hash',
+  'refresh_token',
+  'secret',
+  'secret_hash',
+  'token',
+  'token_hash',
+])
+/** Members whose values are secrets, under names that are none. */
+const secretMaps = new Set(['environment', 'environment_variables', 'headers'])
+
+/** The same without secrets: those known by the name of their member, and those known by their form. */
+export function withoutSecrets(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll(secretText, redacted)
+  if (Array.isArray(value)) return value.map(withoutSecrets)
+  if (!isObject(value)) return value
+  return mapMembers(value, (name, member) => {
+    if (secretNames.has(name.toLowerCase())) return member === null ? null : redacted
+    if (secretMaps.has(name) && isObject(member)) return mapMembers(member, () => redacted)
+    return withoutSecrets(member)
+  })
+}
+
+function mapMembers(members: Members, change: (name: string, value: unknown) => unknown): Members {
+  return Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [name.replaceAll(secretText, redacted), change(name, value)]),
+  )
+}
+
+/** The same in at most `bytesMax` as JSON: the largest texts are cut, then the largest members left out. */
+export function bounded(value: unknown, bytesMax: number = auditPartMax_bytes): unknown {
+  const shrunk = shrink(value, bytesMax)
+  return sizeOf(shrunk) <= bytesMax ? shrunk : { left_out_bytes: sizeOf(value) }
+}
+
+/** Below this a value is replaced by a mark rather than shrunk. */
+const worthShrinking_bytes = 200
+
+function shrink(value: unknown, bytesMax: number): unknown {
+  const size = sizeOf(value)
+  if (size <= bytesMax) return value
+  if (bytesMax >= worthShrinking_bytes) {
+    if (typeof value === 'string') return cut(value, bytesMax / size)
+    if (isObject(value)) return shrinkMembers(value, size - bytesMax)
+  }
+  return `[left out: ${size} bytes]`
+}
+
+/** The largest members give way first. */
+function shrinkMembers(members: Members, excess_bytes: number): Members {
+  const shrunk = { ...members }
+  let excess = excess_bytes
+  const bySize = Object.entries(members)
+    .map(([name, value]) => ({ name, value, size: sizeOf(value) }))
+    .toSorted((a, b) => b.size - a.size)
+  for (const { name, value, size } of bySize) {
+    if (excess <= 0) break
+    shrunk[name] = shrink(value, size - excess)
+    excess -= size - sizeOf(shrunk[name])
+  }
+  return shrunk
+}
+
+/** A text's beginning, somewhat less than the share that would fit. */
+function cut(text: string, share: number): string {
+  const kept = text.slice(0, Math.max(0, Math.floor(text.length * share) - 60)).toWellFormed()
+  return `${kept}… [cut: ${text.length} characters]`
+}
+
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value) ?? '')
+}

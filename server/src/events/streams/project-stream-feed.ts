@@ -1,0 +1,249 @@
+import type { Logger } from 'pino'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { includes, readCursor, type Cursor, type Snapshot } from './project-stream-cursor.ts'
+import { agentFrame, eventFrames, idFrame, snapshotFrame } from './project-stream-frames.ts'
+import {
+  countProject,
+  listAgentStates,
+  readBeginning,
+  readNews,
+  readNow,
+  replay_seconds,
+} from './project-stream-queries.ts'
+import type { Bus } from './streams-bus.ts'
+
+/** Somebody who watches one project. All calls are synchronous and must not throw. */
+export interface ProjectWatcher {
+  /** Frames, whole and in order; many watchers are given the same bytes. */
+  frames(bytes: Buffer): void
+  /** The process stops, or the stream must begin anew. */
+  close(): void
+}
+
+/** Where the streams of projects come from: one look at the database for all watchers of the process. */
+export interface ProjectFeed {
+  /**
+   * Watches until the returned function is called. The first frames are `project.snapshot` and what the reader has
+   * missed since `last_event_id`, then come those of everything that happens: each event exactly once.
+   */
+  watch(project_id: number, last_event_id: string | undefined, watcher: ProjectWatcher): () => void
+  close(): void
+}
+
+/** What happens is gathered this long, so that one look tells all of it. */
+const gather_ms = 30
+/** A signal may be lost with the process that owed it: nobody who watches is behind for longer than this. */
+const look_ms = 2000
+/** Watchers that begin in one look; those that come back together do not hold up the others. */
+const beginMax = 50
+/** So often the id of a quiet stream moves on, so that its reader need not begin anew when it comes back. */
+const id_ms = 15_000
+const retry_ms = 500
+
+interface Watching {
+  project_id: number
+  watcher: ProjectWatcher
+}
+interface Beginning extends Watching {
+  cursor: Cursor | undefined
+}
+
+/** Opens the feed of this process. It costs nothing while nobody watches. */
+export function openProjectFeed(options: { sql: Sql; bus: Bus; log: Logger }): ProjectFeed {
+  const feed = new Feed(options)
+  return {
+    watch: (project_id, last_event_id, watcher) => feed.watch(project_id, last_event_id, watcher),
+    close: () => feed.close(),
+  }
+}
+
+class Feed {
+  readonly #sql: Sql
+  readonly #bus: Bus
+  readonly #log: Logger
+  readonly #watchers = new Map<number, Set<ProjectWatcher>>()
+  readonly #beginning = new Set<Beginning>()
+  /** Agents whose state may have changed. */
+  readonly #agents = new Set<string>()
+  /** What all watchers have been told of: exactly what this includes. */
+  #told: Snapshot | undefined
+  /** Cursors of before it mean nothing here: see `readBeginning`. */
+  #beginning_at: number | undefined
+  #leave: (() => void) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #due_at = Infinity
+  #looking = false
+  #ids_at = 0
+  #closed = false
+
+  constructor({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }) {
+    this.#sql = sql
+    this.#bus = bus
+    this.#log = log
+  }
+
+  watch(project_id: number, last_event_id: string | undefined, watcher: ProjectWatcher): () => void {
+    const begin = { project_id, watcher, cursor: last_event_id === undefined ? undefined : readCursor(last_event_id) }
+    this.#beginning.add(begin)
+    if (this.#closed) queueMicrotask(() => watcher.close())
+    this.#listen()
+    this.#look(0)
+    return () => {
+      this.#beginning.delete(begin)
+      const all = this.#watchers.get(project_id)
+      all?.delete(watcher)
+      if (all?.size === 0) this.#watchers.delete(project_id)
+      if (this.#isIdle()) this.#rest()
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#closeAll()
+    this.#rest()
+  }
+
+  #closeAll(): void {
+    const beginning = [...this.#beginning].map(({ watcher }) => watcher)
+    for (const watcher of [...beginning, ...[...this.#watchers.values()].flatMap((all) => [...all])]) watcher.close()
+  }
+
+  #isIdle(): boolean {
+    return this.#closed || (this.#watchers.size === 0 && this.#beginning.size === 0)
+  }
+
+  #listen(): void {
+    if (this.#leave || this.#closed) return
+    const look = (): void => this.#look(gather_ms)
+    const lookAtAgent = (agent_id: string): void => {
+      this.#agents.add(agent_id)
+      look()
+    }
+    const leaves = [
+      this.#bus.on('task', look),
+      // A task that was created is not told of before a worker takes it.
+      this.#bus.on('jobs', look),
+      this.#bus.on('agent', lookAtAgent),
+      this.#bus.on('stop', lookAtAgent),
+      this.#bus.onGap(look),
+    ]
+    this.#leave = () => leaves.forEach((leave) => leave())
+  }
+
+  /** Nobody watches any more: nothing is asked, and nothing listened to. */
+  #rest(): void {
+    clearTimeout(this.#timer)
+    this.#due_at = Infinity
+    this.#leave?.()
+    this.#leave = undefined
+    this.#agents.clear()
+    this.#told = undefined
+  }
+
+  /** Looks in `after_ms` at the latest; while a look is under way, that long after it. */
+  #look(after_ms: number): void {
+    const at = performance.now() + after_ms
+    if (at >= this.#due_at || this.#isIdle()) return
+    this.#due_at = at
+    if (!this.#looking) this.#schedule()
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#lookNow(), Math.max(0, this.#due_at - performance.now()))
+    this.#timer.unref()
+  }
+
+  async #lookNow(): Promise<void> {
+    this.#looking = true
+    this.#due_at = performance.now() + look_ms
+    try {
+      await this.#begin()
+    } catch (error) {
+      if (!this.#isIdle()) this.#log.warn({ err: error }, 'the events of projects could not be looked at')
+      this.#due_at = performance.now() + retry_ms
+    } finally {
+      this.#looking = false
+      if (this.#isIdle()) this.#rest()
+      else this.#schedule()
+    }
+  }
+
+  /** Tells those who watch, then begins for those who came: both of the same moment, so that nothing falls between. */
+  async #begin(): Promise<void> {
+    const beginning = [...this.#beginning].slice(0, beginMax)
+    if (beginning.length === 0) return this.#tell(this.#sql)
+    await this.#sql.begin(async (tx) => {
+      await tx.script('set transaction isolation level repeatable read, read only')
+      this.#beginning_at ??= await readBeginning(tx)
+      // What was told before is of no use where nobody was there to be told.
+      if (this.#watchers.size === 0 || !this.#told) this.#told = await readNow(tx)
+      await this.#tell(tx)
+      const told = this.#told
+      if (!told) return
+      const counted = new Map<number, Awaited<ReturnType<typeof countProject>>>()
+      for (const begin of beginning) {
+        const { project_id, watcher } = begin
+        const counts = counted.get(project_id) ?? (await countProject(tx, project_id))
+        counted.set(project_id, counts)
+        const missed = await this.#missed(tx, begin, told)
+        // It may have left meanwhile.
+        if (!this.#beginning.delete(begin)) continue
+        const all = this.#watchers.get(project_id) ?? new Set()
+        this.#watchers.set(project_id, all.add(watcher))
+        const id = missed ? undefined : told
+        const first = snapshotFrame(project_id, { ...counts, resumed: missed !== undefined }, id)
+        watcher.frames(Buffer.from(first + (missed ?? '')))
+      }
+    })
+    if (this.#beginning.size > 0) this.#due_at = performance.now()
+  }
+
+  /** The frames of what a reader has missed up to a snapshot; undefined where it must begin anew. */
+  async #missed(tx: Sql, { cursor, project_id }: Beginning, told: Snapshot): Promise<string | undefined> {
+    if (!cursor || told.at - cursor.behind.at > replay_seconds) return undefined
+    if (this.#beginning_at === undefined || cursor.behind.at < this.#beginning_at) return undefined
+    const news = await readNews(tx, cursor, [project_id])
+    if (!news || news.next.xmax !== told.xmax) return undefined
+    const { behind, within } = cursor
+    if (!within) return eventFrames(news.events, behind, told) + idFrame(told)
+    // What is left of what was told together comes first, so that each of the two is counted by its own snapshots.
+    const rest = news.events.filter(({ xid }) => includes(within.next, xid))
+    const later = news.events.filter(({ xid }) => !includes(within.next, xid))
+    return eventFrames(rest, behind, within.next) + eventFrames(later, within.next, told) + idFrame(told)
+  }
+
+  /** Tells all watchers what has happened since the last look. */
+  async #tell(sql: Sql): Promise<void> {
+    for (let isWhole = false; !isWhole && this.#told && this.#watchers.size > 0;) {
+      const told = this.#told
+      const news = await readNews(sql, { behind: told }, [...this.#watchers.keys()])
+      if (!news) {
+        this.#told = undefined
+        return this.#closeAll()
+      }
+      this.#told = news.next
+      isWhole = news.isWhole
+      for (const [project_id, events] of Map.groupBy(news.events, (event) => event.project_id))
+        this.#send(project_id, eventFrames(events, told, news.next))
+    }
+    await this.#tellAgents(sql)
+    if (this.#told && performance.now() - this.#ids_at > id_ms) {
+      this.#ids_at = performance.now()
+      for (const project_id of this.#watchers.keys()) this.#send(project_id, idFrame(this.#told))
+    }
+  }
+
+  async #tellAgents(sql: Sql): Promise<void> {
+    const ids = [...this.#agents]
+    this.#agents.clear()
+    if (ids.length === 0 || this.#watchers.size === 0) return
+    for (const agent of await listAgentStates(sql, ids, [...this.#watchers.keys()]))
+      this.#send(agent.project_id, agentFrame(agent))
+  }
+
+  #send(project_id: number, frames: string): void {
+    const bytes = Buffer.from(frames)
+    for (const watcher of this.#watchers.get(project_id) ?? []) watcher.frames(bytes)
+  }
+}

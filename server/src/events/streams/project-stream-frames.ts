@@ -1,0 +1,35 @@
+import { projectId } from '#contract/core/project-id.ts'
+import { writeCursor, type Snapshot } from './project-stream-cursor.ts'
+import type { ProjectEvent, ThinEvent } from './project-stream-queries.ts'
+
+/**
+ * Events that were told together, as frames. The id of each is where a reader stands that has read it; of the last one
+ * that is simply behind them all.
+ */
+export function eventFrames(events: readonly ProjectEvent[], behind: Snapshot, next: Snapshot): string {
+  const frames = events.map(({ sequence, task_id, agent_id, type, status, created_at }, i) => {
+    const isLast = i === events.length - 1
+    const id = writeCursor(isLast ? { behind: next } : { behind, within: { next, place: { task_id, sequence } } })
+    const data: ThinEvent = { sequence, task_id, agent_id, type, status, created_at }
+    return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+  })
+  return frames.join('')
+}
+
+/** The first frame. Without an id where what the reader has missed follows. */
+export function snapshotFrame(project_id: number, data: object, told: Snapshot | undefined): string {
+  const type = 'project.snapshot'
+  const frame = { project_id: projectId(project_id), type, created_at: new Date().toISOString(), data }
+  return `${told ? `id: ${writeCursor({ behind: told })}\n` : ''}event: ${type}\ndata: ${JSON.stringify(frame)}\n\n`
+}
+
+/** The state of an agent; without an id, because it is not kept. */
+export function agentFrame({ agent_id, status, updated_at }: { agent_id: string; status: string; updated_at: string }) {
+  const type = 'agent.status'
+  return `event: ${type}\ndata: ${JSON.stringify({ agent_id, type, status, created_at: updated_at })}\n\n`
+}
+
+/** Moves a reader's Last-Event-ID on, without telling it anything. */
+export function idFrame(told: Snapshot): string {
+  return `id: ${writeCursor({ behind: told })}\n\n`
+}

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import type { Database } from '../../platform/postgres/database.ts'
+import { packNotes, packSignals, readPayload } from './streams-payload.ts'
+
+/**
+ * What processes tell each other: `jobs` there is work in the queue (no id), `task` a task has new events, `agent` an
+ * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience.
+ */
+export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown'
+
+export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
+
+/** Told of what another process sent to this one; it may be anything. */
+export type NoteListener = (note: unknown, from: string) => void
+
+/**
+ * Signals between processes over LISTEN and NOTIFY. They carry ids only and are hints: whoever listens must be able to
+ * find the truth in the database, because a process that dies within the batching time takes its signals with it.
+ */
+export interface Bus {
+  /** What others send notes to. */
+  name: string
+  /** Calls the listeners of this process at once and those of others within some 20 ms, in one NOTIFY for all. */
+  tell(kind: SignalKind, id?: string): void
+  /** Calls `listener` for each signal of a kind until the returned function is called. */
+  on(kind: SignalKind, listener: SignalListener): () => void
+  /**
+   * Sends JSON of at most 7 KB to one other process, by the name of its bus, in the order of the calls. It may be lost:
+   * with the connection, and where more than 4 MB wait for a database that is away.
+   */
+  send(to: string, note: object): void
+  /** Calls `listener` with what others sent to this process until the returned function is called. */
+  onNote(listener: NoteListener): () => void
+  /** Calls `listener` when signals may have been missed: the connection had been lost. */
+  onGap(listener: () => void): () => void
+  /** Resolves when the first LISTEN stands. */
+  ready: Promise<void>
+  /** Sends what is waiting and closes. */
+  close(): Promise<void>
+}
+
+const channel = 'cadre'
+/** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput (engine 6). */
+const batch_ms = 20
+/** Signals kept while the database is away; beyond that listeners elsewhere rely on their own look. */
+const waitingMax = 50_000
+const notesBytesMax = 4_194_304
+const reconnect_ms = 500
+const heartbeat_ms = 10_000
+
+export interface BusOptions {
+  database: Database
+  log: Logger
+  /** What others send notes to: at most 50 characters. No other process has it. */
+  name?: string
+  /** Run first on every connection that listens: what is to last as long as the process does. */
+  presence?: { text: string; values: unknown[] }
+}
+
+/** Opens the bus of this process on one connection of its own; reconnects by itself until closed. */
+export function openBus({ database, log, presence, name = randomBytes(8).toString('hex') }: BusOptions): Bus {
+  const listeners = new Map<SignalKind, Set<SignalListener>>()
+  const gapListeners = new Set<() => void>()
+  const noteListeners = new Set<NoteListener>()
+  /** By receiver, as JSON. */
+  const notes = new Map<string, string[]>()
+  let notesBytes = 0
+  const waiting = new Map<SignalKind, Set<string>>()
+  const closing = new AbortController()
+  const first = Promise.withResolvers<void>()
+  let timer: NodeJS.Timeout | undefined
+  let sending: Promise<void> = Promise.resolve()
+
+  const call = (kind: SignalKind, id: string, from: 'here' | 'elsewhere'): void => {
+    for (const listener of listeners.get(kind) ?? []) listener(id, from)
+  }
+
+  const flush = async (): Promise<void> => {
+    timer = undefined
+    const signals = Object.fromEntries([...waiting].map(([kind, ids]) => [kind, [...ids]]))
+    const sent = [
+      ...packSignals(name, signals).map((text) => ({ to: channel, text })),
+      ...[...notes].flatMap(([to, all]) => packNotes(name, all).map((text) => ({ to: channelOf(to), text }))),
+    ]
+    waiting.clear()
+    notes.clear()
+    notesBytes = 0
+    try {
+      await database.sql`
+        select pg_notify(channel, payload)
+        from unnest(${sent.map(({ to }) => to)}::text[], ${sent.map(({ text }) => text)}::text[]) as n(channel, payload)`
+    } catch (error) {
+      log.warn({ err: error }, 'signals to other processes could not be sent; trying again')
+      // Notes are not kept: whoever misses them says so.
+      if (!closing.signal.aborted)
+        for (const [kind, ids] of Object.entries(signals)) for (const id of ids) keep(kind as SignalKind, id)
+      schedule(reconnect_ms)
+    }
+  }
+  const schedule = (after_ms: number): void => {
+    if (waiting.size > 0 || notes.size > 0) timer ??= setTimeout(() => void (sending = sending.then(flush)), after_ms)
+  }
+  const keep = (kind: SignalKind, id: string): void => {
+    const ids = waiting.get(kind) ?? new Set()
+    if (ids.size < waitingMax) waiting.set(kind, ids.add(id))
+  }
+
+  const receive = (text: string | undefined): void => {
+    const payload = readPayload(text)
+    if (!payload || payload.origin === name) return
+    for (const [kind, ids] of Object.entries(payload.signals ?? {}))
+      for (const id of ids ?? []) call(kind as SignalKind, id, 'elsewhere')
+    for (const note of payload.notes ?? []) for (const listener of noteListeners) listener(note, payload.origin)
+  }
+  const listening = keepListening({
+    settings: database.settings,
+    presence,
+    channels: [channel, channelOf(name)],
+    signal: closing.signal,
+    log,
+    receive,
+    connected: (again) => {
+      first.resolve()
+      if (again) for (const listener of gapListeners) listener()
+    },
+  })
+
+  return {
+    name,
+    ready: first.promise,
+    tell(kind, id = '') {
+      call(kind, id, 'here')
+      if (closing.signal.aborted) return
+      keep(kind, id)
+      schedule(batch_ms)
+    },
+    on(kind, listener) {
+      const all = listeners.get(kind) ?? new Set()
+      listeners.set(kind, all.add(listener))
+      return () => void all.delete(listener)
+    },
+    send(to, note) {
+      if (closing.signal.aborted || notesBytes > notesBytesMax) return
+      const text = JSON.stringify(note)
+      notesBytes += text.length
+      const all = notes.get(to)
+      if (all) all.push(text)
+      else notes.set(to, [text])
+      schedule(batch_ms)
+    },
+    onNote(listener) {
+      noteListeners.add(listener)
+      return () => void noteListeners.delete(listener)
+    },
+    onGap(listener) {
+      gapListeners.add(listener)
+      return () => void gapListeners.delete(listener)
+    },
+    async close() {
+      clearTimeout(timer)
+      await sending
+      closing.abort()
+      if (waiting.size > 0 || notes.size > 0) await flush()
+      clearTimeout(timer)
+      await listening
+    },
+  }
+}
+
+/** Where a process hears what is meant for it alone. */
+function channelOf(name: string): string {
+  return `${channel}_${name}`
+}
+
+interface Listening {
+  settings: pg.ClientConfig
+  presence: { text: string; values: unknown[] } | undefined
+  channels: readonly string[]
+  signal: AbortSignal
+  log: Logger
+  receive: (payload: string | undefined) => void
+  connected: (again: boolean) => void
+}
+
+/** Holds a connection that listens, and makes a new one whenever it is lost, until the signal aborts. */
+async function keepListening(options: Listening): Promise<void> {
+  const { settings, presence, channels, signal, log, receive, connected } = options
+  for (let again = false; !signal.aborted;) {
+    const client = new pg.Client(settings)
+    const lost = Promise.withResolvers<void>()
+    client.on('error', (error) => {
+      log.warn({ err: error }, 'the connection that listens was lost')
+      lost.resolve()
+    })
+    client.on('end', () => lost.resolve())
+    client.on('notification', ({ payload }) => receive(payload))
+    const stop = (): void => lost.resolve()
+    signal.addEventListener('abort', stop)
+    let heartbeat: NodeJS.Timeout | undefined
+    try {
+      await client.connect()
+      if (presence) await client.query(presence.text, presence.values)
+      for (const name of channels) await client.query(`listen ${client.escapeIdentifier(name)}`)
+      connected(again)
+      again = true
+      // A silent network shows only when something is asked.
+      heartbeat = setInterval(() => void client.query('select 1').catch(() => lost.resolve()), heartbeat_ms)
+      await lost.promise
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'cannot listen for signals of other processes; trying again')
+    }
+    clearInterval(heartbeat)
+    signal.removeEventListener('abort', stop)
+    // On a silent network the goodbye would never be answered.
+    await Promise.race([client.end().catch(() => {}), delay(reconnect_ms, undefined, { ref: false })])
+    await delay(reconnect_ms, undefined, { signal }).catch(() => {})
+  }
+}

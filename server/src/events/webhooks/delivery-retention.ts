@@ -1,0 +1,31 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+
+/**
+ * Whether no delivery of a month (`202611`) waits for an attempt. What waited for a webhook that is deleted waits for
+ * nothing.
+ */
+export async function areDeliveriesOver(sql: Sql, month: string): Promise<boolean> {
+  const rows = await sql`
+    with month as (select to_timestamp(${month}, 'YYYYMM') as at)
+    select 1 from delivery d where d.status = 'pending' and d.id >= (select id_floor('dlv', at) from month)
+      and d.id < (select id_floor('dlv', at + interval '1 month') from month)
+      and exists (select from webhook w where w.id = d.webhook_id) limit 1`
+  return rows.length === 0
+}
+
+/**
+ * Whether nobody is to be told of an event of a month any more. The last attempt is made days after an event, so this is
+ * so after 90 days, but for a service that was off for that long, and for what somebody has sent again late.
+ */
+export async function areEventsTold(sql: Sql, month: string): Promise<boolean> {
+  const rows = await sql`
+    with month as (
+      select id_floor('evt', at) as first, id_floor('evt', at + interval '1 month') as next
+      from to_timestamp(${month}, 'YYYYMM') at)
+    select 1 from event, month where matched_at is null and id >= first and id < next
+    union all
+    select 1 from delivery d, month where d.status = 'pending' and d.event_id >= first and d.event_id < next
+      and exists (select from webhook w where w.id = d.webhook_id)
+    limit 1`
+  return rows.length === 0
+}

@@ -1,0 +1,225 @@
+import type { Logger } from 'pino'
+import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store.ts'
+import { laneBounds, OpenLanes, type LaneBounds } from './endpoint-leases.ts'
+
+/** How often it is looked whether something is due that nobody told of. */
+const look_ms = 500
+/** After the database could not be reached. */
+const patience_ms = 1000
+/** How often lanes of dead processes are looked for. */
+const dead_ms = 1000
+/** Results and lanes of one transaction. */
+const batch = 200
+/** Requests that are broken off end at once; longer than this nobody waits for it. */
+const abort_ms = 1000
+
+export interface DeliveryOptions {
+  store: DeliveryStore
+  /** Makes one attempt; throws where it was broken off and nobody knows what became of it. */
+  send: (delivery: DueDelivery, options: { at: Date; signal: AbortSignal }) => Promise<AttemptResult>
+  log: Pick<Logger, 'warn'>
+  bounds?: LaneBounds
+  /** How often it looks by itself; longer where days pass at once. */
+  look_ms?: number
+}
+
+/**
+ * Delivers what is due, for the lanes that this process owns (decision D97). One loop does all that touches the
+ * database, in rounds: it writes what became of requests, takes lanes, finds what is due in them, begins the requests,
+ * and gives back lanes in which nothing is left. A delivery counts as being sent until its result is written, so that
+ * neither the bound of a webhook nor that of the process is ever exceeded, and what waits in memory is bounded too.
+ *
+ * A crash at any point leaves deliveries pending and the lane with a dead owner: whoever takes it sends them once more.
+ */
+export class Delivery {
+  readonly #store: DeliveryStore
+  readonly #send: DeliveryOptions['send']
+  readonly #log: DeliveryOptions['log']
+  readonly #lanes: OpenLanes
+  readonly #look_ms: number
+  readonly #broken = new AbortController()
+  #results: AttemptResult[] = []
+  #running: Promise<void> | undefined
+  #isStopping = false
+  /** Ends a pause, where there is one. */
+  #wake: (() => void) | undefined
+  #isWoken = false
+  #looks_at = -Infinity
+  #frees_at = -Infinity
+
+  constructor({ store, send, log, bounds = laneBounds, look_ms: every_ms = look_ms }: DeliveryOptions) {
+    this.#store = store
+    this.#send = send
+    this.#log = log
+    this.#lanes = new OpenLanes(bounds)
+    this.#look_ms = every_ms
+  }
+
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /** Something became due: it is looked for at once. */
+  look(): void {
+    this.#looks_at = -Infinity
+    this.#stir()
+  }
+
+  /**
+   * Begins nothing more, waits for requests under way for at most `wait_ms`, breaks off the others, and gives the lanes
+   * back with what was not finished due in them.
+   */
+  async stop(wait_ms: number): Promise<void> {
+    this.#isStopping = true
+    this.#stir()
+    await this.#running
+    try {
+      await this.#drain(wait_ms)
+      this.#broken.abort(new Error('the service stops'))
+      await this.#drain(abort_ms)
+      await this.#rest(this.#lanes.all(), { leave: true })
+    } catch (error) {
+      this.#log.warn({ err: error }, 'webhooks could not be given back; another process takes them over')
+    } finally {
+      this.#broken.abort()
+    }
+  }
+
+  async #drain(wait_ms: number): Promise<void> {
+    const end = performance.now() + wait_ms
+    for (;;) {
+      this.#isWoken = false
+      await this.#write()
+      const left_ms = end - performance.now()
+      if (this.#lanes.requests === 0 || left_ms <= 0) return
+      await this.#pause(left_ms)
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      this.#isWoken = false
+      try {
+        if (!(await this.#round())) await this.#pause(this.#look_ms)
+      } catch (error) {
+        if (this.#isStopping) return
+        this.#log.warn({ err: error }, 'webhooks could not be delivered; it will be tried again')
+        const again = performance.now() + patience_ms
+        for (let left = patience_ms; left > 0 && !this.#isStopping; left = again - performance.now()) {
+          this.#isWoken = false
+          await this.#pause(left)
+        }
+      }
+    }
+  }
+
+  /** Gives whether there is more to do at once. */
+  async #round(): Promise<boolean> {
+    await this.#write()
+    const more = await this.#take()
+    return (await this.#begin()) || more
+  }
+
+  /** What was written twice, because the first time was in doubt, changes nothing. */
+  async #write(): Promise<void> {
+    while (this.#results.length > 0) {
+      const results = this.#results.slice(0, batch)
+      await this.#store.write(results)
+      this.#results = this.#results.slice(results.length)
+      for (const { webhook_id, delivery_id } of results) this.#lanes.end(webhook_id, delivery_id)
+    }
+  }
+
+  /** Takes lanes as far as there is room, and wakes its own; gives whether there may be more. */
+  async #take(): Promise<boolean> {
+    const now_ms = performance.now()
+    if (now_ms < this.#looks_at) return false
+    if (now_ms >= this.#frees_at) {
+      this.#frees_at = now_ms + dead_ms
+      await this.#store.freeDead()
+    }
+    this.#looks_at = now_ms + this.#look_ms
+    const waiting = this.#lanes.waiting()
+    if (waiting.length > 0) this.#lanes.wake(await this.#store.listWoken(waiting))
+    const { healthy, troubled } = this.#lanes.room(now_ms)
+    if (healthy + troubled === 0) return false
+    const room = { healthy: Math.min(healthy, batch), troubled: Math.min(troubled, batch) }
+    const taken = await this.#store.take(room)
+    this.#lanes.add(taken)
+    if (taken.length < Math.min(room.healthy, room.troubled)) return false
+    this.#looks_at = -Infinity
+    return true
+  }
+
+  /** Finds what is due, begins to send it, and lets lanes rest in which nothing more is. Gives whether more is due. */
+  async #begin(): Promise<boolean> {
+    const wanted = this.#lanes.wanted(performance.now())
+    const idle: string[] = []
+    if (wanted.length > 0) {
+      const found = new Map((await this.#store.find(wanted)).map((lane) => [lane.webhook_id, lane]))
+      for (const { webhook_id, count } of wanted) {
+        const lane = found.get(webhook_id)
+        if (!lane) {
+          this.#lanes.remove(webhook_id)
+          continue
+        }
+        this.#lanes.setSlowed(webhook_id, lane.is_slowed)
+        for (const delivery of lane.due) this.#sendOne(delivery, lane.now)
+        if (lane.due.length < count) idle.push(webhook_id)
+      }
+    }
+    await this.#rest(this.#lanes.surplus(performance.now()), { leave: true })
+    return this.#rest(idle, { leave: false })
+  }
+
+  #sendOne(delivery: DueDelivery, at: Date): void {
+    const { id, webhook_id } = delivery
+    this.#lanes.begin(webhook_id, id, performance.now())
+    void this.#send(delivery, { at, signal: this.#broken.signal })
+      .then(
+        (result) => {
+          this.#lanes.learn(result)
+          this.#results.push(result)
+        },
+        (error: unknown) => {
+          // It stays pending and due, as if this process had died here.
+          if (!this.#isStopping) this.#log.warn({ err: error, delivery_id: id }, 'an attempt to deliver was broken off')
+          this.#lanes.end(webhook_id, id)
+        },
+      )
+      .then(() => this.#stir())
+  }
+
+  /** Gives whether something is due in one of them already. */
+  async #rest(webhook_ids: readonly string[], options: { leave: boolean }): Promise<boolean> {
+    let isDue = false
+    for (let from = 0; from < webhook_ids.length; from += batch) {
+      const lanes = this.#lanes.resting(webhook_ids.slice(from, from + batch))
+      const rests = await this.#store.rest(lanes, options)
+      for (const { webhook_id } of lanes) {
+        const rest = rests.get(webhook_id) ?? 'lost'
+        if (rest === 'due') isDue = true
+        else if (rest === 'waiting') this.#lanes.wait(webhook_id)
+        else this.#lanes.remove(webhook_id)
+      }
+    }
+    return isDue
+  }
+
+  #stir(): void {
+    this.#isWoken = true
+    this.#wake?.()
+  }
+
+  /** Waits so long, or until something is to be done. */
+  #pause(wait_ms: number): Promise<void> {
+    if (this.#isWoken) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, wait_ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}

@@ -1,0 +1,239 @@
+import type { AttemptResult, RestingLane, TakenLane, WantedLane } from './delivery-store.ts'
+import { isOverloaded, isSuccess, isTrouble, requestsAtOnce, slow_ms } from '../webhook-health.ts'
+
+/** Bounds of one process. */
+export interface LaneBounds {
+  /** Requests at a time. */
+  requests: number
+  /** Of these, requests to webhooks whose last request failed or took long. */
+  requestsTroubled: number
+  /** Lanes that it owns, apart from those of such webhooks. */
+  lanes: number
+  /** Lanes of such webhooks. */
+  lanesTroubled: number
+}
+
+/** How long a lane that is well may send while others may wait for a lane. */
+const turn_ms = 1000
+
+export const laneBounds: LaneBounds = { requests: 512, requestsTroubled: 256, lanes: 2048, lanesTroubled: 512 }
+
+/** A lane that this process owns. */
+interface OpenLane {
+  webhook_id: string
+  /** Deliveries being sent or waiting for their result to be written, and since when. */
+  sending: Map<string, number>
+  /** The last request succeeded, since this process took the lane. */
+  isProven: boolean
+  /** The last request failed or was slow. */
+  isTroubled: boolean
+  isSlowed: boolean
+  /** Nothing more was due when it was last looked at. */
+  isWaiting: boolean
+  /** A request of it has ended since this process took it. */
+  hadTurn: boolean
+  /** When its first request began since this process took it. */
+  began_ms: number | undefined
+}
+
+/**
+ * The lanes that one process owns, and which of them may send: each webhook within its own bound, in turns, and those in
+ * trouble within a share of all requests, so that however many receivers are dead or slow the others find room at once.
+ * Knows nothing of time but what it is told.
+ */
+export class OpenLanes {
+  readonly #bounds: LaneBounds
+  /** In the order of their turns. */
+  readonly #lanes = new Map<string, OpenLane>()
+
+  constructor(bounds: LaneBounds = laneBounds) {
+    this.#bounds = bounds
+  }
+
+  get size(): number {
+    return this.#lanes.size
+  }
+
+  /** Requests under way, with those whose result is not written yet. */
+  get requests(): number {
+    let all = 0
+    for (const { sending } of this.#lanes.values()) all += sending.size
+    return all
+  }
+
+  /** How many lanes may be taken: no more than there is room for requests. */
+  room(now_ms: number): { healthy: number; troubled: number } {
+    const use = this.#use(now_ms)
+    const least = (...bounds: number[]): number => Math.max(0, Math.min(...bounds))
+    return {
+      healthy: least(this.#bounds.requests - use.requests, this.#bounds.lanes - use.lanes),
+      troubled: least(
+        this.#bounds.requests - use.requests,
+        this.#bounds.requestsTroubled - use.requestsTroubled,
+        this.#bounds.lanesTroubled - use.lanesTroubled,
+      ),
+    }
+  }
+
+  /** Lanes were taken. One that was lost and comes back still has its requests under way. */
+  add(taken: readonly TakenLane[]): void {
+    for (const { webhook_id, is_troubled } of taken) {
+      const known = this.#lanes.get(webhook_id)
+      if (known) known.isWaiting = false
+      else
+        this.#lanes.set(webhook_id, {
+          webhook_id,
+          sending: new Map(),
+          isProven: false,
+          isTroubled: is_troubled,
+          isSlowed: false,
+          isWaiting: false,
+          hadTurn: false,
+          began_ms: undefined,
+        })
+    }
+  }
+
+  /** What to look for in lanes that may send, as far as there is room for requests. Who is given some goes last next time. */
+  wanted(now_ms: number): WantedLane[] {
+    const use = this.#use(now_ms)
+    let free = this.#bounds.requests - use.requests
+    let freeTroubled = this.#bounds.requestsTroubled - use.requestsTroubled
+    const wanted: WantedLane[] = []
+    for (const lane of this.#lanes.values()) {
+      if (free <= 0) break
+      if (lane.isWaiting) continue
+      const isTroubled = isInTrouble(lane, now_ms)
+      const own = requestsAtOnce(lane) - lane.sending.size
+      const count = Math.min(own, free, isTroubled ? freeTroubled : Infinity)
+      if (count <= 0) continue
+      free -= count
+      if (isTroubled) freeTroubled -= count
+      wanted.push({ webhook_id: lane.webhook_id, count, except: [...lane.sending.keys()] })
+    }
+    for (const { webhook_id } of wanted) this.#moveLast(webhook_id)
+    return wanted
+  }
+
+  /** A request begins. */
+  begin(webhook_id: string, delivery_id: string, now_ms: number): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (!lane) return
+    lane.sending.set(delivery_id, now_ms)
+    lane.began_ms ??= now_ms
+  }
+
+  /** The result of a request is written, or will never be. */
+  end(webhook_id: string, delivery_id: string): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (!lane) return
+    lane.sending.delete(delivery_id)
+    lane.isWaiting = false
+    lane.hadTurn = true
+  }
+
+  /** What a request showed of its webhook. */
+  learn(result: Pick<AttemptResult, 'webhook_id' | 'status' | 'error' | 'duration_ms'>): void {
+    const lane = this.#lanes.get(result.webhook_id)
+    if (!lane) return
+    lane.isProven = isSuccess(result)
+    lane.isTroubled = isTrouble(result)
+    lane.isSlowed ||= isOverloaded(result.status)
+  }
+
+  setSlowed(webhook_id: string, isSlowed: boolean): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (lane) lane.isSlowed = isSlowed
+  }
+
+  /** Nothing more is due in a lane: it rests until it is woken or one of its requests ends. */
+  wait(webhook_id: string): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (lane) lane.isWaiting = true
+  }
+
+  wake(webhook_ids: readonly string[]): void {
+    for (const id of webhook_ids) {
+      const lane = this.#lanes.get(id)
+      if (lane) lane.isWaiting = false
+    }
+  }
+
+  /** Lanes in which nothing more was due. */
+  waiting(): string[] {
+    return [...this.#lanes.values()].filter(({ isWaiting }) => isWaiting).map(({ webhook_id }) => webhook_id)
+  }
+
+  resting(webhook_ids: readonly string[]): RestingLane[] {
+    return webhook_ids.flatMap((id) => {
+      const lane = this.#lanes.get(id)
+      return lane ? [{ webhook_id: id, except: [...lane.sending.keys()] }] : []
+    })
+  }
+
+  /**
+   * Lanes to be given back although something is due in them: there are so many that others may wait outside for their
+   * turn. There they go to the end of the queue, and other processes find them too. Those in trouble go after a request,
+   * the others after a second: a backlog of thousands of webhooks that are well must not keep everybody else waiting.
+   */
+  surplus(now_ms: number): string[] {
+    const use = this.#use(now_ms)
+    return [...this.#surplusHealthy(use, now_ms), ...this.#surplusTroubled(use, now_ms)]
+  }
+
+  #surplusHealthy({ lanes }: { lanes: number }, now_ms: number): string[] {
+    if (lanes < this.#bounds.lanes) return []
+    return [...this.#lanes.values()]
+      .filter(({ sending, began_ms }) => sending.size === 0 && began_ms !== undefined && now_ms - began_ms >= turn_ms)
+      .filter((lane) => !isInTrouble(lane, now_ms))
+      .map(({ webhook_id }) => webhook_id)
+  }
+
+  #surplusTroubled({ lanesTroubled }: { lanesTroubled: number }, now_ms: number): string[] {
+    const excess = lanesTroubled - this.#bounds.lanesTroubled
+    if (excess < 0) return []
+    const idle = [...this.#lanes.values()].filter((lane) => isInTrouble(lane, now_ms) && lane.sending.size === 0)
+    const served = idle.filter(({ hadTurn }) => hadTurn)
+    return [...served, ...idle.filter(({ hadTurn }) => !hadTurn).slice(0, Math.max(0, excess - served.length))].map(
+      ({ webhook_id }) => webhook_id,
+    )
+  }
+
+  all(): string[] {
+    return [...this.#lanes.keys()]
+  }
+
+  /** A lane was given back or lost. While something is being sent it is kept, so that it counts should the lane come back. */
+  remove(webhook_id: string): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (!lane) return
+    if (lane.sending.size === 0) this.#lanes.delete(webhook_id)
+    else lane.isWaiting = true
+  }
+
+  #moveLast(webhook_id: string): void {
+    const lane = this.#lanes.get(webhook_id)
+    if (!lane) return
+    this.#lanes.delete(webhook_id)
+    this.#lanes.set(webhook_id, lane)
+  }
+
+  #use(now_ms: number) {
+    const use = { requests: 0, requestsTroubled: 0, lanes: 0, lanesTroubled: 0 }
+    for (const lane of this.#lanes.values()) {
+      use.requests += lane.sending.size
+      if (isInTrouble(lane, now_ms)) {
+        use.requestsTroubled += lane.sending.size
+        use.lanesTroubled += 1
+      } else use.lanes += 1
+    }
+    return use
+  }
+}
+
+/** Also while a request takes too long whose end nobody knows. The first one of a lane is the oldest. */
+function isInTrouble({ isTroubled, sending }: OpenLane, now_ms: number): boolean {
+  if (isTroubled) return true
+  const [oldest] = sending.values()
+  return oldest !== undefined && now_ms - oldest > slow_ms
+}

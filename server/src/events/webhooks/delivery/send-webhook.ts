@@ -1,0 +1,118 @@
+import { EgressError, EgressRefused, type Egress } from '../../../platform/egress/safe-fetch.ts'
+import type { Secrets } from '../../../platform/crypto/secrets.ts'
+import { retryAfter_ms } from './delivery-schedule.ts'
+import type { AttemptResult, DueDelivery } from './delivery-store.ts'
+import { deliveryBody, signatureHeaders } from './sign.ts'
+
+/** So much of an answer is kept (decision D97). */
+export const answerKept_bytes = 1024
+/** Longer headers are of no use to whoever looks at an attempt. */
+const headerKept = 1024
+/** Of what is said to be wrong, which may quote a receiver's certificate: it is told to other webhooks too. */
+const errorKept = 500
+/** Names of headers of an answer whose values may be credentials. */
+const secretHeaders =
+  /^(set-cookie2?|cookie|(proxy-)?authorization|authentication-info)$|token|secret|api-?key|session|csrf/
+const redacted = '[redacted]'
+/** So much of a signature is kept: it can be compared, and proves nothing to anybody. */
+const signatureKept = 8
+
+/** What a delivery is sent with. */
+export interface WebhookSender {
+  egress: Pick<Egress, 'fetch'>
+  secrets: Pick<Secrets, 'decrypt'>
+  /** Of the service, told to receivers. */
+  version: string
+}
+
+/**
+ * Makes one attempt to deliver (decisions D93, D96, D97): whatever the receiver does, its result is there soon after
+ * 15 s, and costs at most 64 KiB of memory. Throws only the reason of the signal: then nobody knows what became of it.
+ */
+export async function sendWebhook(
+  { egress, secrets, version }: WebhookSender,
+  delivery: DueDelivery,
+  { at, signal }: { at: Date; signal: AbortSignal },
+): Promise<AttemptResult> {
+  const begun_ms = performance.now()
+  const attempt = {
+    delivery_id: delivery.id,
+    webhook_id: delivery.webhook_id,
+    attempts: delivery.attempts,
+    at,
+    request_url: delivery.url,
+    request_headers: {},
+    status: null,
+    response_headers: null,
+    body: null,
+    error: null,
+    retry_after_ms: undefined,
+  }
+  const ended = (rest: Partial<AttemptResult>): AttemptResult => ({
+    ...attempt,
+    duration_ms: Math.round(performance.now() - begun_ms),
+    ...rest,
+  })
+  if (!delivery.event) return ended({ error: 'The event is no longer kept.' })
+  let keys: string[]
+  try {
+    keys = delivery.secrets.map((secret) => secrets.decrypt('webhook-secret', secret, delivery.webhook_id))
+  } catch {
+    return ended({ error: 'The secret of the webhook cannot be read: it was stored with another CADRE_SECRET_KEY.' })
+  }
+  const body = deliveryBody(delivery.event)
+  const signed = signatureHeaders(keys, { id: delivery.event_id, at, body })
+  const headers = { 'content-type': 'application/json', 'user-agent': `cadre-webhooks/${version}`, ...signed }
+  const request_headers = { ...headers, 'webhook-signature': shortened(signed['webhook-signature']) }
+  try {
+    const answer = await egress.fetch(delivery.url, { purpose: 'webhook', method: 'POST', headers, body, signal })
+    return ended({
+      request_headers,
+      status: answer.status,
+      response_headers: keptHeaders(answer.headers),
+      body: answer.body.subarray(0, answerKept_bytes),
+      error: faultOf(answer.status),
+      retry_after_ms: retryAfter_ms(answer.headers['retry-after'], at),
+    })
+  } catch (error) {
+    signal.throwIfAborted()
+    return ended({ request_headers, error: inWords(error) })
+  }
+}
+
+/** What is wrong with an answer; null for a 2xx. */
+function faultOf(status: number): string | null {
+  if (status >= 200 && status < 300) return null
+  return status >= 300 && status < 400
+    ? `The receiver answered ${status}; redirects are not followed.`
+    : `The receiver answered ${status}.`
+}
+
+/** Why there was no answer, for whoever manages the webhook: nothing that only the operator should know. */
+function inWords(error: unknown): string {
+  if (error instanceof EgressRefused) return `The address is not allowed: ${error.message}.`
+  if (!(error instanceof EgressError)) return 'The request could not be sent.'
+  if (error.code === 'timed_out') return 'There was no complete answer within 15 s.'
+  if (error.code === 'connect_timed_out') return 'There was no connection within 5 s.'
+  // OpenSSL says where in its code, and with a number of the thread, what it says in words between.
+  const text = error.message
+    // Cut first: the rest may be as long as a certificate.
+    .slice(0, 2 * errorKept)
+    .replace(/(?<!\S)\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+  const whole = `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}`
+  return whole.length > errorKept ? `${whole.slice(0, errorKept).toWellFormed()}…` : `${whole}.`
+}
+
+function shortened(signatures: string): string {
+  return signatures.replaceAll(/v1,[^ ]+/g, (one) => `${one.slice(0, 'v1,'.length + signatureKept)}…`)
+}
+
+function keptHeaders(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      secretHeaders.test(name) ? redacted : value.slice(0, headerKept),
+    ]),
+  )
+}

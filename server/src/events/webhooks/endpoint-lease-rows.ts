@@ -1,0 +1,141 @@
+import { testEventName, type OutboxEventName } from '#contract/events/events.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { signalWebhooks } from '../webhook-signals.ts'
+
+/** Rows of one statement. */
+const batch = 1000
+/** Deliveries that one statement gives up: others wait for it shortly only. */
+export const givenUpMax = 2000
+
+/** The event that deliveries are of. */
+export interface DeliveredEvent {
+  id: string
+  org_id: string
+  type: OutboxEventName
+}
+
+/** A delivery that was begun. */
+export interface BegunDelivery {
+  id: string
+  webhook_id: string
+}
+
+/**
+ * Says that webhooks have something to be sent now: whichever process takes such a lane looks at the deliveries. Belongs to
+ * the transaction that makes them due. Lanes are locked by it, in the order of their ids, so whoever gives a lane back
+ * either sees those deliveries or is followed by this. Takes locks in the order webhook, lane, delivery like everybody
+ * else; throws where a webhook was deleted meanwhile (`23503`).
+ */
+export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<void> {
+  if (webhook_ids.length === 0) return
+  await tx`
+    insert into webhook_lane as l (webhook_id, due_at)
+    select distinct id, now() from unnest(${[...webhook_ids]}::text[]) w(id) order by id
+    on conflict (webhook_id) do update set due_at = excluded.due_at
+      -- One that is due already is locked all the same, but not written.
+      where l.due_at is null or l.due_at > excluded.due_at`
+  signalWebhooks(tx, 'due')
+}
+
+/** A delivery that is to begin. */
+export interface NewDelivery {
+  id: string
+  webhook_id: string
+  event: DeliveredEvent
+}
+
+/** Begins deliveries, due at once, in the caller's transaction. Nobody is asked whether they subscribed. */
+export async function insertDeliveries(
+  tx: Sql,
+  deliveries: readonly NewDelivery[],
+  { is_test = false }: { is_test?: boolean } = {},
+): Promise<void> {
+  if (deliveries.length === 0) return
+  await makeDue(
+    tx,
+    deliveries.map(({ webhook_id }) => webhook_id),
+  )
+  for (let from = 0; from < deliveries.length; from += batch) {
+    const rows = deliveries.slice(from, from + batch).map(({ id, webhook_id, event }) => ({
+      id,
+      webhook_id,
+      org_id: event.org_id,
+      event_id: event.id,
+      event: event.type,
+    }))
+    await tx`
+      insert into delivery (id, webhook_id, org_id, event_id, event, is_test, next_attempt_at)
+      select id, webhook_id, org_id, event_id, event, ${is_test}, now()
+      from jsonb_to_recordset(${jsonb(rows)}::jsonb) d(id text, webhook_id text, org_id text, event_id text, event text)`
+  }
+}
+
+/** The same for one event and some webhooks; gives the deliveries in the order of the webhooks. */
+export async function addDeliveries(
+  tx: Sql,
+  event: DeliveredEvent,
+  webhook_ids: readonly string[],
+  options: { is_test?: boolean } = {},
+): Promise<BegunDelivery[]> {
+  const begun = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
+  await insertDeliveries(
+    tx,
+    begun.map((delivery) => ({ ...delivery, event })),
+    options,
+  )
+  return begun
+}
+
+/**
+ * Tells one webhook of an event that nobody else is told of: a test. Writes the event, which is matched already, and its
+ * delivery, whose failures neither disable the webhook nor become an `error.occurred`. `data` as it will be read.
+ */
+export async function addTestDelivery(
+  tx: Sql,
+  webhook: { id: string; org_id: string },
+  data: Record<string, unknown>,
+  type: OutboxEventName = testEventName,
+): Promise<BegunDelivery> {
+  const { org_id } = webhook
+  const event = { id: newId('evt'), org_id, type }
+  await tx`
+    insert into event (id, org_id, type, data, matched_at) values (${event.id}, ${org_id}, ${type}, ${jsonb(data)}, now())`
+  const [begun] = await addDeliveries(tx, event, [webhook.id], { is_test: true })
+  return begun!
+}
+
+/**
+ * Has deliveries of a webhook sent again: each begins its schedule anew, as the same row and under the same event, and is
+ * due now, whatever became of it before. Gives the ids of those that the webhook has.
+ */
+export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: readonly string[]): Promise<string[]> {
+  if (delivery_ids.length === 0) return []
+  await makeDue(tx, [webhook_id])
+  const rows = await tx<{ id: string }>`
+    update delivery set status = 'pending', next_attempt_at = now(), round_attempts = 0, is_redelivery = true,
+      failure = null, finished_at = null
+    where id = any(${[...delivery_ids]}) and webhook_id = ${webhook_id} returning id`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Gives up what waits for a webhook, where it is disabled: at most `givenUpMax` deliveries, and gives how many. Belongs to
+ * the transaction that disables it, which locks its lane first: whoever owns that gives up the rest. Requests under way
+ * end, and what they come to is not written, unless the receiver took the event.
+ */
+export async function giveUpPending(tx: Sql, webhook_id: string): Promise<number> {
+  // While this is done nobody makes it active, so nothing that was begun afterwards is taken for old.
+  const [webhook] = await tx<{ failure: 'webhook_disabled' | 'gone' }>`
+    select case disabled_reason when 'gone' then 'gone' else 'webhook_disabled' end as failure from webhook
+    where id = ${webhook_id} and status = 'disabled' for share`
+  if (!webhook) return 0
+  // An array, because a join with so many rows may be planned as if there were few.
+  const rows = await tx`
+    update delivery set status = 'failed', failure = ${webhook.failure}, next_attempt_at = null, finished_at = now()
+    where id = any(array(
+        select id from delivery where webhook_id = ${webhook_id} and status = 'pending' limit ${givenUpMax}))
+      and status = 'pending'
+    returning 1`
+  return rows.length
+}

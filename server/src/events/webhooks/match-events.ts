@@ -1,0 +1,65 @@
+import { subscriptionsOf, type OutboxEventName } from '#contract/events/events.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { passes } from './webhook-filters.ts'
+import { insertDeliveries, type NewDelivery } from './endpoint-lease-rows.ts'
+
+/** Events of one transaction, as long as they do not make more deliveries than this. */
+const eventsMax = 100
+const deliveriesMax = 2000
+
+interface UnmatchedEvent {
+  id: string
+  org_id: string
+  type: OutboxEventName
+  data: Record<string, unknown>
+}
+
+interface ActiveWebhook {
+  id: string
+  org_id: string
+  events: string[]
+  filters: Record<string, unknown>
+}
+
+/**
+ * Decides for some events who is to be told, the oldest first: the active webhooks of the organization that have
+ * subscribed and whose filters pass (decision D95). Deliveries, their lanes and the mark that it was decided are one
+ * transaction: a crash leaves all of it or nothing. Processes do not wait for each other's events. Gives how many
+ * deliveries were begun, and whether more events may be waiting.
+ */
+export async function matchEvents(sql: Sql): Promise<{ begun: number; more: boolean }> {
+  const [waiting] = await sql`select 1 from event where matched_at is null limit 1`
+  if (!waiting) return { begun: 0, more: false }
+  return sql.begin(async (tx) => {
+    const events = await tx<UnmatchedEvent>`
+      select id, org_id, type, data from event where matched_at is null order by id limit ${eventsMax} for update skip locked`
+    if (events.length === 0) return { begun: 0, more: false }
+    const webhooks = await listSubscribed(tx, events)
+    const matched: string[] = []
+    const deliveries: NewDelivery[] = []
+    for (const event of events) {
+      if (deliveries.length >= deliveriesMax) break
+      matched.push(event.id)
+      for (const webhook of webhooks.get(event.org_id) ?? [])
+        if (isFor(webhook, event)) deliveries.push({ id: newId('dlv'), webhook_id: webhook.id, event })
+    }
+    await insertDeliveries(tx, deliveries)
+    await tx`update event set matched_at = now() where id = any(${matched})`
+    return { begun: deliveries.length, more: matched.length < events.length || events.length === eventsMax }
+  }, 'byKeys')
+}
+
+function isFor({ events, filters }: ActiveWebhook, { type, data }: UnmatchedEvent): boolean {
+  return subscriptionsOf(type).some((name) => events.includes(name)) && passes(filters, data)
+}
+
+/** By organization, the webhooks that could be told of some of these events. */
+async function listSubscribed(tx: Sql, events: readonly UnmatchedEvent[]): Promise<Map<string, ActiveWebhook[]>> {
+  const names = [...new Set(events.flatMap(({ type }) => subscriptionsOf(type)))]
+  const rows = await tx<ActiveWebhook>`
+    select id, org_id, events, filters from webhook
+    where status = 'active' and org_id = any(${[...new Set(events.map(({ org_id }) => org_id))]}) and events && ${names}
+    order by id`
+  return Map.groupBy(rows, ({ org_id }) => org_id)
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
+import { aProject, insertBacklog, insertWebhooks, listDeliveries, registerWebhook, tell } from '../../../test/webhooks.ts'
+import { givenUpMax } from './endpoint-lease-rows.ts'
+
+/** What others may cost a receiver that is well (reliability R8). */
+const delayMax_ms = 1000
+
+let test: TestService
+let receiver: WebhookReceiver
+before(async () => {
+  test = await startTestService()
+  receiver = await startWebhookReceiver()
+})
+after(async () => {
+  await receiver.close()
+  await test.stop()
+})
+
+const happen = () => tell(test.sql, test.owner.org_id, 'project.created', aProject())
+const forgetWebhooks = () => test.sql`delete from webhook`
+/** How long a new event takes to reach a webhook. */
+async function latency_ms(path: string): Promise<number> {
+  const count = receiver.requests(path).length
+  const begun = performance.now()
+  await happen()
+  const received = await receiver.received(path, count + 1)
+  return received[count]!.at - begun
+}
+
+describe('a receiver that is well', () => {
+  it('is told in less than a second while others are dead or slow', { timeout: 120_000 }, async () => {
+    const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
+    receiver.answer(hanging, 'never')
+    receiver.answer(slow, { status: 200, delay_ms: 3000 })
+    receiver.answer(refusing, 'reset')
+    const [, first] = await insertWebhooks(
+      test,
+      [
+        good,
+        ...Array.from({ length: 120 }, () => hanging),
+        ...Array.from({ length: 40 }, () => slow),
+        ...Array.from({ length: 40 }, () => refusing),
+      ].map(receiver.url),
+    )
+    await insertBacklog(test, first!, 100)
+    await latency_ms(good)
+    await receiver.received(hanging, 120)
+    for (let i = 0; i < 10; i++) {
+      const took_ms = await latency_ms(good)
+      assert.ok(took_ms < delayMax_ms, `${took_ms} ms`)
+    }
+    // Once one hangs no other is sent to it.
+    assert.ok(receiver.requests(hanging).length <= 121, String(receiver.requests(hanging).length))
+    await forgetWebhooks()
+    receiver.letGo(hanging, 200)
+  })
+
+  it(
+    'is told in less than a second although another one has a backlog of ten thousand',
+    { timeout: 120_000 },
+    async () => {
+      const [, busy] = await insertWebhooks(test, ['/fair', '/busy'].map(receiver.url))
+      receiver.answer('/busy', { status: 200, delay_ms: 10 })
+      await latency_ms('/fair')
+      await insertBacklog(test, busy!, 10_000)
+      await receiver.received('/busy', 100)
+      for (let i = 0; i < 10; i++) {
+        const took_ms = await latency_ms('/fair')
+        assert.ok(took_ms < delayMax_ms, `${took_ms} ms`)
+      }
+      assert.ok(receiver.requests('/busy').length < 10_000)
+      assert.equal(receiver.atOnce('/busy'), 4)
+      await forgetWebhooks()
+    },
+  )
+
+  it(
+    'is told in less than a second while the backlog of one that is gone is given up',
+    { timeout: 60_000 },
+    async () => {
+      receiver.answer('/gone', { status: 410 })
+      const [, gone] = await insertWebhooks(test, ['/meanwhile', '/gone'].map(receiver.url))
+      await latency_ms('/meanwhile')
+      await insertBacklog(test, gone!, 20_000)
+      // The rest is due in hours: that it is given up has nothing to do with when it would have been sent.
+      await test.sql`
+      update delivery set next_attempt_at = now() + interval '10 hours' where webhook_id = ${gone!} and status = 'pending'`
+      await happen()
+      await receiver.received('/gone', 1)
+      const isLeft = async () =>
+        (await test.sql`select 1 from delivery where webhook_id = ${gone!} and status = 'pending' limit 1`).length > 0
+      do {
+        const took_ms = await latency_ms('/meanwhile')
+        assert.ok(took_ms < delayMax_ms, `${took_ms} ms`)
+      } while (await isLeft())
+      const transactions = await test.sql<{ failure: string; count: number }>`
+      select failure, count(*) as count from delivery where webhook_id = ${gone!} and status = 'failed'
+      group by failure, finished_at`
+      assert.deepEqual(new Set(transactions.map(({ failure }) => failure)), new Set(['gone']))
+      const most = Math.max(...transactions.map(({ count }) => count))
+      // One more than at a time: the delivery itself that was answered so.
+      assert.ok(most <= givenUpMax + 1, `${most} in one transaction`)
+      assert.ok(receiver.requests('/gone').length <= 2)
+      await forgetWebhooks()
+    },
+  )
+
+  it('is told of what comes while an earlier request still hangs', async () => {
+    const webhook_id = await registerWebhook(test, receiver.url('/partly'))
+    // It has proved itself, and its lane is busy.
+    receiver.answer('/partly', { status: 200 }, 'never', { status: 200 })
+    await happen()
+    await happen()
+    await receiver.received('/partly', 2)
+    for (let i = 0; i < 3; i++) await latency_ms('/partly')
+    receiver.letGo('/partly', 200)
+    await eventually(async () =>
+      (await listDeliveries(test.sql, webhook_id)).every(({ status }) => status === 'delivered'),
+    )
+    assert.equal(receiver.requests('/partly').length, 5)
+  })
+})

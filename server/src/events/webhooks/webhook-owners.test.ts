@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import {
+  eventually,
+  makeTestDatabase,
+  sender,
+  startAnother,
+  startOn,
+  startTestService,
+  type TestService,
+} from '../../../test/harness.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
+import { aProject, insertBacklog, listDeliveries, registerWebhook, tell } from '../../../test/webhooks.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Service } from '../../service.ts'
+
+let receiver: WebhookReceiver
+let test: TestService
+let others: Service[]
+before(async () => {
+  receiver = await startWebhookReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  test = await startTestService()
+  others = []
+})
+afterEach(async () => {
+  for (const other of others) await other.stop()
+  await test.stop()
+})
+
+const another = async (): Promise<Service> => {
+  const service = await startAnother(test)
+  others.push(service)
+  return service
+}
+const happen = () => tell(test.sql, test.owner.org_id, 'project.created', aProject())
+const laneOf = async (webhook_id: string) => {
+  const [lane] = await test.sql<{ owner: string | null; due_at: string | null; is_due: boolean }>`
+    select owner, due_at, due_at <= now() as is_due from webhook_lane where webhook_id = ${webhook_id}`
+  return lane!
+}
+const allDelivered = (webhook_id: string) =>
+  eventually(async () => {
+    const deliveries = await listDeliveries(test.sql, webhook_id)
+    return deliveries.every(({ status }) => status === 'delivered') && deliveries
+  }, 30_000)
+
+describe('processes that deliver', () => {
+  it('never send a webhook more than four requests at a time together', async () => {
+    await another()
+    await another()
+    receiver.answer('/together', { status: 200, delay_ms: 30 })
+    const webhook_id = await registerWebhook(test, receiver.url('/together'))
+    // In portions, so that the lane is given back and taken again between them.
+    for (let i = 0; i < 6; i++) {
+      await insertBacklog(test, webhook_id, 20)
+      await receiver.received('/together', 20 * (i + 1))
+    }
+    const deliveries = await allDelivered(webhook_id)
+    assert.equal(deliveries.length, 120)
+    assert.equal(receiver.requests('/together').length, 120)
+    assert.equal(receiver.atOnce('/together'), 4)
+  })
+
+  it('take over what a dead one was sending, although its lane does not say that anything is due', async () => {
+    const webhook_id = await registerWebhook(test, receiver.url('/orphaned'))
+    await insertBacklog(test, webhook_id, 1)
+    await allDelivered(webhook_id)
+    await eventually(async () => (await laneOf(webhook_id)).owner === null)
+    await test.sql.begin(async (tx) => {
+      await tx`update webhook_lane set owner = ${newId('worker')}, due_at = null where webhook_id = ${webhook_id}`
+      await tx`
+        update delivery set status = 'pending', next_attempt_at = now(), finished_at = null where webhook_id = ${webhook_id}`
+    })
+    await receiver.received('/orphaned', 2)
+    await allDelivered(webhook_id)
+  })
+
+  it('leave a webhook to its owner for as long as that lives', async () => {
+    const webhook_id = await registerWebhook(test, receiver.url('/owned'))
+    const owner = newId('worker')
+    await test.sql`insert into worker (id, instance, slots) values (${owner}, 'elsewhere', 0)`
+    await test.sql`insert into webhook_lane (webhook_id, owner) values (${webhook_id}, ${owner})`
+    const marker_id = await registerWebhook(test, receiver.url('/marker'))
+    await happen()
+    await allDelivered(marker_id)
+    assert.equal(receiver.requests('/owned').length, 0)
+    await test.sql`delete from worker where id = ${owner}`
+    await receiver.received('/owned', 1)
+  })
+
+  it('write nothing any more once another one owns the webhook', async () => {
+    receiver.answer('/lost', 'never')
+    const webhook_id = await registerWebhook(test, receiver.url('/lost'))
+    await happen()
+    await receiver.received('/lost', 1)
+    const thief = newId('worker')
+    await test.sql`insert into worker (id, instance, slots) values (${thief}, 'elsewhere', 0)`
+    await test.sql`update webhook_lane set owner = ${thief} where webhook_id = ${webhook_id}`
+    receiver.letGo('/lost', 500)
+    // Another webhook's result is written by the same loop afterwards.
+    const marker_id = await registerWebhook(test, receiver.url('/lost-marker'))
+    await happen()
+    await allDelivered(marker_id)
+    for (const { attempts, status } of await listDeliveries(test.sql, webhook_id))
+      assert.deepEqual([attempts, status], [0, 'pending'])
+    assert.equal((await laneOf(webhook_id)).owner, thief)
+    // And it is not written when the lane comes back, for a delivery that had another attempt meanwhile.
+    receiver.answer('/lost', { status: 200 })
+    await test.sql`delete from worker where id = ${thief}`
+    for (const { attempts } of await allDelivered(webhook_id)) assert.equal(attempts, 1)
+  })
+
+  it('give back what they own when they stop, and another one goes on at once', async () => {
+    receiver.answer('/stopped', 'never')
+    const webhook_id = await registerWebhook(test, receiver.url('/stopped'))
+    const owner = await another()
+    await eventually(async () => {
+      await happen()
+      await receiver.received('/stopped', 1)
+      const lane = await laneOf(webhook_id)
+      if (lane.owner === owner.context.engine.worker_id) return true
+      receiver.letGo('/stopped', 200)
+      return false
+    }, 120_000)
+    const before = receiver.requests('/stopped').length
+    receiver.answer('/stopped', { status: 200 })
+    const begun = performance.now()
+    await owner.stop()
+    others = []
+    const took_ms = performance.now() - begun
+    assert.ok(took_ms < 15_000, `${took_ms} ms`)
+    await receiver.received('/stopped', before + 1)
+    for (const { attempts } of (await allDelivered(webhook_id)).slice(-1)) assert.equal(attempts, 1)
+  })
+
+  it('wait for requests under way when they stop, and keep what they came to', async () => {
+    const database = await makeTestDatabase()
+    const first = await startOn(database.connection)
+    const owner = first.first_owner!
+    receiver.answer('/finished', { status: 202, delay_ms: 1000 })
+    const webhook_id = await registerWebhook({ send: sender(first.url, owner.api_key) }, receiver.url('/finished'))
+    await tell(first.context.sql, owner.org_id, 'project.created', aProject())
+    await receiver.received('/finished', 1)
+    await first.stop()
+    const next = await startOn(database.connection)
+    const [delivery] = await listDeliveries(next.context.sql, webhook_id)
+    assert.deepEqual([delivery!.status, delivery!.attempts, delivery!.last_response_status], ['delivered', 1, 202])
+    assert.equal(receiver.requests('/finished').length, 1)
+    await next.stop()
+    await database.drop()
+  })
+})

@@ -1,0 +1,117 @@
+import type { Logger } from 'pino'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { Egress } from '../../platform/egress/safe-fetch.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
+import { writeAttempts } from './delivery/attempts.queries.ts'
+import { Delivery } from './delivery/deliver.ts'
+import type { AttemptResult } from './delivery/delivery-store.ts'
+import { openDeliveries } from './delivery/deliveries.queries.ts'
+import { matchEvents } from './match-events.ts'
+import { sendWebhook } from './delivery/send-webhook.ts'
+import { onWebhookSignal } from '../webhook-signals.ts'
+
+/** How often events are looked for that nobody in this process told of: so long they wait at most where a process died. */
+const look_ms = 500
+/** After the database could not be reached. */
+const patience_ms = 1000
+/** How long requests under way are waited for when the service stops. */
+const stop_ms = 5000
+
+export interface WebhookOptions {
+  sql: Sql
+  log: Logger
+  egress: Pick<Egress, 'fetch'>
+  secrets: Pick<Secrets, 'decrypt'>
+  /** Owns lanes while it has a row in `worker`. */
+  worker_id: string
+  version: string
+  /** From 0 to 1. */
+  random?: () => number
+  /** Told of every attempt that ended. */
+  onAttempt?: (result: AttemptResult) => void
+}
+
+/** Tells webhooks what happened. */
+export interface Webhooks {
+  /** Begins nothing more, waits a while for requests under way, and leaves the rest to other processes or the next start. */
+  stop(): Promise<void>
+}
+
+/**
+ * Every process decides who is told of new events and delivers for the webhooks whose lanes it owns. Both find
+ * their work in the database; a signal of this process only makes it sooner.
+ */
+export function startWebhooks(options: WebhookOptions): Webhooks {
+  const { sql, log, worker_id, random = Math.random, onAttempt } = options
+  const delivery = new Delivery({
+    store: {
+      ...openDeliveries(sql, worker_id),
+      write: (results) => writeAttempts(sql, worker_id, results, random),
+    },
+    async send(due, attempt) {
+      const result = await sendWebhook(options, due, attempt)
+      onAttempt?.(result)
+      return result
+    },
+    log,
+  })
+  const matching = repeat(async () => {
+    for (let more = true; more && !matching.isStopped();) ({ more } = await matchEvents(sql))
+  }, log)
+  const forget = [onWebhookSignal('event', matching.now), onWebhookSignal('due', () => delivery.look())]
+  delivery.start()
+  return {
+    async stop() {
+      for (const one of forget) one()
+      await matching.stop()
+      await delivery.stop(stop_ms)
+    },
+  }
+}
+
+interface Repeated {
+  /** Does it now; once more where it is being done. */
+  now(): void
+  isStopped(): boolean
+  stop(): Promise<void>
+}
+
+/** Does something again and again, never twice at a time, and later where it failed. */
+function repeat(work: () => Promise<void>, log: Logger): Repeated {
+  let isStopped = false
+  let isWanted = false
+  let timer: NodeJS.Timeout | undefined
+  let current: Promise<void> | undefined
+  const run = async (): Promise<void> => {
+    let wait_ms = look_ms
+    try {
+      do {
+        isWanted = false
+        await work()
+      } while (isWanted && !isStopped)
+    } catch (error) {
+      if (!isStopped) log.warn({ err: error }, 'events could not be matched with webhooks; it will be tried again')
+      wait_ms = patience_ms
+    }
+    current = undefined
+    if (!isStopped) timer = setTimeout(begin, wait_ms)
+  }
+  const begin = (): void => {
+    clearTimeout(timer)
+    current ??= run()
+  }
+  const repeated = {
+    now: () => {
+      isWanted = true
+      if (!isStopped) begin()
+    },
+    isStopped: () => isStopped,
+    async stop() {
+      isStopped = true
+      clearTimeout(timer)
+      await current
+    },
+  }
+  queueMicrotask(begin)
+  return repeated
+}

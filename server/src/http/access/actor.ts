@@ -1,0 +1,30 @@
+import type { FastifyRequest } from 'fastify'
+import type { Doer } from '#contract/accounts/audit.ts'
+import type { Principal } from './principal.ts'
+
+/** User agents name themselves in far less. */
+const userAgentMax = 500
+
+/** Who makes a request, as the audit log knows it; without a principal nobody, from where the request comes. */
+export function doerOf(
+  request: FastifyRequest,
+  principal?: Pick<Principal, 'kind' | 'credential_id' | 'user_id' | 'org_id'>,
+): Doer {
+  return {
+    // Empty where the user belongs to none.
+    org_id: principal?.org_id || null,
+    actor: principal?.user_id ?? null,
+    credential: principal ? { kind: principal.kind, id: principal.credential_id } : null,
+    ip: request.ip,
+    user_agent: request.headers['user-agent']?.slice(0, userAgentMax) ?? null,
+    request_id: request.id,
+  }
+}
+
+/**
+ * The same, of what concerns a person rather than an organization: a cookie belongs to none. A key or a token does, and
+ * its identifier is no other organization's to read.
+ */
+export function asUser(doer: Doer): Doer {
+  return doer.credential?.kind === 'session' ? { ...doer, org_id: null } : doer
+}

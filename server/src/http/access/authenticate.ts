@@ -1,0 +1,289 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { BucketName } from '#contract/core/limits.ts'
+import type { CredentialKind, Operation } from '#contract/core/operation.ts'
+import { notFound, Problem, type ProblemKind } from '#contract/core/problems.ts'
+import { sessionScopes, type Role } from '#contract/core/scopes.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
+import { isId } from '../../platform/ids.ts'
+import type { Principal } from './principal.ts'
+import {
+  countStatement,
+  governingWindow,
+  limitsOf,
+  rateLimitProblem,
+  windowHeaders,
+  type RateSettings,
+  type WindowRow,
+} from './rate-limit.ts'
+import type { Together } from '../coalesce.ts'
+import type { Uses } from './key-usage.ts'
+
+/** What authentication needs to know. */
+export interface AuthenticationSettings {
+  /** The small pool whose commits do not wait for the disk (decisions 1.6). */
+  sql: Sql
+  rates: RateSettings
+  /** Model tokens a credential may use an hour (decision D90). */
+  tokens_per_hour: number
+  /** Verifies a signed cookie and gives its value; undefined where the signature is wrong. */
+  unsignCookie: (signed: string) => string | undefined
+  cookies: (header: string | undefined) => Record<string, string | undefined>
+  /** Requests of one credential that come at once are looked up and counted by one statement. */
+  together: Together
+  uses: Uses
+}
+
+/** A principal, and the headers that tell where its limits stand. */
+export interface Authenticated {
+  principal: Principal
+  headers: Record<string, string>
+  /** Set when the request was refused by its windows, or for want of an organization; thrown after the headers are on the answer. */
+  refused: Problem | undefined
+}
+
+/** A credential as presented, before anything is known about it. */
+export type Presented =
+  | { kind: 'api_key'; key: string }
+  | { kind: 'token'; token: string }
+  | { kind: 'session'; cookie: string }
+
+/**
+ * Which credential of a request counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
+ * falling back. Undefined where there is none.
+ */
+export function presentedCredential(
+  headers: IncomingHttpHeaders,
+  cookies: AuthenticationSettings['cookies'],
+): Presented | undefined {
+  const { authorization } = headers
+  if (authorization !== undefined) {
+    const bearer = /^bearer +(\S+) *$/i.exec(authorization)
+    return { kind: 'token', token: bearer?.[1] ?? '' }
+  }
+  const key = headers['x-api-key']
+  if (key !== undefined) return { kind: 'api_key', key: Array.isArray(key) ? '' : key }
+  const cookie = cookies(headers.cookie).cadre_session
+  return cookie === undefined ? undefined : { kind: 'session', cookie }
+}
+
+/**
+ * Turns the credential of a request into a principal and counts the request in its windows, both by one statement: a
+ * revoked credential stops working with the next request, and the counts are exact across processes (decisions 1.6). Requests
+ * of one credential that come while such a statement is on its way share the next: its row is written by one at a time anyway.
+ * Where a connection breaks between such a statement's commit and its answer, those who shared it are counted once more, as
+ * callers are who then try again: windows may admit fewer for it, never more.
+ *
+ * Throws 401 by decision D23. A request over its limit is not thrown here but returned as `refused`, so that its
+ * answer carries the headers too.
+ */
+export async function authenticate(
+  settings: AuthenticationSettings,
+  operation: Pick<Operation, 'bucket' | 'personal'>,
+  headers: IncomingHttpHeaders,
+): Promise<Authenticated> {
+  const presented = presentedCredential(headers, settings.cookies)
+  if (!presented) throw new Problem('unauthorized')
+  const lookup = lookups[presented.kind](settings, presented, headers)
+  if (!lookup) throw new Problem(unknownKinds[presented.kind])
+
+  const { sql, rates } = settings
+  const bucket = operation.bucket ?? 'general'
+  const limits = limitsOf(bucket, rates, presented.kind)
+  const look = async (requests: number, uses: number): Promise<AuthenticationRow | undefined> =>
+    (
+      await sql.run<AuthenticationRow>(
+        statement(sql, lookup(), presented.kind, { bucket, limits, counted: rates.enabled, requests, uses }),
+      )
+    )[0]
+  const key = JSON.stringify([presented, headers['x-organization-id'], bucket])
+  const { answer, place, of } = await settings.together(key, (requests) => look(requests, requests))
+  const row = rates.enabled ? await ownShare(answer, place, of, () => look(1, 0)) : answer
+
+  if (!row || row.state === 'unknown') throw new Problem(unknownKinds[presented.kind])
+  if (row.state === 'expired')
+    throw new Problem(presented.kind === 'token' ? 'expired_token' : unknownKinds[presented.kind])
+  if (row.state === 'no_organization')
+    throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
+  const principal: Principal = {
+    kind: presented.kind,
+    credential_id: row.credential_id,
+    subject: row.subject,
+    user_id: row.user_id,
+    org_id: row.org_id ?? '',
+    role: row.role ?? 'viewer',
+    scopes: presented.kind === 'session' ? (row.role === null ? [] : sessionScopes(row.role)) : row.scopes,
+  }
+  const homeless =
+    row.org_id === null && !operation.personal
+      ? new Problem('insufficient_permissions', undefined, {
+          message: 'You belong to no organization. Ask for an invitation to one.',
+        })
+      : undefined
+  if (!rates.enabled) return { principal, headers: {}, refused: homeless }
+
+  const window = governingWindow(row, limits)
+  const general = limitsOf('general', rates, presented.kind)
+  return {
+    principal,
+    headers: {
+      'x-ratelimit-limit-requests': String(general.hour),
+      'x-ratelimit-remaining-requests': String(
+        Math.max(0, general.hour - (bucket === 'general' ? row.hour_used : row.general_used)),
+      ),
+      'x-ratelimit-reset-requests': String(row.hour_reset),
+      'x-ratelimit-limit-tokens': String(settings.tokens_per_hour),
+      'x-ratelimit-remaining-tokens': String(Math.max(0, settings.tokens_per_hour - row.tokens_used)),
+      'x-ratelimit-reset-tokens': String(row.hour_reset),
+      ...windowHeaders(window),
+    },
+    refused: row.admitted ? homeless : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
+  }
+}
+
+/**
+ * What of a row that was counted for several requests is one's own. Where not all of them fitted into the windows none was
+ * counted, and each is by itself.
+ */
+async function ownShare(
+  row: AuthenticationRow | undefined,
+  place: number,
+  of: number,
+  alone: () => Promise<AuthenticationRow | undefined>,
+): Promise<AuthenticationRow | undefined> {
+  if (!row || row.state !== 'ok' || of === 1) return row
+  if (!row.admitted) return alone()
+  const later = of - 1 - place
+  return { ...row, hour_used: row.hour_used - later, minute_used: row.minute_used - later }
+}
+
+interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role'> {
+  /** `no_organization`: the one that the request names is none of the user's. */
+  state: 'ok' | 'unknown' | 'expired' | 'no_organization'
+  /** Null where the user belongs to none at all. */
+  org_id: string | null
+  role: Role | null
+  general_used: number
+  tokens_used: number
+}
+
+type Fragment = ReturnType<Sql['fragment']>
+
+const unknownKinds: Record<CredentialKind, ProblemKind> = {
+  api_key: 'invalid_api_key',
+  token: 'invalid_token',
+  session: 'unauthorized',
+}
+
+/**
+ * How each kind of credential is found: a select of state, credential_id, subject, user_id, org_id, role and scopes,
+ * with at most one row. Undefined where the credential is malformed, so that the database is not asked. It is made for those
+ * who ask, not for those who share what is asked.
+ */
+const lookups: Record<
+  CredentialKind,
+  (settings: AuthenticationSettings, presented: Presented, headers: IncomingHttpHeaders) => (() => Fragment) | undefined
+> = {
+  api_key({ sql }, presented) {
+    if (presented.kind !== 'api_key' || !/^cadre_[0-9a-f]{32}$/.test(presented.key)) return undefined
+    const { key } = presented
+    return () => {
+      const hash = hashOf(key)
+      // After a rotation the secret before it works until its time is over.
+      return sql.fragment`
+      select case when k.expires_at <= now() then 'expired' else 'ok' end as state,
+        k.id as credential_id, k.id as subject, k.user_id, k.org_id, m.role, k.scopes
+      from api_key k
+      join member m on m.org_id = k.org_id and m.user_id = k.user_id
+      join app_user u on u.id = k.user_id and u.disabled_at is null
+      where (k.hash = ${hash} or (k.previous_hash = ${hash} and k.previous_expires_at > now())) and k.revoked_at is null`
+    }
+  },
+  token({ sql }, presented) {
+    if (presented.kind !== 'token' || !/^[A-Za-z0-9\-._~+/]{20,512}=*$/.test(presented.token)) return undefined
+    const { token } = presented
+    // The token must belong to a grant that is still alive; revoking a grant deletes it and its tokens. A scope that was
+    // taken from the app since no longer counts (decision D81).
+    return () => sql.fragment`
+      select case when t.expires_at <= now() then 'expired' else 'ok' end as state,
+        g.id as credential_id, g.id as subject, g.user_id, g.org_id, m.role,
+        array(select s from unnest(string_to_array(t.payload->>'scope', ' ')) s where s = any(c.scopes)) as scopes
+      from oauth_artifact t
+      join oauth_grant g on g.id = t.grant_id
+      join oauth_client c on c.client_id = g.client_id
+      join member m on m.org_id = g.org_id and m.user_id = g.user_id
+      join app_user u on u.id = g.user_id and u.disabled_at is null
+      where t.kind = 'AccessToken' and t.id = ${hashOf(token)}`
+  },
+  session(settings, presented, headers) {
+    const secret = presented.kind === 'session' ? settings.unsignCookie(presented.cookie) : undefined
+    if (secret === undefined) return undefined
+    const { sql } = settings
+    const wanted = headers['x-organization-id']
+    const org_id = wanted === undefined || wanted === '' ? null : String(wanted)
+    if (org_id !== null && !isId('org', org_id))
+      throw notFound('organization_not_found', 'organization', org_id.slice(0, 100))
+    return () => sql.fragment`
+      select case when m.org_id is null and ${org_id}::text is not null then 'no_organization' else 'ok' end as state,
+        s.id as credential_id, s.user_id as subject, s.user_id, m.org_id, m.role, '{}'::text[] as scopes
+      from session s
+      join app_user u on u.id = s.user_id and u.disabled_at is null
+      left join lateral (
+        select org_id, role from member where user_id = s.user_id and (${org_id}::text is null or org_id = ${org_id})
+        order by joined_at, org_id limit 1
+      ) m on true
+      where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
+  },
+}
+
+/** What else happens to a credential that was used: usage of keys, last activity of grants and sessions. */
+const touches: Record<CredentialKind, (sql: Sql, uses: number) => Fragment> = {
+  api_key: (sql, uses) => sql.fragment`
+    insert into api_key_usage as u (key_id, hour, requests, last_at)
+    select credential_id, date_trunc('hour', now(), 'UTC'), ${uses}::bigint, now() from principal where state = 'ok'
+    on conflict (key_id, hour) do update set requests = u.requests + excluded.requests, last_at = greatest(u.last_at, excluded.last_at)`,
+  token: (sql) => sql.fragment`
+    update oauth_grant g set last_activity = now() from principal p
+    where g.id = p.credential_id and g.last_activity < now() - interval '1 minute'`,
+  // The idle limit is 7 days, extended at most once an hour (decision D65).
+  session: (sql) => sql.fragment`
+    update session s set last_activity = now(),
+      idle_expires_at = case when s.idle_expires_at < now() + interval '7 days' - interval '1 hour'
+        then least(now() + interval '7 days', s.expires_at) else s.idle_expires_at end
+    from principal p where s.id = p.credential_id and s.last_activity < now() - interval '1 minute'`,
+}
+
+function statement(
+  sql: Sql,
+  lookup: Fragment,
+  kind: CredentialKind,
+  {
+    bucket,
+    limits,
+    counted,
+    requests,
+    uses,
+  }: {
+    bucket: BucketName
+    limits: { hour: number; minute: number }
+    counted: boolean
+    /** How many are counted in the windows, all or none, and how many as uses of the credential. */
+    requests: number
+    uses: number
+  },
+): Fragment {
+  const touched = touches[kind](sql, uses)
+  if (!counted)
+    return sql.fragment`with principal as materialized (${lookup}), touched as (${touched}) select * from principal`
+  const source = sql.fragment`select subject from principal where state = 'ok'`
+  return sql.fragment`
+    with principal as materialized (${lookup}),
+    touched as (${touched}),
+    counted as (${countStatement(sql, bucket, source, limits, requests)})
+    select p.*, c.admitted, c.hour_used, c.minute_used, c.hour_reset, c.minute_reset, c.now,
+      coalesce((select case when g.hour_start >= date_trunc('hour', now(), 'UTC') then g.hour_used else 0 end
+        from rate_window g where g.subject = p.subject and g.bucket = 'general'), 0) as general_used,
+      coalesce((select t.tokens from token_usage t
+        where t.subject = p.subject and t.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used
+    from principal p left join counted c on true`
+}

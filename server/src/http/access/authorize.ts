@@ -1,0 +1,41 @@
+import type { Operation } from '#contract/core/operation.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { hasScope, isAdministrator, requiredScope, roleAllows, type Scope } from '#contract/core/scopes.ts'
+import type { Principal } from './principal.ts'
+
+/** Refuses a kind of credential or a scope that the operation does not take (403), before anything is looked up. */
+export function authorizeScope(operation: Operation, principal: Principal): void {
+  if (!operation.credentials.includes(principal.kind)) {
+    const message =
+      principal.kind === 'api_key' ? 'API keys have no session.' : 'This kind of credential may not do this.'
+    throw new Problem('insufficient_permissions', undefined, { message })
+  }
+  // Cookie sessions have any write scope (decision D72), those of users without an organization too.
+  const isOwnMatter = principal.kind === 'session' && operation.scope === 'any_write'
+  if (operation.scope && !isOwnMatter && !hasScope(principal.scopes, operation.scope))
+    throw insufficientScope([requiredScope(operation.scope)], principal.scopes)
+}
+
+/** Refuses a role that is too low in the caller's own organization (decision D74). */
+export function authorizeRole(operation: Operation, principal: Principal): void {
+  if (!roleAllows(principal.role, operation.scope)) {
+    throw new Problem('insufficient_permissions', undefined, { message: `The role ${principal.role} may not do this.` })
+  }
+  if (operation.administrators && !isAdministrator(principal.role)) {
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'Only owners and administrators of the organization may do this.',
+    })
+  }
+}
+
+/** 403 with the missing scopes in both places that the specification shows (decision D22). */
+export function insufficientScope(required_scopes: Scope[], provided_scopes: string[]): Problem {
+  return new Problem(
+    'insufficient_scope',
+    { required_scopes, provided_scopes },
+    {
+      message: `The credential lacks a required scope: ${required_scopes.join(', ')}.`,
+      members: { required_scopes },
+    },
+  )
+}

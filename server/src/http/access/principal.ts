@@ -1,0 +1,18 @@
+import type { CredentialKind } from '#contract/core/operation.ts'
+import type { Role } from '#contract/core/scopes.ts'
+
+/** Who makes a request: a credential, the user it acts for and the organization it acts in. */
+export interface Principal {
+  kind: CredentialKind
+  /** The API key (`key_…`), the grant (`sess_…`) or the cookie session (`sess_…`). */
+  credential_id: string
+  /** What requests and tokens are counted for: the key, the grant, or for cookies the user (decision D86). */
+  subject: string
+  user_id: string
+  /** Empty for the cookie of somebody who belongs to no organization: only `personal` operations are given one. */
+  org_id: string
+  /** What is worth the least, where there is no organization. */
+  role: Role
+  /** As written on the credential; of a cookie, what the role allows. */
+  scopes: string[]
+}

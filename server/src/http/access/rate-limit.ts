@@ -1,0 +1,160 @@
+import { buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/core/limits.ts'
+import type { CredentialKind } from '#contract/core/operation.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { raw, type Sql } from '../../platform/postgres/database.ts'
+
+/** Whether requests are counted, and how far the documented limits are scaled (decision D91). */
+export interface RateSettings {
+  enabled: boolean
+  /** 1 is as documented. */
+  scale: number
+}
+
+/** Larger than any count: stands for a window that a bucket does not have. */
+const unlimited = Number.MAX_SAFE_INTEGER
+
+/** Limits of a bucket for a credential, scaled; a window that the bucket lacks is unlimited. */
+export function limitsOf(
+  name: BucketName,
+  settings: RateSettings,
+  kind?: CredentialKind,
+): { hour: number; minute: number } {
+  const bucket: Bucket = buckets[name]
+  const factor = settings.scale * (name === 'general' && kind === 'session' ? sessionGeneralFactor : 1)
+  const scaled = (limit: number | undefined): number =>
+    limit === undefined ? unlimited : Math.max(1, Math.floor(limit * factor))
+  return { hour: scaled(bucket.hour), minute: scaled(bucket.minute) }
+}
+
+/** A bucket's row after a request was counted or refused. */
+export interface WindowRow {
+  admitted: boolean
+  hour_used: number
+  minute_used: number
+  /** Unix seconds at which the running hour and minute end, by the database's clock. */
+  hour_reset: number
+  minute_reset: number
+  /** Seconds, by the database's clock. */
+  now: number
+}
+
+/** One window as a caller sees it. */
+export interface Window {
+  limit: number
+  remaining: number
+  /** Unix seconds. */
+  reset: number
+}
+
+/** The window that governs: of hour and minute whichever has less left (decision D88), of two that are spent the hour. */
+export function governingWindow(row: WindowRow, limits: { hour: number; minute: number }): Window {
+  const hour = { limit: limits.hour, remaining: Math.max(0, limits.hour - row.hour_used), reset: row.hour_reset }
+  const minute = {
+    limit: limits.minute,
+    remaining: Math.max(0, limits.minute - row.minute_used),
+    reset: row.minute_reset,
+  }
+  return hour.remaining === 0 || hour.remaining < minute.remaining ? hour : minute
+}
+
+/** The three headers of the governing window (spec 7.2). */
+export function windowHeaders({ limit, remaining, reset }: Window): Record<string, string> {
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(reset),
+  }
+}
+
+/** 429 as decision D89 wants it: `retry_after` in `error` and in `details`, and `Retry-After`. */
+export function rateLimitProblem(bucket: string, window: Window, now: number): Problem {
+  const retry_after = Math.max(1, Math.ceil(window.reset - now))
+  return new Problem(
+    'rate_limit_exceeded',
+    { limit: window.limit, remaining: 0, reset: window.reset, retry_after, bucket },
+    {
+      message: `Rate limit of ${window.limit} ${bucket === 'tokens' ? 'model tokens' : 'requests'} exceeded. Try again in ${retry_after} s.`,
+      members: { retry_after },
+      headers: { ...windowHeaders({ ...window, remaining: 0 }), 'retry-after': String(retry_after) },
+    },
+  )
+}
+
+/** The effective start of a window: rows may have been written by a transaction that began a moment later. */
+const current = (window: 'hour' | 'minute'): string =>
+  `case when w.${window}_start >= excluded.${window}_start then w.${window}_used else 0 end`
+
+/**
+ * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
+ * exact across processes. A refusal is counted by the same update. Of several all are counted, or nothing is: then each has to
+ * be counted by itself. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
+ */
+export function countStatement(
+  sql: Sql,
+  bucket: string,
+  source: ReturnType<Sql['fragment']>,
+  limits: { hour: number; minute: number },
+  requests = 1,
+) {
+  const hour = raw(current('hour'))
+  const minute = raw(current('minute'))
+  const refused = raw('case when w.hour_start >= excluded.hour_start then w.hour_refused else 0 end')
+  const admitted = sql.fragment`(${hour} + ${requests}::bigint <= ${limits.hour}::bigint and ${minute} + ${requests}::bigint <= ${limits.minute}::bigint)`
+  const fits = requests <= Math.min(limits.hour, limits.minute)
+  const first = fits ? requests : 0
+  return sql.fragment`
+    insert into rate_window as w (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
+    select source.subject, ${bucket}, date_trunc('hour', now(), 'UTC'), ${first}::bigint, date_trunc('minute', now(), 'UTC'),
+      ${first}::bigint, ${fits}::boolean
+    from (${source}) source
+    on conflict (subject, bucket) do update set
+      admitted = ${admitted},
+      hour_refused = ${refused} + case when ${admitted} or ${requests}::bigint > 1 then 0 else 1 end,
+      previous_hour_refused = case when w.hour_start >= excluded.hour_start then w.previous_hour_refused
+        when w.hour_start = excluded.hour_start - interval '1 hour' then w.hour_refused else 0 end,
+      refused_at = case when ${admitted} or ${requests}::bigint > 1 then w.refused_at else now() end,
+      hour_used = ${hour} + case when ${admitted} then ${requests}::bigint else 0 end,
+      minute_used = ${minute} + case when ${admitted} then ${requests}::bigint else 0 end,
+      hour_start = greatest(w.hour_start, excluded.hour_start),
+      minute_start = greatest(w.minute_start, excluded.minute_start)
+    returning admitted, hour_used, minute_used,
+      extract(epoch from hour_start)::float8 + 3600 as hour_reset,
+      extract(epoch from minute_start)::float8 + 60 as minute_reset,
+      extract(epoch from now())::float8 as now`
+}
+
+/**
+ * Counts a request of somebody without a credential: an address, or a client at an address. Throws 429 when the bucket
+ * is empty; otherwise gives the headers of the governing window, none while limits are off.
+ */
+export async function countSubject(
+  sql: Sql,
+  settings: RateSettings,
+  bucket: BucketName,
+  subject: string,
+): Promise<Record<string, string>> {
+  if (!settings.enabled) return {}
+  const limits = limitsOf(bucket, settings)
+  const [row] = await sql.run<WindowRow>(
+    countStatement(sql, bucket, sql.fragment`select ${subject}::text as subject`, limits),
+  )
+  if (!row) throw new Error('a counted window returns its row')
+  const window = governingWindow(row, limits)
+  if (!row.admitted) throw rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now)
+  return windowHeaders(window)
+}
+
+/** An address as a subject: IPv6 by its /64, which one customer owns (decision D86). */
+export function addressSubject(ip: string): string {
+  if (!ip.includes(':')) return `ip:${ip}`
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
+  if (mapped) return `ip:${mapped[1]}`
+  const [head = '', tail = ''] = ip.split('%', 1)[0]!.split('::')
+  const groups = head.split(':').filter(Boolean)
+  const zeros = ip.includes('::') ? 8 - groups.length - tail.split(':').filter(Boolean).length : 0
+  const all = [...groups, ...Array.from({ length: Math.max(0, zeros) }, () => '0'), ...tail.split(':').filter(Boolean)]
+  return `ip:${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}

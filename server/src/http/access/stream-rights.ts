@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http'
+import type { Operation } from '#contract/core/operation.ts'
+import { hasScope, roleAllows, type Role } from '#contract/core/scopes.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import type { Principal } from './principal.ts'
+
+/** How long a stream may go on whose reader has lost the right to it. */
+const check_ms = 5000
+
+/** Ends streams whose readers have lost the right to read them: a stream is one request, and may last for days. */
+export interface StreamRights {
+  /** Looks after an answer until its connection is done with it. */
+  guard(principal: Principal, operation: Pick<Operation, 'scope'>, response: ServerResponse): void
+}
+
+interface Guarded {
+  principal: Principal
+  operation: Pick<Operation, 'scope'>
+}
+
+/**
+ * Asks every five seconds, for all streams of this process in one statement, whether their credentials still are what
+ * authentication would accept, and still may do what was asked. Of one that is not, the connection is cut; its reader
+ * comes back and is told why (decision D57). While the database gives no answer, streams go on.
+ */
+export function guardStreams(sql: Sql): StreamRights {
+  const open = new Map<ServerResponse, Guarded>()
+  let timer: NodeJS.Timeout | undefined
+
+  const check = async (): Promise<void> => {
+    // Who waits for an answer of which nothing was sent yet has it within a minute.
+    const streams = [...open].filter(([response]) => response.headersSent)
+    const rights = await findRights(
+      sql,
+      streams.map(([, { principal }]) => principal),
+    ).catch(() => undefined)
+    if (!rights) return
+    for (const [response, guarded] of streams) if (!isAllowed(guarded, rights)) response.destroy()
+  }
+  const next = (): void => {
+    timer ??= setTimeout(() => {
+      void check().finally(() => {
+        timer = undefined
+        if (open.size > 0) next()
+      })
+    }, check_ms).unref()
+  }
+
+  return {
+    guard(principal, operation, response) {
+      if (response.destroyed) return
+      open.set(response, { principal, operation })
+      response.once('close', () => open.delete(response))
+      next()
+    },
+  }
+}
+
+/** What a credential is worth now. */
+interface Right {
+  role: Role
+  /** Of a key, which may be given others; of everything else those that it had stand. */
+  scopes: string[] | null
+}
+
+const nameOf = ({ kind, credential_id, org_id }: Pick<Principal, 'kind' | 'credential_id' | 'org_id'>): string =>
+  `${kind} ${credential_id} ${org_id}`
+
+function isAllowed({ principal, operation: { scope } }: Guarded, rights: Map<string, Right>): boolean {
+  const right = rights.get(nameOf(principal))
+  return (
+    right !== undefined &&
+    (scope === null || (hasScope(right.scopes ?? principal.scopes, scope) && roleAllows(right.role, scope)))
+  )
+}
+
+/** The rights of those credentials that still work, by kind, identifier and organization. */
+async function findRights(sql: Sql, principals: Principal[]): Promise<Map<string, Right>> {
+  const asked = principals.map(({ kind, credential_id, org_id, user_id }) => ({ kind, credential_id, org_id, user_id }))
+  const rows = await sql<Right & Pick<Principal, 'kind' | 'credential_id' | 'org_id'>>`
+    select distinct a.kind, a.credential_id, a.org_id, m.role, k.scopes
+    from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(kind text, credential_id text, org_id text, user_id text)
+    join member m on m.org_id = a.org_id and m.user_id = a.user_id
+    join app_user u on u.id = a.user_id and u.disabled_at is null
+    left join api_key k on a.kind = 'api_key' and k.id = a.credential_id and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > now())
+    left join oauth_grant g on a.kind = 'token' and g.id = a.credential_id and g.expires_at > now()
+    left join session s on a.kind = 'session' and s.id = a.credential_id
+      and s.expires_at > now() and s.idle_expires_at > now()
+    where coalesce(k.id, g.id, s.id) is not null`
+  return new Map(rows.map((row) => [nameOf(row), row]))
+}

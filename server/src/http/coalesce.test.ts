@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { makeTogether } from './coalesce.ts'
+
+describe('asking together', () => {
+  it('gives nobody an answer to a question that was asked before they came', async () => {
+    const together = makeTogether({ waitMax_ms: 60_000 })
+    const asked: { of: number; answer: (text: string) => void }[] = []
+    const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
+    const first = together('key', ask)
+    await new Promise(setImmediate)
+    const [second, third] = [together('key', ask), together('key', ask)]
+    const other = together('other key', ask)
+    await new Promise(setImmediate)
+    assert.deepEqual(
+      asked.map(({ of }) => of),
+      [1, 1],
+    )
+    asked[0]!.answer('old')
+    assert.deepEqual(await first, { answer: 'old', place: 0, of: 1 })
+    await new Promise(setImmediate)
+    const fourth = together('key', ask)
+    assert.deepEqual(
+      asked.map(({ of }) => of),
+      [1, 1, 2],
+    )
+    asked[2]!.answer('new')
+    assert.deepEqual(await second, { answer: 'new', place: 0, of: 2 })
+    assert.deepEqual(await third, { answer: 'new', place: 1, of: 2 })
+    asked[3]!.answer('newer')
+    assert.deepEqual(await fourth, { answer: 'newer', place: 0, of: 1 })
+    asked[1]!.answer('another')
+    assert.deepEqual(await other, { answer: 'another', place: 0, of: 1 })
+  })
+
+  it('tells all who shared a question that it failed, and asks again for those who come later', async () => {
+    const together = makeTogether({ waitMax_ms: 60_000 })
+    const failing = () => Promise.reject(new Error('no database'))
+    await Promise.all([1, 2, 3].map(() => assert.rejects(together('key', failing), /no database/)))
+    assert.equal((await together('key', async () => 'back')).answer, 'back')
+  })
+
+  it('asks once more where the connection broke under several, and not twice', async () => {
+    const together = makeTogether({ waitMax_ms: 60_000 })
+    const lost = () => Promise.reject(Object.assign(new Error('terminating connection'), { code: '57P01' }))
+    for (const breaks of [1, 2]) {
+      const asked: number[] = []
+      const ask = (of: number): Promise<string> => {
+        asked.push(of)
+        return asked.length > 1 && asked.length <= 1 + breaks ? lost() : Promise.resolve('here')
+      }
+      const told = await oneAndThen(2, () => together('key', ask))
+      assert.deepEqual(asked, [1, 2, 2])
+      const shared = breaks === 1 ? 'fulfilled' : 'rejected'
+      assert.deepEqual(
+        told.map(({ status }) => status),
+        ['fulfilled', shared, shared],
+      )
+    }
+    await assert.rejects(together('key', lost), /terminating/)
+  })
+
+  it('does not ask again what took too long', async () => {
+    const together = makeTogether({ waitMax_ms: 60_000 })
+    const asked: number[] = []
+    const slow = (of: number) => {
+      asked.push(of)
+      return Promise.reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }))
+    }
+    const told = await oneAndThen(2, () => together('key', slow))
+    assert.ok(told.every((of) => of.status === 'rejected' && /lock timeout/.test(String(of.reason))))
+    assert.deepEqual(asked, [1, 2])
+  })
+
+  it('lets nobody wait longer than for a connection while a question hangs', async () => {
+    const together = makeTogether({ waitMax_ms: 20 })
+    const hung = Promise.withResolvers<string>()
+    const first = together('key', () => hung.promise)
+    await new Promise(setImmediate)
+    const begun = performance.now()
+    await assert.rejects(
+      together('key', () => Promise.resolve('never')),
+      /timeout: no turn came within 20 ms/,
+    )
+    assert.ok(performance.now() - begun >= 19)
+    hung.resolve('late')
+    assert.equal((await first).answer, 'late')
+    assert.equal((await together('key', async () => 'back')).answer, 'back')
+  })
+})
+
+/** Asks once, and while that is on its way so many times more. */
+async function oneAndThen<T>(more: number, ask: () => Promise<T>): Promise<PromiseSettledResult<T>[]> {
+  const first = Promise.allSettled([ask()])
+  await Promise.resolve()
+  await Promise.resolve()
+  const others = await Promise.allSettled(Array.from({ length: more }, ask))
+  return [...(await first), ...others]
+}

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startTestService, type TestService } from '../../../test/harness.ts'
+import { exchange } from '../../../test/raw-http.ts'
+
+let test: TestService
+before(async () => {
+  test = await startTestService()
+})
+after(() => test.stop())
+
+const body = '{"name":"smuggled"}'
+/** A request as bytes; `close` ends the connection, so that the answer is whole. */
+const request = (head: string[], rest = ''): string =>
+  [...head, `x-api-key: ${test.owner.api_key}`, 'connection: close', '', rest].join('\r\n')
+const post = (headers: string[], rest: string, line = 'POST /api/v1/projects HTTP/1.1'): string =>
+  request([line, 'host: localhost', 'content-type: application/json', ...headers], rest)
+const statuses = (answer: string): number[] =>
+  [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+
+describe('a request that expects what nobody knows', () => {
+  it('is answered like any other', async () => {
+    const lines = ['GET /api/v1/status HTTP/1.1', 'host: localhost', 'expect: 200-maybe']
+    const answer = await exchange(test.url, request(lines))
+    assert.deepEqual(statuses(answer), [200])
+    assert.match(answer, /^x-request-id: req_/im)
+  })
+})
+
+describe('a request that could be understood in two ways', () => {
+  const length = `content-length: ${body.length}`
+  const chunked = `13\r\n${body}\r\n0\r\n\r\n`
+  const ambiguous: [string, () => string][] = [
+    ['two lengths', () => post([length, 'content-length: 5'], body)],
+    ['the same length twice', () => post([length, length], body)],
+    ['a list of lengths', () => post([`content-length: ${body.length}, ${body.length}`], body)],
+    ['a length and chunks', () => post([length, 'transfer-encoding: chunked'], chunked)],
+    ['chunks and a length', () => post(['transfer-encoding: chunked', length], chunked)],
+    ['a signed length', () => post([`content-length: +${body.length}`], body)],
+    ['a negative length', () => post(['content-length: -1'], body)],
+    ['a length in hexadecimal', () => post(['content-length: 0x13'], body)],
+    ['a length with a space inside', () => post(['content-length: 1 9'], body)],
+    ['an empty length', () => post(['content-length: '], body)],
+    ['an unknown transfer encoding', () => post(['transfer-encoding: xchunked'], chunked)],
+    ['chunks that are not last', () => post(['transfer-encoding: chunked, identity'], chunked)],
+    ['chunks named twice', () => post(['transfer-encoding: chunked', 'transfer-encoding: chunked'], chunked)],
+    ['a space before the colon', () => post([`content-length : ${body.length}`], body)],
+    ['a folded header', () => post(['content-length:', ` ${body.length}`], body)],
+    ['a header without a colon', () => post([length, 'x-nothing'], body)],
+    ['a header with a control character', () => post([length, 'x-bad: a\u0001b'], body)],
+    ['a header with a NUL', () => post([length, 'x-bad: a\u0000b'], body)],
+    ['a lone line feed in a header', () => post([length, 'x-bad: a\nx-api-key: other'], body)],
+    ['a lone carriage return in a header', () => post([length, 'x-bad: a\rb'], body)],
+    ['a chunk size that is none', () => post(['transfer-encoding: chunked'], `zz\r\n${body}\r\n0\r\n\r\n`)],
+    ['a chunk longer than it says', () => post(['transfer-encoding: chunked'], `5\r\n${body}\r\n0\r\n\r\n`)],
+    ['no host', () => request(['GET /api/v1/status HTTP/1.1'])],
+    ['an unknown method', () => request(['FETCH /api/v1/status HTTP/1.1', 'host: localhost'])],
+    ['a space in its path', () => request(['GET /api/v1/ status HTTP/1.1', 'host: localhost'])],
+    ['an unknown version', () => request(['GET /api/v1/status HTTP/3.7', 'host: localhost'])],
+    ['bytes of another protocol', () => '\u0016\u0003\u0001\u0000\u00a5\u0001\u0000\u0000\u00a1\u0003\u0003'],
+  ]
+  for (const [what, bytes] of ambiguous) {
+    it(`is refused whole: ${what}`, async () => {
+      const answer = await exchange(test.url, Buffer.from(bytes(), 'latin1'))
+      assert.deepEqual(statuses(answer), [400], answer.slice(0, 300))
+      assert.deepEqual(await test.sql`select name from project`, [])
+    })
+  }
+
+  it('is refused where its headers are larger than is read', async () => {
+    const answer = await exchange(
+      test.url,
+      request(['GET /api/v1/status HTTP/1.1', 'host: localhost', `x-large: ${'x'.repeat(20_000)}`]),
+    )
+    assert.deepEqual(statuses(answer), [431])
+  })
+
+  it('never answers with what it was sent', async () => {
+    const answer = await exchange(test.url, request(['GET /<script>canary</script> HTTP/1.1', 'host: localhost']))
+    assert.deepEqual(statuses(answer), [404])
+    assert.equal(answer.includes('canary'), false)
+  })
+})
+
+describe('a request', () => {
+  it('in chunks has the same meaning as one with a length', async () => {
+    const chunks = [...'{"name":"in-chunks"}'].map((letter) => `1\r\n${letter}\r\n`).join('')
+    assert.deepEqual(
+      statuses(await exchange(test.url, post(['transfer-encoding: chunked'], `${chunks}0\r\n\r\n`))),
+      [201],
+    )
+    await test.sql`delete from project`
+  })
+
+  it('after another on one connection is one of its own', async () => {
+    const one = ['GET /api/v1/hello HTTP/1.1', 'host: localhost', `x-api-key: ${test.owner.api_key}`, '', ''].join(
+      '\r\n',
+    )
+    const answer = await exchange(test.url, `${one}${one}${request(['GET /api/v1/nope HTTP/1.1', 'host: localhost'])}`)
+    assert.deepEqual(statuses(answer), [200, 200, 404])
+    assert.equal(new Set([...answer.matchAll(/req_[0-9a-z]{24}/g)].map(([id]) => id)).size, 3)
+  })
+
+  it('whose unread body looks like another is one request', async () => {
+    const inner = 'GET /api/v1/hello HTTP/1.1\r\nhost: localhost\r\n\r\n'
+    for (const line of [
+      'POST /api/v1/nope HTTP/1.1',
+      'PATCH /api/v1/projects HTTP/1.1',
+      'POST /api/v1/projects/1/agents/x/start HTTP/1.1',
+      'GET /api/v1/status HTTP/1.1',
+    ]) {
+      assert.equal(
+        statuses(await exchange(test.url, post([`content-length: ${inner.length}`], inner, line))).length,
+        1,
+        line,
+      )
+    }
+  })
+
+  it('of the version before headers has no credential, and sees what is public', async () => {
+    assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/status\r\n\r\n')), [200])
+    assert.deepEqual(statuses(await exchange(test.url, 'GET /api/v1/hello\r\n\r\n')), [401])
+  })
+
+  it('to an absolute address means its path, whatever host it names', async () => {
+    for (const target of ['http://evil.example/api/v1/status', 'http://evil.example:99/api/v1/status']) {
+      const answer = await exchange(test.url, request([`GET ${target} HTTP/1.1`, 'host: localhost']))
+      assert.ok([200, 404].includes(statuses(answer)[0]!), answer.slice(0, 200))
+      assert.equal(answer.includes('evil'), false)
+    }
+  })
+
+  it('whose Host is anything does not change what is answered', async () => {
+    for (const host of ['evil.example', 'localhost:1', '[::1]', 'a b', '<script>']) {
+      const answer = await exchange(test.url, request(['GET /api/v1/docs HTTP/1.1', `host: ${host}`]))
+      assert.ok([200, 400].includes(statuses(answer)[0]!))
+      assert.equal(answer.includes('evil.example'), false)
+    }
+  })
+
+  it('is not believed about where it comes from', async () => {
+    const forwarded = [
+      'x-forwarded-for: 203.0.113.7',
+      'x-forwarded-host: evil.example',
+      'x-forwarded-proto: https',
+      'forwarded: for=203.0.113.7;host=evil.example',
+    ]
+    const answer = await exchange(test.url, request(['GET /api/v1/docs HTTP/1.1', 'host: localhost', ...forwarded]))
+    assert.equal(answer.includes('evil.example'), false)
+    const [row] = await test.sql<{
+      subjects: string[]
+    }>`select array_agg(subject) as subjects from rate_window where bucket = 'docs'`
+    assert.deepEqual(row!.subjects, ['ip:127.0.0.1'])
+  })
+})

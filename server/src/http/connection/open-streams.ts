@@ -1,0 +1,141 @@
+import type { ServerResponse } from 'node:http'
+import { bounds } from '#contract/core/limits.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { RateSettings } from '../access/rate-limit.ts'
+
+/** A worker unseen for this long is dead, and what it had open is closed. */
+const lease_seconds = 10
+/** What a full credential is told to wait; streams end whenever their readers like. */
+const retry_seconds = 5
+/** How soon a count that could not be written is written again. */
+const rewrite_ms = 5000
+const batch = 1000
+
+/** Counts streams and waits that are open, by credential: exactly, however many processes serve. */
+export interface OpenStreams {
+  /**
+   * Counts an answer until its connection is done with it; once, however often it is asked. Throws 429
+   * `rate_limit_exceeded` where the credential has as many open as it may have.
+   */
+  take(subject: string, response: ServerResponse): Promise<void>
+}
+
+export interface OpenStreamsOptions {
+  sql: Sql
+  /** The worker of this process: while it lives, so do its streams. */
+  worker_id: string
+  rates: RateSettings
+}
+
+/** What a credential has open in this process. Its writes follow each other. */
+interface Open {
+  count: number
+  written: number
+  writing: Promise<unknown>
+}
+
+export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions): OpenStreams {
+  const limit = Math.max(1, Math.floor(bounds.open_streams * rates.scale))
+  const counted = new WeakSet<ServerResponse>()
+  const open = new Map<string, Open>()
+
+  const openOf = (subject: string): Open => {
+    const found = open.get(subject) ?? { count: 0, written: 0, writing: Promise.resolve() }
+    open.set(subject, found)
+    return found
+  }
+  const after = <T>(of: Open, work: () => Promise<T>): Promise<T> => {
+    const done = of.writing.then(work)
+    of.writing = done.catch(() => {})
+    return done
+  }
+  const write = (subject: string, of: Open): Promise<void> =>
+    after(of, async () => {
+      const { count } = of
+      if (count !== of.written) {
+        await writeCount(sql, { subject, worker_id, count })
+        of.written = count
+      }
+      if (of.count === 0 && of.written === 0) open.delete(subject)
+    })
+  const release = (subject: string, of: Open): void => {
+    of.count -= 1
+    write(subject, of).catch(() => setTimeout(() => void write(subject, of).catch(() => {}), rewrite_ms).unref())
+  }
+
+  return {
+    async take(subject, response) {
+      if (!rates.enabled || counted.has(response) || response.destroyed) return
+      counted.add(response)
+      const of = openOf(subject)
+      const isTaken = await after(of, async () => {
+        const count = of.count + 1
+        if (count > limit || !(await takeOne(sql, { subject, worker_id, count, limit }))) return false
+        of.count += 1
+        of.written = count
+        return true
+      })
+      if (!isTaken) throw tooMany(limit)
+      if (response.destroyed) release(subject, of)
+      else response.once('close', () => release(subject, of))
+    },
+  }
+}
+
+/** What the others have open that live; `s` is the row. */
+const others = (sql: Sql, worker_id: string) => sql.fragment`
+  select key, value from jsonb_each(s.holders) h join worker w on w.id = h.key
+  where h.key <> ${worker_id} and w.seen_at > now() - make_interval(secs => ${lease_seconds})`
+
+/** Writes that a process has so many open, unless that makes more than `limit` with those of the others. */
+async function takeOne(
+  sql: Sql,
+  { subject, worker_id, count, limit }: { subject: string; worker_id: string; count: number; limit: number },
+): Promise<boolean> {
+  // The row is locked by the conflict, so of two processes the second counts what the first has taken.
+  const rows = await sql.run(sql.fragment`
+    insert into open_stream as s (subject, holders) values (${subject}, jsonb_build_object(${worker_id}::text, ${count}::int))
+    on conflict (subject) do update set holders = excluded.holders
+      || (select coalesce(jsonb_object_agg(key, value), '{}') from (${others(sql, worker_id)}) living)
+    where ${count}::int + (select coalesce(sum(value::text::int), 0) from (${others(sql, worker_id)}) living) <= ${limit}::int
+    returning 1 as taken`)
+  return rows.length > 0
+}
+
+async function writeCount(
+  sql: Sql,
+  { subject, worker_id, count }: { subject: string; worker_id: string; count: number },
+): Promise<void> {
+  if (count > 0) {
+    await sql`
+      update open_stream set holders = holders || jsonb_build_object(${worker_id}::text, ${count}::int) where subject = ${subject}`
+    return
+  }
+  await sql`update open_stream set holders = holders - ${worker_id}::text where subject = ${subject}`
+  await sql`delete from open_stream where subject = ${subject} and holders = '{}'`
+}
+
+/** Removes what only dead workers had open; gives how many rows went. */
+export async function sweepOpenStreams(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from open_stream s where subject in (
+      select subject from open_stream o
+      where not exists (select from jsonb_object_keys(o.holders) key join worker w on w.id = key) limit ${batch})
+      and not exists (select from jsonb_object_keys(s.holders) key join worker w on w.id = key)
+    returning 1`
+  return gone.length
+}
+
+function tooMany(limit: number): Problem {
+  const bucket = 'tasks.open_streams'
+  return new Problem(
+    'rate_limit_exceeded',
+    { limit, remaining: 0, retry_after: retry_seconds, bucket },
+    {
+      message: `A credential may have ${limit} streams and waits open at a time. Close one, or try again in ${retry_seconds} s.`,
+      members: { retry_after: retry_seconds },
+      headers: { 'retry-after': String(retry_seconds) },
+    },
+  )
+}

@@ -1,0 +1,23 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
+
+/** Tokens in HTML forms that prove that the form was ours and this browser's (decisions 1.4). */
+export interface FormTokens {
+  /** A token for one form, bound to what identifies the browser: its session or its pre-session cookie. */
+  issue(form: string, ...bound: string[]): string
+  /** Whether `token` is for this form and binding; false for anything else, a missing one too. */
+  verify(token: string | undefined, form: string, ...bound: string[]): boolean
+}
+
+export function formTokens(secrets: Pick<Secrets, 'hmac'>): FormTokens {
+  // As JSON no two lists of parts read the same.
+  const sign = (parts: string[]): Buffer => secrets.hmac('form token', JSON.stringify(parts))
+  return {
+    issue: (...parts) => sign(parts).toString('base64url'),
+    verify(token, ...parts) {
+      const given = Buffer.from(token ?? '', 'base64url')
+      const wanted = sign(parts)
+      return given.length === wanted.length && timingSafeEqual(given, wanted)
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '#contract/core/problems.ts'
+import type { FormTokens } from './form-token.ts'
+import { html } from './html.ts'
+import { toProblem } from '../errors.ts'
+import { sendPage, type Page } from './page.ts'
+import { isCleanText } from '../validation.ts'
+
+/** Largest form that is read. */
+export const formBytesMax = 16_384
+
+/** The fields of a form that a browser sent; of a repeated one the first counts. */
+export function readForm(request: FastifyRequest): Record<string, string | undefined> {
+  const type = request.content_type ?? request.headers['content-type'] ?? ''
+  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type))
+    throw new Problem('validation_error', undefined, { message: 'This is not a form of ours.' })
+  const fields: Record<string, string> = Object.create(null)
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+  for (const [name, value] of new URLSearchParams(bytes.toString())) {
+    if (!isCleanText(value))
+      throw new Problem('validation_error', undefined, { message: 'The form holds characters that cannot be kept.' })
+    fields[name] ??= value
+  }
+  return fields
+}
+
+/**
+ * Refuses a form that another site's page sent. Our pages send no referrer, so their `Origin` is `null`: where a browser
+ * says nothing by `Sec-Fetch-Site`, the form's token has to do.
+ */
+export function checkFormOrigin(request: FastifyRequest): void {
+  const site = request.headers['sec-fetch-site']
+  if (site === undefined || site === 'same-origin' || site === 'none') return
+  throw new Problem('insufficient_permissions', undefined, { message: 'This form was sent by another site.' })
+}
+
+const preSession = 'cadre_form'
+
+/**
+ * Identifies a browser before anybody is signed in, so that a form can be bound to it: without it a stranger could sign
+ * somebody else's browser in as themselves. Given once, kept until the browser closes.
+ */
+export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secure: boolean): string {
+  const known = request.cookies[preSession]
+  if (known !== undefined && /^[\w-]{22}$/.test(known)) return known
+  const made = randomBytes(16).toString('base64url')
+  void reply.setCookie(preSession, made, {
+    path: reply.server.base_path || '/',
+    httpOnly: true,
+    sameSite: 'lax',
+    secure,
+  })
+  return made
+}
+
+/** Whether a form carries the token that this browser was given with it. */
+export function isOwnForm(
+  tokens: FormTokens,
+  form: string,
+  token: string | undefined,
+  request: FastifyRequest,
+): boolean {
+  const browser = request.cookies[preSession]
+  return browser !== undefined && tokens.verify(token, form, browser)
+}
+
+/**
+ * A path of ours to go on to, from text that anybody may have written: it must stay on this origin whatever a browser
+ * makes of it (`//host`, `/\host`, control characters that browsers drop). Anything else is `fallback`.
+ */
+export function safePath(text: string | undefined, fallback: string): string {
+  if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\'))
+    return fallback
+  const here = 'http://here.invalid'
+  const url = URL.parse(text, here)
+  // Resolving `/..//host` leaves `//host`, which is another site again.
+  return url?.origin === here && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}${url.hash}` : fallback
+}
+
+/** Answers everything that goes wrong in this scope by a page. */
+export function answerWithPages(scope: FastifyInstance): void {
+  scope.setErrorHandler((error, request, reply) => {
+    const problem = toProblem(pageProblem(error))
+    if (problem.status >= 500)
+      request.log.error({ err: problem.cause ?? problem, request_id: request.id, code: problem.kind }, 'request failed')
+    return sendPage(reply.headers(problem.headers), problemPage(problem, request.id), problem.status)
+  })
+}
+
+/** What the framework and the authorization server throw, where it is the caller's fault. */
+function pageProblem(error: unknown): unknown {
+  if (error instanceof Problem) return error
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
+  if (status < 400 || status >= 500) return error
+  return new Problem('validation_error', undefined, {
+    cause: error,
+    message: 'This page has expired or was opened in another browser. Go back to where you came from and start again.',
+  })
+}
+
+function problemPage(problem: Problem, request_id: string): Page {
+  const titles: Record<number, string> = {
+    403: 'This is not allowed',
+    429: 'Too many attempts',
+    500: 'Something went wrong',
+    503: 'Not available right now',
+  }
+  return errorPage(titles[problem.status] ?? 'This did not work', problem.message, request_id)
+}
+
+/** A page that says what went wrong, and by what it can be found in the log. */
+export function errorPage(title: string, message: string, request_id: string): Page {
+  return {
+    title,
+    content: html`
+      <h1>${title}</h1>
+      <p class="lead" role="alert">${message}</p>
+      <p class="foot">Request <code>${request_id}</code></p>`,
+  }
+}

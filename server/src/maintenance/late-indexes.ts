@@ -1,0 +1,37 @@
+import { Client } from 'pg'
+import type { Context } from '../context.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+
+/** An index of a large table takes as long as it takes; nobody waits for it. */
+const build_ms = 6 * 3_600_000
+
+/**
+ * Builds an index that a migration left for later because its table was large (`build_index` in SQL): beside those who
+ * write, on a connection of its own, by one process at a time. What a crash left half built is removed and built again.
+ */
+export async function buildLateIndexes(sql: Sql, { database }: Pick<Context, 'database'>): Promise<boolean> {
+  const [late] = await sql<{ name: string; statement: string }>`
+    select name, statement from index_to_build order by name limit 1`
+  if (!late) return false
+  const client = new Client({ ...database.settings, query_timeout: build_ms })
+  // What goes wrong with the connection, the statement that runs on it reports.
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query(`set statement_timeout = ${build_ms}; set lock_timeout = 0`)
+    const { rows } = await client.query<{ mine: boolean }>(
+      `select pg_try_advisory_lock(hashtext('cadre late indexes')) as mine`,
+    )
+    if (!rows[0]!.mine) return false
+    const { rowCount } = await client.query(
+      `select from pg_index where indexrelid = to_regclass(quote_ident($1)) and not indisvalid`,
+      [late.name],
+    )
+    if (rowCount) await client.query(`drop index concurrently ${client.escapeIdentifier(late.name)}`)
+    await client.query(late.statement)
+    await client.query('delete from index_to_build where name = $1', [late.name])
+    return true
+  } finally {
+    await client.end()
+  }
+}

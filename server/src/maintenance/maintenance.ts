@@ -1,0 +1,163 @@
+import type { Context } from '../context.ts'
+import { sweepIdempotency } from '../http/idempotency.ts'
+import { sweepOpenStreams } from '../http/connection/open-streams.ts'
+import { buildLateIndexes } from './late-indexes.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { ensurePartitions } from '../platform/postgres/partitions.ts'
+import { foldAgentCounts } from '../resources/agents/agents.queries.ts'
+import { foldProjectCounts } from '../resources/projects/projects.queries.ts'
+import { dropOldLogs, dropOldMonths, makeSweepTasks, sweepLogSums, sweepRecords } from './retention.ts'
+
+/** Partitions are made this many days ahead, so that a service that is off for a month still finds one. */
+const partitionsAhead_days = 45
+const interval_ms = 10 * 60_000
+/** What is not summed up yet is counted with every read. */
+const sumsInterval_ms = 60_000
+/** Rows that one statement removes, so that nobody waits behind a sweep. */
+const batch = 1000
+
+/** Work that keeps the database small: partitions ahead, and what has outlived its retention. */
+export interface Maintenance {
+  stop(): Promise<void>
+}
+
+/**
+ * Something to be done every ten minutes. Gives how many rows went, and is called again while that is a full batch; or
+ * gives whether there is more to do now.
+ */
+export type Sweep = (sql: Sql, context: Context) => Promise<number | boolean>
+
+/**
+ * Runs every sweep soon after the start, then every ten minutes, and sums up tasks and logs every minute. A sweep that fails is
+ * logged and tried again later.
+ */
+export function startMaintenance(context: Context, more: readonly Sweep[] = []): Maintenance {
+  let stopped = false
+  const sweeps: Sweep[] = [
+    makePartitions,
+    dropOldLogs,
+    dropOldMonths,
+    sweepLogSums,
+    sweepWindows,
+    sweepLogins,
+    sweepKeys,
+    foldKeyUsage,
+    foldAgentCounts,
+    foldProjectCounts,
+    sweepUsage,
+    sweepRecords,
+    sweepIdempotency,
+    sweepOpenStreams,
+    ...more,
+    makeSweepTasks(),
+    buildLateIndexes,
+  ]
+
+  const sums: Sweep[] = [rollUpTasks, rollUpTaskTotals, rollUpLogs]
+
+  const pass = async (all: readonly Sweep[]): Promise<void> => {
+    for (const sweep of all) {
+      try {
+        while (!stopped && isMore(await sweep(context.sql, context))) continue
+      } catch (error) {
+        if (!stopped) context.log.warn({ err: error, sweep: sweep.name }, 'a sweep failed; it will be tried again')
+      }
+    }
+  }
+  // A pass that takes longer than it may is not overtaken by the next one.
+  const every = (ms: number, all: readonly Sweep[]) => {
+    let running: Promise<void> | undefined
+    const run = (): void => void (running ??= pass(all).finally(() => (running = undefined)))
+    const timer = setInterval(run, ms)
+    timer.unref()
+    run()
+    return async (): Promise<void> => {
+      clearInterval(timer)
+      await running
+    }
+  }
+  const ends = [every(interval_ms, sweeps), every(sumsInterval_ms, sums)]
+  return {
+    async stop() {
+      stopped = true
+      await Promise.all(ends.map((end) => end()))
+    },
+  }
+}
+
+function isMore(given: number | boolean): boolean {
+  return typeof given === 'number' ? given >= batch : given
+}
+
+async function makePartitions(sql: Sql): Promise<number> {
+  await ensurePartitions(sql, partitionsAhead_days)
+  return 0
+}
+
+/** The age is asked again of the row itself: a request may have been counted in it since it was found. */
+async function sweepWindows(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from rate_window where (subject, bucket) in (
+      select subject, bucket from rate_window where hour_start < now() - interval '2 hours' limit ${batch})
+      and hour_start < now() - interval '2 hours' returning bucket`
+  await sql`delete from token_usage where hour < now() - interval '2 days'`
+  return gone.length
+}
+
+async function sweepLogins(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from login_attempt where id in (select id from login_attempt where at < now() - interval '1 day' limit ${batch}) returning id`
+  const ended = await sql`
+    delete from session where id in (
+      select id from session where expires_at < now() or idle_expires_at < now() limit ${batch}) returning id`
+  return Math.max(gone.length, ended.length)
+}
+
+/** Revoked keys are kept 90 days for the audit log (decision D56). */
+async function sweepKeys(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from api_key where id in (select id from api_key where revoked_at < now() - interval '90 days' limit ${batch}) returning id`
+  return gone.length
+}
+
+/** Folds hours that no statistic asks for by themselves into one row a key, so that totals stay right. */
+async function foldKeyUsage(sql: Sql): Promise<number> {
+  const [folded] = await sql<{ hours: number }>`
+    with old as (
+      delete from api_key_usage where (key_id, hour) in (
+        select key_id, hour from api_key_usage where hour > '-infinity' and hour < now() - interval '32 days' limit ${batch})
+      returning key_id, requests, last_at
+    ), kept as (
+      insert into api_key_usage as u (key_id, hour, requests, last_at)
+      select key_id, '-infinity', sum(requests), max(last_at) from old group by key_id
+      on conflict (key_id, hour) do update set requests = u.requests + excluded.requests, last_at = greatest(u.last_at, excluded.last_at)
+    )
+    select count(*) as hours from old`
+  return folded?.hours ?? 0
+}
+
+/** Metrics are kept 90 days (decision D49). */
+async function sweepUsage(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from agent_usage where (agent_id, minute) in (
+      select agent_id, minute from agent_usage where minute < now() - interval '90 days' limit ${batch}) returning minute`
+  return gone.length
+}
+
+/** Sums up the tasks that have ended since (see `roll_up_tasks`), an hour of them at a time. */
+async function rollUpTasks(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_tasks() as more`
+  return rolled!.more
+}
+
+/** Counts the entries of logs that were written since (see `roll_up_logs`), an hour of them at a time. */
+async function rollUpLogs(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_logs() as more`
+  return rolled!.more
+}
+
+/** Adds up the tasks that have ended since for the totals of lists (see `roll_up_task_totals`), ten minutes of them at a time. */
+async function rollUpTaskTotals(sql: Sql): Promise<boolean> {
+  const [rolled] = await sql<{ more: boolean }>`select roll_up_task_totals() as more`
+  return rolled!.more
+}

@@ -1,0 +1,135 @@
+import { retention_days } from '#contract/core/limits.ts'
+import type { Context } from '../context.ts'
+import { makeTaskRetention } from '../engine/maintenance/task-retention.ts'
+import { areDeliveriesOver, areEventsTold } from '../events/webhooks/delivery-retention.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { dropPartition, listPartitions } from '../platform/postgres/partitions.ts'
+
+/** Events, deliveries and attempts go by whole months; the last attempt to deliver one is made after days (decision D97). */
+const { events: eventsKept_days, webhook_deliveries: deliveriesKept_days } = retention_days
+/** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
+const monthOver_days = 7
+/** Calls by the hour, for the bill: a year and a month to compare it with. */
+const { usage: usageKept_days, audit_log: auditKept_days, refusals: refusalsKept_days } = retention_days
+/** Calls of keys are told of the last 30 days. */
+const callsKept_days = 31
+const batch = 1000
+
+/** Makes the sweep of old tasks and threads: see `makeTaskRetention`. */
+export function makeSweepTasks(): (sql: Sql, context: Context) => Promise<boolean> {
+  const removeOld = makeTaskRetention()
+  return function sweepTasks(sql, { config }) {
+    return removeOld(sql, config.task_retention_days)
+  }
+}
+
+/**
+ * Drops the days of the agents' logs that have outlived their retention (decision D48). That they are counted no more is one
+ * transaction with it; their sums are removed later.
+ */
+export async function dropOldLogs(sql: Sql, { config }: Context): Promise<boolean> {
+  const before = await daysAgo(sql, config.log_retention_days + 1, 'YYYYMMDD')
+  for (const name of await listPartitions(sql, 'agent_log'))
+    if (name < `agent_log_${before}`)
+      await dropPartition(sql, { table: 'agent_log', name }, (tx) => keepLogsBehind(tx, name))
+  // A build that knew nothing of the sums may have dropped some.
+  const [oldest] = await listPartitions(sql, 'agent_log')
+  if (oldest !== undefined) await keepLogsFrom(sql, oldest, 0)
+  return false
+}
+
+async function keepLogsBehind(tx: Sql, partition: string): Promise<true> {
+  await keepLogsFrom(tx, partition, 1)
+  return true
+}
+
+/** Has entries counted from so many days after the beginning of a partition on. */
+async function keepLogsFrom(sql: Sql, partition: string, days: 0 | 1): Promise<void> {
+  await sql`
+    update log_rollup_state set kept_from = kept.day
+    from (select (to_date(${partition.slice(-8)}, 'YYYYMMDD') + ${days}::int)::timestamp at time zone 'UTC' as day) kept where kept_from < kept.day`
+}
+
+/** Removes sums of logs that are dropped. */
+export async function sweepLogSums(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from log_rollup where (agent_id, seconds, bucket) in (
+      select agent_id, seconds, bucket from log_rollup
+      where seconds = any('{900,86400}') and bucket < (select kept_from from log_rollup_state) limit ${batch}) returning seconds`
+  return gone.length
+}
+
+/** Drops months of which no task is left, and old months of events and deliveries that are over. */
+export async function dropOldMonths(sql: Sql): Promise<boolean> {
+  const over = await daysAgo(sql, monthOver_days, 'YYYYMM')
+  for (const table of ['task_step', 'task_event'])
+    for (const name of await listPartitions(sql, table))
+      await dropMonth(sql, { table, name, before: over }, isWithoutTasks)
+  const before = await daysAgo(sql, eventsKept_days, 'YYYYMM')
+  for (const name of await listPartitions(sql, 'event'))
+    await dropMonth(sql, { table: 'event', name, before }, areEventsTold)
+  await dropOldDeliveries(sql)
+  return false
+}
+
+/** The attempts of a month go after its deliveries: as long as there is one, another attempt may be written. */
+async function dropOldDeliveries(sql: Sql): Promise<void> {
+  const before = await daysAgo(sql, deliveriesKept_days, 'YYYYMM')
+  for (const name of await listPartitions(sql, 'delivery'))
+    await dropMonth(sql, { table: 'delivery', name, before }, areDeliveriesOver)
+  const left = new Set((await listPartitions(sql, 'delivery')).map(monthOf))
+  for (const name of await listPartitions(sql, 'delivery_attempt'))
+    if (!left.has(monthOf(name))) await dropMonth(sql, { table: 'delivery_attempt', name, before }, async () => true)
+}
+
+/** Drops an old month where `isOver` holds: looked at without the lock first, which most months need not. */
+async function dropMonth(
+  sql: Sql,
+  { table, name, before }: { table: string; name: string; before: string },
+  isOver: (sql: Sql, month: string) => Promise<boolean>,
+): Promise<void> {
+  const month = monthOf(name)
+  if (month < before && (await isOver(sql, month))) await dropPartition(sql, { table, name }, (tx) => isOver(tx, month))
+}
+
+function monthOf(name: string): string {
+  return name.slice(-6)
+}
+
+/**
+ * Whether no task of a month is left. Its journal may be empty while the task waits to begin, so the task decides; what
+ * is left of a task that is gone can be read by nobody.
+ */
+async function isWithoutTasks(sql: Sql, month: string): Promise<boolean> {
+  const rows = await sql`
+    with month as (select to_timestamp(${month}, 'YYYYMM') as at)
+    select 1 from task where id >= (select id_floor('task', at) from month)
+      and id < (select id_floor('task', at + interval '1 month') from month) limit 1`
+  return rows.length === 0
+}
+
+async function daysAgo(sql: Sql, days: number, form: 'YYYYMM' | 'YYYYMMDD'): Promise<string> {
+  const [row] = await sql<{ day: string }>`select to_char(now() - make_interval(days => ${days}), ${form}) as day`
+  return row!.day
+}
+
+/** Removes hours of usage, and entries of the audit log, that are older than a year and a month. */
+export async function sweepRecords(sql: Sql): Promise<boolean> {
+  const hours = await sql`
+    delete from usage_hour where ctid = any(array(
+      select ctid from usage_hour where hour < now() - make_interval(days => ${usageKept_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${usageKept_days}) returning hour`
+  const entries = await sql`
+    delete from audit where id in (
+      select id from audit where id < id_floor('aud', now() - make_interval(days => ${auditKept_days})) limit ${batch})
+    returning id`
+  const refusals = await sql`
+    delete from refusal_hour where ctid = any(array(
+      select ctid from refusal_hour where hour < now() - make_interval(days => ${refusalsKept_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${refusalsKept_days}) returning hour`
+  const calls = await sql`
+    delete from api_key_call where ctid = any(array(
+      select ctid from api_key_call where day < (now() - make_interval(days => ${callsKept_days}))::date limit ${batch}))
+      and day < (now() - make_interval(days => ${callsKept_days}))::date returning day`
+  return Math.max(...[hours, entries, refusals, calls].map(({ length }) => length)) >= batch
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { Groups } from './batcher.ts'
+
+it('what comes while a group is written becomes the next group', async () => {
+  const groups: number[][] = []
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const commits = new Groups<number, number>(
+    async (ops) => {
+      groups.push([...ops])
+      await gates[groups.length - 1]?.promise
+      return ops.map((op) => op * 10)
+    },
+    { lanes: 1, groupMax: 3 },
+  )
+
+  const first = [commits.submit(1), commits.submit(2)]
+  await new Promise((resolve) => setImmediate(resolve))
+  const later = [3, 4, 5, 6].map((op) => commits.submit(op))
+  gates[0]!.resolve()
+  gates[1]!.resolve()
+  assert.deepEqual(await Promise.all([...first, ...later]), [10, 20, 30, 40, 50, 60])
+  assert.deepEqual(groups, [[1, 2], [3, 4, 5], [6]])
+})
+
+it('each op gets its own result or error, and a group that fails fails for all of it', async () => {
+  const commits = new Groups<string, string>(
+    async (ops) => {
+      if (ops.includes('all')) throw new Error('away')
+      return ops.map((op) => (op === 'bad' ? new Error('bad') : op))
+    },
+    { lanes: 1, groupMax: 10 },
+  )
+  const [good, bad] = await Promise.allSettled([commits.submit('good'), commits.submit('bad')])
+  assert.deepEqual([good.status, bad.status], ['fulfilled', 'rejected'])
+  const whole = await Promise.allSettled([commits.submit('one'), commits.submit('all')])
+  assert.deepEqual(
+    whole.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  assert.equal(await commits.submit('after'), 'after')
+})

@@ -1,0 +1,114 @@
+import { isPassing } from './postgres/database.ts'
+
+/** One that waits for its group. */
+interface Waiting<Op, Result> {
+  op: Op
+  /** Until when, of `performance.now()`. */
+  deadline: number
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+export interface GroupOptions {
+  /** Groups that are done at a time. */
+  lanes: number
+  /** How many a group has at most. */
+  groupMax: number
+  /** How long one waits for its group to begin; for ever where nothing is said. */
+  waitMax_ms?: number
+  /** Told when nothing is being done and nobody waits. */
+  onIdle?: () => void
+}
+
+/**
+ * Does all by `work`; where that fails, each by itself, so that one that cannot be done takes no others with it. Not where the
+ * connection or the database failed: what was stored then is not known, so it is not for us to try again.
+ */
+export async function togetherOrEach<Op, Result>(
+  ops: readonly Op[],
+  work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
+): Promise<readonly (Result | Error)[]> {
+  try {
+    return await work(ops)
+  } catch (error) {
+    if (ops.length === 1 || isPassing(error)) throw error
+    const results: (Result | Error)[] = []
+    for (const op of ops) results.push(...(await work([op]).catch((alone: Error) => [alone])))
+    return results
+  }
+}
+
+/**
+ * Does many small things in few statements without making any of them wait: while one group is being done, those
+ * that come gather, and the next group takes them all. Under load a round trip and a commit are shared by dozens; alone,
+ * a thing is begun at once. None is begun before it was asked for, so what a group reads is never older than the asking.
+ */
+export class Groups<Op, Result> {
+  readonly #work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>
+  readonly #groupMax: number
+  readonly #waitMax_ms: number
+  readonly #onIdle: (() => void) | undefined
+  readonly #waiting: Waiting<Op, Result>[] = []
+  readonly #lanesMax: number
+  #lanes: number
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * `work` does a group and gives a result or an error for each of its ops, in their order; when it throws, all of
+   * them fail. One whose group does not begin in time fails by a timeout.
+   */
+  constructor(
+    work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
+    { lanes, groupMax, waitMax_ms = Infinity, onIdle }: GroupOptions,
+  ) {
+    this.#work = work
+    this.#lanesMax = lanes
+    this.#lanes = lanes
+    this.#onIdle = onIdle
+    this.#groupMax = groupMax
+    this.#waitMax_ms = waitMax_ms
+  }
+
+  submit(op: Op): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ op, deadline: performance.now() + this.#waitMax_ms, resolve, reject })
+      if (this.#lanes > 0) void this.#drain()
+      else this.#watch()
+    })
+  }
+
+  async #drain(): Promise<void> {
+    this.#lanes -= 1
+    // Those that were submitted in the same turn of the event loop belong together.
+    await Promise.resolve()
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, this.#groupMax)
+      try {
+        const results = await this.#work(group.map(({ op }) => op))
+        group.forEach(({ resolve, reject }, i) => {
+          const result = results[i]
+          if (result instanceof Error) reject(result)
+          else resolve(result as Result)
+        })
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
+    }
+    this.#lanes += 1
+    if (this.#lanes === this.#lanesMax) this.#onIdle?.()
+  }
+
+  /** Whoever came first is over time first, so one timer serves all. */
+  #watch(): void {
+    if (this.#timer || this.#waitMax_ms === Infinity) return
+    const wait_ms = Math.max(0, this.#waiting[0]!.deadline - performance.now())
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      const now = performance.now()
+      while (this.#waiting[0] && this.#waiting[0].deadline <= now)
+        this.#waiting.shift()!.reject(new Error(`timeout: no turn came within ${this.#waitMax_ms} ms`))
+      if (this.#waiting.length > 0) this.#watch()
+    }, Math.ceil(wait_ms))
+    this.#timer.unref()
+  }
+}

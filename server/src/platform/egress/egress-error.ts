@@ -1,0 +1,35 @@
+import { WireError, type WireErrorCode, type WireUse } from './connect.ts'
+
+export type EgressErrorCode =
+  | WireErrorCode
+  | 'timed_out'
+  | 'connection_lost'
+  | 'bad_answer'
+  | 'answer_too_large'
+  | 'too_many_redirects'
+
+/** A request that our rules allow and that failed on its way. */
+export class EgressError extends Error {
+  readonly code: EgressErrorCode
+  readonly network: WireUse
+  constructor(code: EgressErrorCode, message: string, options: { network: WireUse; cause?: unknown }) {
+    super(message, { cause: options.cause })
+    this.name = 'EgressError'
+    this.code = code
+    this.network = options.network
+  }
+}
+
+/** Names of undici's errors for an answer that breaks HTTP. */
+const unreadable = new Set(['HTTPParserError', 'HeadersOverflowError', 'ResponseContentLengthMismatchError'])
+
+/** An error of a connection in our words. */
+export function egressFailure(error: unknown, network: WireUse): EgressError {
+  if (error instanceof WireError) return new EgressError(error.code, error.message, { network, cause: error })
+  return error instanceof Error && unreadable.has(error.name)
+    ? new EgressError('bad_answer', 'the answer is not HTTP that we understand', { network, cause: error })
+    : new EgressError('connection_lost', 'the connection was lost before the answer was complete', {
+        network,
+        cause: error,
+      })
+}

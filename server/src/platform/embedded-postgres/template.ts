@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { chown, copyFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type pg from 'pg'
+import { syncFolder } from './data-folder.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import type { Account } from './account.ts'
+import { clusterOptions, prepareCluster } from './cluster.ts'
+import { listMigrations } from '../postgres/migrate.ts'
+
+const root = new URL('../../../../', import.meta.url)
+/** Beside the packages, whose next installation removes it. */
+export const templatesFolder = new URL('node_modules/.cache/cadre-cluster/', root)
+
+/** As little of a write-ahead log as possible is left behind: it is copied too. */
+const small = { wal_level: 'minimal', max_wal_senders: '0', wal_recycle: 'off' }
+
+/** An older one lacks the partitions of the days to come, which the schema makes for 45 days ahead. */
+const ageMax_ms = 30 * 86_400_000
+
+/**
+ * The name of the template that this build can use: of what a cluster is made with, of the versions of all packages, and of
+ * all migrations. One that was made by anything else has another name, and is not found.
+ */
+async function templateName(): Promise<string> {
+  const { dependencies } = JSON.parse(await readFile(new URL('package.json', root), 'utf8')) as { dependencies: object }
+  const migrations = (await listMigrations()).map(({ name, hash }) => [name, hash])
+  const madeOf = JSON.stringify([clusterOptions, process.platform, process.arch, dependencies, migrations])
+  return createHash('sha256').update(madeOf).digest('hex').slice(0, 32)
+}
+
+/**
+ * A cluster with this build's schema and no rows, which a first start may copy instead of making one; undefined where the
+ * installation has made none, or too long ago.
+ */
+export async function findTemplate(folder = templatesFolder): Promise<string | undefined> {
+  const template = join(folder.pathname, await templateName())
+  const version = await stat(join(template, 'PG_VERSION')).catch(() => undefined)
+  return version && Date.now() - version.mtimeMs < ageMax_ms ? template : undefined
+}
+
+/** Makes the template of this build, on the disk and whole, or not at all; `fill` makes the schema. Others are removed. */
+export async function makeTemplate(
+  fill: (connection: pg.ClientConfig) => Promise<void>,
+  folder = templatesFolder,
+): Promise<void> {
+  const name = await templateName()
+  await rm(folder, { recursive: true, force: true })
+  const work = join(folder.pathname, `making-${randomBytes(6).toString('hex')}`)
+  await mkdir(work, { recursive: true })
+  const postgres = await startEmbeddedPostgres({ data_dir: work, log: { info() {}, error() {} }, settings: small })
+  try {
+    await fill(postgres.connection)
+  } finally {
+    await postgres.stop()
+  }
+  const made = join(work, 'postgres')
+  await rm(join(made, 'postmaster.opts'), { force: true })
+  const template = join(folder.pathname, name)
+  await rename(made, template)
+  // The first one of all starts need not even copy.
+  await prepareCluster(work, (to, account) => copyTemplate(template, to, account))
+  await rename(join(work, 'postgres'), spareOf(template))
+  await syncFolder(folder.pathname)
+  await rm(work, { recursive: true, force: true })
+}
+
+function spareOf(template: string): string {
+  return `${template}-spare`
+}
+
+/**
+ * Moves the copy that lies ready beside a template into an empty folder, or else copies the template into it, for `account` where it
+ * is not this process's own. Nothing of a copy is on the disk for sure before it is synced. Where it cannot be read it throws, and
+ * what there is of the copy is worth nothing.
+ */
+export async function copyTemplate(
+  template: string,
+  to: string,
+  account: Account | undefined,
+): Promise<'written' | 'synced'> {
+  const spare = await stat(spareOf(template)).catch(() => undefined)
+  if (spare?.uid === (account?.uid ?? process.getuid?.())) {
+    // Not across disks, and of two that try only one can.
+    const isMoved = await rename(spareOf(template), to).then(
+      () => true,
+      () => false,
+    )
+    if (isMoved) return 'synced'
+  }
+  const entries = await readdir(template, { recursive: true, withFileTypes: true })
+  const pathOf = ({ parentPath, name }: (typeof entries)[number]): string =>
+    join(to, parentPath.slice(template.length), name)
+  const own = async (path: string): Promise<void> => account && chown(path, account.uid, account.gid)
+  // A folder comes before what is in it.
+  for (const entry of entries.filter((one) => one.isDirectory())) {
+    await mkdir(pathOf(entry), { mode: 0o700 })
+    await own(pathOf(entry))
+  }
+  await Promise.all(
+    entries
+      .filter((one) => one.isFile())
+      .map(async (entry) => {
+        await copyFile(join(entry.parentPath, entry.name), pathOf(entry), constants.COPYFILE_FICLONE)
+        await own(pathOf(entry))
+      }),
+  )
+  return 'written'
+}

@@ -1,0 +1,62 @@
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { brokenConstraint, type Sql } from './database.ts'
+
+/** What a statement fails with where it breaks a constraint of this name. */
+export type ConstraintAnswers = Readonly<Record<string, () => Error | Promise<Error>>>
+
+/** The result of `statement`; where it breaks a constraint that `answers` names, that answer is thrown in its place. */
+export async function answerConstraints<T>(answers: ConstraintAnswers, statement: () => Promise<T>): Promise<T> {
+  try {
+    return await statement()
+  } catch (error) {
+    const answer = answers[brokenConstraint(error) ?? '']
+    throw answer ? await answer() : error
+  }
+}
+
+/** A name of which its owner can have one. */
+export interface UniqueName {
+  resource_type: 'credential' | 'test_case' | 'tool'
+  name: string
+  owner: { resource_type: 'project' | 'agent'; id: string }
+  /** Who has the name now; undefined where it is free again. */
+  findId: () => Promise<string | undefined>
+}
+
+/**
+ * Runs a statement that writes a unique name. Fails with `resource_conflict` where another row has the name, with a 404 where
+ * the owner was deleted in this moment. In a level of its own, so that a transaction around it stays usable.
+ */
+export function writeUniqueName<T>(
+  sql: Sql,
+  { resource_type, name, owner, findId }: UniqueName,
+  statement: (tx: Sql) => Promise<T>,
+): Promise<T> {
+  return answerConstraints(
+    {
+      [`${resource_type}_${owner.resource_type}_id_fkey`]: () =>
+        notFound(`${owner.resource_type}_not_found`, owner.resource_type, owner.id),
+      [`${resource_type}_name`]: async () => nameConflict({ resource_type, name, owner }, await findId()),
+    },
+    () => sql.begin(statement),
+  )
+}
+
+/** What a name that another row has is refused with. */
+export function nameConflict(
+  { resource_type, name, owner }: Omit<UniqueName, 'findId'>,
+  resource_id: string | undefined,
+): Problem {
+  return new Problem(
+    'resource_conflict',
+    {
+      resource_type,
+      ...(resource_id === undefined ? {} : { resource_id }),
+      conflicting_field: 'name',
+      conflicting_value: name,
+    },
+    {
+      message: `A ${resource_type.replace('_', ' ')} of this name exists ${owner.resource_type === 'agent' ? 'for the agent' : 'in the project'}.`,
+    },
+  )
+}

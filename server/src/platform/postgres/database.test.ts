@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeTestDatabase } from '../../../test/harness.ts'
+import { openDatabase, type Database } from './database.ts'
+
+let test: Awaited<ReturnType<typeof makeTestDatabase>>
+let database: Database
+before(async () => {
+  test = await makeTestDatabase()
+  database = openDatabase({ connection: test.connection, connectionsMax: 1 })
+  await database.sql.script('create table thing (id int primary key)')
+})
+after(async () => {
+  await database.close()
+  await test.drop()
+})
+
+const count = async (): Promise<unknown> => (await database.sql`select count(*) as n from thing`)[0]?.n
+
+describe('a transaction', () => {
+  it('is never said to be committed when a failure that nobody reported has rolled it back', async () => {
+    const work = database.sql.begin(async (tx) => {
+      await tx`insert into thing values (1)`
+      await tx`insert into thing values (1)`.catch(() => {})
+    })
+    await assert.rejects(work, /was rolled back/)
+    assert.equal(await count(), 0)
+  })
+
+  it('commits what is left when a failure was caught around a savepoint', async () => {
+    await database.sql.begin(async (tx) => {
+      await tx`insert into thing values (2)`
+      await tx.begin((inner) => inner`insert into thing values (2)`).catch(() => {})
+    })
+    assert.equal(await count(), 1)
+  })
+
+  it('stays committed, and its connection usable, when what is told of the commit throws', async () => {
+    const work = database.sql.begin(async (tx) => {
+      await tx`insert into thing values (3)`
+      tx.afterCommit(() => {
+        throw new Error('told in vain')
+      })
+    })
+    await assert.rejects(work, /told in vain/)
+    assert.equal(await count(), 2)
+    assert.equal(database.pool.idleCount, 1)
+  })
+})
+
+describe('a time', () => {
+  it('comes in ISO 8601 with milliseconds, in UTC, however PostgreSQL writes it', async () => {
+    const [times] = await database.sql`
+      select '2026-11-23 09:30:00+00'::timestamptz as whole, '2026-11-23 11:30:00.1+02'::timestamptz as tenth,
+        '2026-11-23 09:30:00.129999+00'::timestamptz as cut, '0001-01-01 00:00:00+00'::timestamptz as old,
+        '12026-11-23 09:30:00.5+00'::timestamptz as far`
+    assert.deepEqual(times, {
+      whole: '2026-11-23T09:30:00.000Z',
+      tenth: '2026-11-23T09:30:00.100Z',
+      cut: '2026-11-23T09:30:00.129Z',
+      old: '0001-01-01T00:00:00.000Z',
+      far: '+012026-11-23T09:30:00.500Z',
+    })
+  })
+})
+
+describe('a connection', () => {
+  it('keeps its bounds whatever options the URL has, and has those too', async () => {
+    const { user, password, host, port, database: name } = test.connection
+    const url = new URL('postgres://localhost')
+    url.username = String(user)
+    url.password = String(password ?? '')
+    url.pathname = `/${name}`
+    const options = '-c statement_timeout=0 -c search_path=elsewhere'
+    for (const [key, value] of Object.entries({ host, port, options })) url.searchParams.set(key, String(value))
+    const other = openDatabase({ connection: url.href, connectionsMax: 1, synchronous_commit: 'off' })
+    const [row] = await other.sql`
+      select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock,
+        current_setting('timezone') as zone, current_setting('synchronous_commit') as commits,
+        current_setting('search_path') as path`
+    await other.close()
+    assert.deepEqual(row, { statement: '4s', lock: '3s', zone: 'UTC', commits: 'off', path: 'elsewhere' })
+  })
+
+  it('waits for a script as long as the script says, not as long as a request may take', async () => {
+    const own = openDatabase({ connection: test.connection, connectionsMax: 1 })
+    await assert.rejects(own.sql.script('select pg_sleep(0.3)', 20), /timeout/)
+    await own.sql.script('select pg_sleep(0.1)', 60_000)
+    await own.close()
+  })
+})

@@ -1,0 +1,126 @@
+import { eventAgent } from '#contract/events/events.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../../context.ts'
+import { writeAgentLog } from '../../events/agent-log.ts'
+import { emit, emitAll } from '../../events/outbox.ts'
+import { Groups } from '../../platform/batcher.ts'
+import { readableEnvironment } from './agent-content.ts'
+import { launchedEvent, moveEntry, scope, settle } from './agent-transitions.ts'
+import {
+  failToSettle,
+  listUnsettled,
+  lockAgent,
+  settleCreated,
+  type AgentKey,
+  type AgentRow,
+} from './agents.queries.ts'
+
+/** Agents looked after in one pass, or settled in one transaction. */
+const batch = 100
+/** Transactions in which new agents are settled at a time. */
+const lanes = 1
+/** How often agents are looked for whose own process did not settle them. */
+const sweepInterval_ms = 1000
+
+/** Ends `creating` and `updating` by itself (decisions D34, D35). */
+export interface Settler {
+  /** Settles one agent now, as it is after the commit of its creation or update; new ones with others that come meanwhile. */
+  settle(row: AgentRow): void
+  /** Resolves when everything that was asked for is done, and stops. */
+  stop(): Promise<void>
+}
+
+/**
+ * Provisioning asks nothing of a model provider: it makes sure that a worker can read the stored configuration, which
+ * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
+ * found by a sweep, which is the work of processes that run tasks, so none stays in `creating`.
+ */
+export function startSettler(context: Context, { sweeps }: { sweeps: boolean }): Settler {
+  const { sql, log } = context
+  const running = new Set<Promise<unknown>>()
+  let stopped = false
+
+  const track = (work: Promise<unknown>): void => {
+    const tracked = work
+      .catch((error: unknown) => {
+        if (!(error instanceof Problem))
+          log.warn({ err: error }, 'an agent could not be settled; it will be tried again')
+      })
+      .finally(() => running.delete(tracked))
+    running.add(tracked)
+  }
+  const sweep = async (): Promise<void> => {
+    for (const key of await listUnsettled(sql, batch)) await settleOne(context, key)
+  }
+  const timer = sweeps
+    ? setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
+    : undefined
+  timer?.unref()
+
+  const creations = new Groups<AgentRow, void>((rows) => settleNew(context, rows), { lanes, groupMax: batch })
+  const settleRow = (row: AgentRow): Promise<void> =>
+    row.status === 'creating' && row.launch_trigger !== null && readableEnvironment(context.secrets, row)
+      ? creations.submit(row)
+      : settleOne(context, row)
+
+  return {
+    settle: (row) => void (stopped || track(settleRow(row))),
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await Promise.all(running)
+    },
+  }
+}
+
+/**
+ * Settles new agents of which nothing stands in the way in one transaction. Of those to which something else happened first, that
+ * has settled them.
+ */
+async function settleNew({ sql, engine }: Context, rows: readonly AgentRow[]): Promise<void[]> {
+  const triggers = new Map(rows.map(({ id, launch_trigger }) => [id, launch_trigger!]))
+  await sql.begin(async (tx) => {
+    const settled = await settleCreated(tx, rows)
+    await writeAgentLog(
+      tx,
+      settled.map((row) => moveEntry(row, 'creating', { user_id: row.created_by }, 'create')),
+    )
+    await emitAll(
+      tx,
+      settled.map((row) => launchedEvent(row, row.org_id, triggers.get(row.id)!)),
+    )
+    await engine.dispatchAnyParked(
+      tx,
+      settled.map(({ id }) => id),
+    )
+  }, 'byKeys')
+  return []
+}
+
+async function settleOne(context: Context, key: AgentKey): Promise<void> {
+  await context.sql.begin(async (tx) => {
+    const row = await lockAgent(tx, key)
+    if (row.status !== 'creating' && row.status !== 'updating') return
+    const [project] = await tx<{ org_id: string }>`select org_id from project where id = ${row.project_id}`
+    const org_id = project!.org_id
+    if (readableEnvironment(context.secrets, row)) await settle(context, tx, row, { user_id: row.created_by, org_id })
+    else await fail(context, row, org_id, tx)
+  })
+}
+
+async function fail(context: Context, row: AgentRow, org_id: string, tx: Context['sql']): Promise<void> {
+  const message = 'The stored environment variables cannot be read: they were encrypted with another CADRE_SECRET_KEY.'
+  const status = await failToSettle(tx, row.id, row.revision)
+  await writeAgentLog(tx, [{ agent_id: row.id, level: 'error', message, context: { from: row.status, to: status } }])
+  if (status !== 'error') return
+  await context.engine.parkTasks(tx, row.id, 'agent_stopped')
+  const failed = { ...row, status }
+  const error = { code: 'provisioning_failed', message }
+  await emit(tx, 'agent.failed', scope(row, { org_id }), { agent: eventAgent(failed), task: null, error })
+  await emit(tx, 'error.occurred', scope(row, { org_id }), {
+    error: { ...error, severity: 'high', affected_resources: [row.id] },
+    user_id: row.created_by,
+    request_id: null,
+  })
+  context.log.error({ agent_id: row.id }, message)
+}

@@ -1,0 +1,61 @@
+import type { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../../../context.ts'
+import { surround } from './middleware.ts'
+import { renderError } from './oauth-errors.ts'
+import type { Library } from './provider-bridge.ts'
+import { findGrantOwner } from '../oauth.queries.ts'
+import { createProvider } from './provider.ts'
+import { loadSigningKey } from './signing-key.ts'
+import { createStore, type OAuthStore } from './store.ts'
+
+/** The authorization server with its storage. */
+export interface AuthorizationServer extends Library {
+  store: OAuthStore
+}
+
+/** Made with the first request, because only then it is known under which address the service is reached. */
+export function authorizationServer(context: Context): () => Promise<AuthorizationServer> {
+  let made: Promise<AuthorizationServer> | undefined
+  return () => {
+    made ??= make(context).catch((error: unknown) => {
+      made = undefined
+      throw error
+    })
+    return made
+  }
+}
+
+async function make(context: Context): Promise<AuthorizationServer> {
+  const { sql, config, secrets, log, public_url } = context
+  const store = createStore(sql, { refresh_grace_seconds: config.oauth_refresh_grace_seconds })
+  const provider = createProvider({
+    issuer: public_url(),
+    store,
+    signing_key: await loadSigningKey(sql, secrets),
+    cookie_secrets: secrets.signingKeys('oauth cookie'),
+    renderError,
+  })
+  surround(
+    provider,
+    store,
+    log,
+    (problem, grant_id, request_id) => void tellOwner(context, problem, grant_id, request_id),
+  )
+  return { provider, store, serve: provider.callback() }
+}
+
+/** A fault of ours in a request of an app is told to the organization that its user let it in to (decision D94). */
+async function tellOwner(
+  { sql, log, onInternalError }: Context,
+  problem: Problem,
+  grant_id: string,
+  request_id: string,
+): Promise<void> {
+  try {
+    const owner = await findGrantOwner(sql, grant_id)
+    const resources = [grant_id, ...(owner ? [owner.client_id] : [])]
+    onInternalError?.(problem, { id: request_id, principal: owner, params: {}, resources })
+  } catch (cause) {
+    log.error({ err: cause, request_id }, 'an internal error could not be made an event')
+  }
+}

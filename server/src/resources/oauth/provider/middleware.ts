@@ -1,0 +1,163 @@
+import { EventEmitter } from 'node:events'
+import type { Logger } from 'pino'
+import type Provider from 'oidc-provider'
+import type { KoaContextWithOIDC } from 'oidc-provider'
+import type { Problem } from '#contract/core/problems.ts'
+import { scopes } from '#contract/core/scopes.ts'
+import { recordAudit } from '../../../events/audit/audit.ts'
+import { emit } from '../../../events/outbox.ts'
+import { toProblem } from '../../../http/errors.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import { renderFailure } from './oauth-errors.ts'
+import { corsHeaders, passageOf, type Passage } from './provider-bridge.ts'
+import { touchGrant, type GrantOwner } from '../oauth.queries.ts'
+import { oauthCookies } from './provider.ts'
+import type { OAuthStore } from './store.ts'
+
+/** Told of every 500 of a request with a known grant. */
+export type TellOwner = (problem: Problem, grant_id: string, request_id: string) => void
+
+/**
+ * What is done around everything that the library serves: one transaction a token or revoke request, the record of what
+ * it did to grants, faults in our form, and our shape of the few answers that differ from the library's.
+ */
+export function surround(provider: Provider, store: OAuthStore, log: Logger, tellOwner: TellOwner): void {
+  provider.on('server_error', (ctx, error) => {
+    passageOf(ctx.req).failure = error
+  })
+  // What the framework below the library says when an answer breaks off; its types leave the event out.
+  EventEmitter.prototype.on.call(provider, 'error', (error: unknown) => {
+    log.warn({ err: error }, 'an answer of the authorization server could not be sent')
+  })
+
+  provider.use(async (ctx, next) => {
+    const passage = passageOf(ctx.req)
+    try {
+      if (ctx.method === 'POST') await inTransaction(store, ctx as KoaContextWithOIDC, passage, next)
+      else await next()
+    } catch (error) {
+      passage.failure = error
+    }
+    if (passage.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, passage, log, tellOwner)
+    shapeAnswer(ctx as KoaContextWithOIDC, passage)
+  })
+}
+
+/** Rolls a transaction back without hiding the answer that the library has made. */
+class RolledBack extends Error {}
+
+/**
+ * Everything that a token or revoke request reads, spends and issues is one transaction. The library answers only after
+ * this resolves, so nothing is answered before it is durable; when it fails after it has spent a token, the token is
+ * fresh again. A refusal (4xx) commits: the end of a grant whose token was used twice must last.
+ */
+async function inTransaction(
+  store: OAuthStore,
+  ctx: KoaContextWithOIDC,
+  passage: Passage,
+  next: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await store.transaction(async (tx, ended) => {
+      await next()
+      if (ctx.status >= 500) throw new RolledBack()
+      const grant_id = ctx.oidc?.entities.Grant?.jti
+      if (ctx.status === 200 && ctx.oidc?.route === 'token' && grant_id !== undefined)
+        await touchGrant(tx, grant_id, passage)
+      for (const grant of ended) await recordEnd(tx, grant, ctx, passage)
+    })
+  } catch (error) {
+    if (!(error instanceof RolledBack)) throw error
+  }
+}
+
+/** A grant ended here either because its app asked for it, or because one of its tokens was presented twice. */
+async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, passage: Passage): Promise<void> {
+  const { request_id, ip, user_agent } = passage
+  const reused = ctx.oidc.route === 'token'
+  const reason = !reused
+    ? 'revoked_by_client'
+    : ctx.oidc.params?.grant_type === 'refresh_token'
+      ? 'refresh_token_reused'
+      : 'code_replayed'
+  // An app presents its own secret and no credential of a user.
+  const app = { org_id: grant.org_id, actor: grant.client_id, credential: null, ip, user_agent, request_id }
+  await recordAudit(tx, app, {
+    action: 'oauth_grant.revoked',
+    target: grant.id,
+    detail: { reason, user_id: grant.user_id },
+  })
+  if (!reused) return
+  await emit(
+    tx,
+    'error.occurred',
+    { org_id: grant.org_id },
+    {
+      error: {
+        code: reason,
+        message:
+          'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
+        severity: 'high',
+        affected_resources: [grant.id, grant.client_id],
+      },
+      user_id: grant.user_id,
+      request_id,
+    },
+  )
+}
+
+/** Says that something failed inside; a redirect that says so already stays one. */
+function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger, tellOwner: TellOwner): void {
+  const problem = toProblem(passage.failure)
+  const grant_id = ctx.oidc?.entities.Grant?.jti
+  if (problem.status === 500 && grant_id !== undefined) tellOwner(problem, grant_id, passage.request_id)
+  log.error({ err: problem.cause ?? problem, request_id: passage.request_id, code: problem.kind }, 'request failed')
+  if (ctx.status < 300 || ctx.status >= 400) renderFailure(ctx, problem)
+}
+
+function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {
+  ctx.set('x-response-time', `${Math.round(performance.now() - passage.started_at)}ms`)
+  // Whether a page of another origin may read the answer is one rule for the whole service (decision D18).
+  for (const name of corsHeaders) ctx.remove(name)
+  ctx.set(passage.cors)
+  dropSessionCookie(ctx)
+  if (ctx.status !== 200) return
+  if (ctx.oidc?.route === 'revocation') ctx.body = { message: 'Token revoked successfully' }
+  if (ctx.oidc?.route === 'discovery') ctx.body = plainOAuth(ctx.body as Record<string, unknown>)
+}
+
+/** The library's session ends with the request (store.ts), so its cookie would only travel. */
+function dropSessionCookie(ctx: KoaContextWithOIDC): void {
+  const cookies = [ctx.res.getHeader('set-cookie') ?? []].flat().map(String)
+  const kept = cookies.filter(
+    (cookie) => !cookie.startsWith(`${oauthCookies.session}=`) && !cookie.startsWith(`${oauthCookies.session}.sig=`),
+  )
+  if (kept.length > 0) ctx.res.setHeader('set-cookie', kept)
+  else ctx.res.removeHeader('set-cookie')
+}
+
+/** Members of the metadata that belong to OpenID Connect or to what is off. */
+const notOAuth = new Set([
+  'acr_values_supported',
+  'claims_parameter_supported',
+  'claims_supported',
+  'claim_types_supported',
+  'jwks_uri',
+  'subject_types_supported',
+  'id_token_signing_alg_values_supported',
+  'request_uri_parameter_supported',
+  'request_parameter_supported',
+  'token_endpoint_auth_signing_alg_values_supported',
+  'revocation_endpoint_auth_signing_alg_values_supported',
+])
+
+/** Metadata of RFC 8414, without the rest (decision D84). */
+function plainOAuth(metadata: Record<string, unknown>): Record<string, unknown> {
+  return {
+    ...Object.fromEntries(Object.entries(metadata).filter(([name]) => !notOAuth.has(name))),
+    scopes_supported: scopes,
+    response_modes_supported: ['query'],
+    revocation_endpoint_auth_methods_supported: metadata.token_endpoint_auth_methods_supported,
+    service_documentation: `${String(metadata.issuer)}/api/v1/docs`,
+  }
+}

@@ -1,0 +1,42 @@
+import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import { WrongSecretKey, type Secrets } from '../../../platform/crypto/secrets.ts'
+
+const name = 'signing_key'
+
+/**
+ * The key that the authorization server demands (decisions 1.3.10): made once, kept encrypted, and the same for all
+ * processes. Of two that make one at once the first to be written counts, for both. One that was encrypted with another
+ * secret key is replaced: nothing was ever signed with it that somebody keeps.
+ */
+export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
+  const kept = await findKey(sql)
+  const known = kept && readable(secrets, kept)
+  if (known) return known
+
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const made = secrets.encrypt(name, JSON.stringify(privateKey.export({ format: 'jwk' })), name)
+  await sql`
+    insert into service_secret as s (name, value) values (${name}, ${made})
+    on conflict (name) do update set value = excluded.value, created_at = now() where s.value = ${kept ?? null}`
+  return read(secrets, (await findKey(sql)) ?? made)
+}
+
+/** Undefined where it was encrypted with another secret key. */
+function readable(secrets: Pick<Secrets, 'decrypt'>, value: Buffer): JsonWebKey | undefined {
+  try {
+    return read(secrets, value)
+  } catch (error) {
+    if (error instanceof WrongSecretKey) return undefined
+    throw error
+  }
+}
+
+async function findKey(sql: Sql): Promise<Buffer | undefined> {
+  const [row] = await sql<{ value: Buffer }>`select value from service_secret where name = ${name}`
+  return row?.value
+}
+
+function read(secrets: Pick<Secrets, 'decrypt'>, value: Buffer): JsonWebKey {
+  return JSON.parse(secrets.decrypt(name, value, name)) as JsonWebKey
+}

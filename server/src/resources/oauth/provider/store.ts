@@ -1,0 +1,238 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Adapter, AdapterPayload } from 'oidc-provider'
+import { jsonb, type Sql } from '../../../platform/postgres/database.ts'
+import { lifetimes } from './lifetimes.ts'
+import { hashOf } from '../../../platform/crypto/hash-of.ts'
+import { endGrant, findClient, type GrantOwner } from '../oauth.queries.ts'
+
+/*
+ * What the authorization server keeps, in PostgreSQL (decisions 1.3).
+ *
+ * - A token request is one transaction: codes and refresh tokens are spent and replaced together or not at all, and
+ *   nothing is answered before it is durable.
+ * - Inside it the grant's row is locked before any of the grant's tokens is read. That is the only lock order, so there
+ *   is no deadlock; of simultaneous requests with one code or one refresh token at most one succeeds; and no token
+ *   survives a revocation that meets a refresh in flight.
+ * - Tokens are kept as SHA-256, so a copy of the table yields no usable one.
+ * - Time is the database's: ages and remaining lives are computed there and given to the library relative to the clock
+ *   of this process, so that a process whose clock is wrong judges as the others do.
+ */
+
+/** Storage for the authorization server. */
+export interface OAuthStore {
+  /** What the library asks for each of its kinds of things. */
+  adapter(kind: string): Adapter
+  /**
+   * Runs `work` in one transaction that everything the library reads and writes meanwhile joins. `ended` fills with the
+   * grants that the library ends in it.
+   */
+  transaction<T>(work: (tx: Sql, ended: readonly GrantOwner[]) => Promise<T>): Promise<T>
+}
+
+export function createStore(sql: Sql, options: { refresh_grace_seconds: number }): OAuthStore {
+  const running = new AsyncLocalStorage<Running>()
+  const here: Here = {
+    query: (statement) => running.getStore()?.query(statement) ?? statement(sql),
+    running: () => running.getStore(),
+  }
+  return {
+    adapter(kind) {
+      if (kind === 'Client') return clients(here)
+      if (kind === 'Grant') return grants(here)
+      if (kind === 'Session') return nowhere
+      return artifacts(here, kind, kind === 'RefreshToken' ? options.refresh_grace_seconds : 0)
+    },
+    transaction: (work) =>
+      sql.begin((tx) => {
+        const here: Running = { query: inTurns(tx), ended: [] }
+        return running.run(here, () => work(tx, here.ended))
+      }),
+  }
+}
+
+type Query = <T>(statement: (sql: Sql) => Promise<T>) => Promise<T>
+
+interface Running {
+  query: Query
+  ended: GrantOwner[]
+}
+
+/** Where statements go: into the running transaction, or to the pool. */
+interface Here {
+  query: Query
+  running: () => Running | undefined
+}
+
+/** The library calls adapters in parallel in places; a connection takes one statement at a time. */
+function inTurns(tx: Sql): Query {
+  let last: Promise<unknown> = Promise.resolve()
+  return (statement) => {
+    const next = last.then(() => statement(tx))
+    last = next.catch(() => undefined)
+    return next
+  }
+}
+
+interface ArtifactRow {
+  payload: AdapterPayload
+  grant_id: string | null
+  /** Seconds since it was made and until it ends, by the database's clock. */
+  age: number
+  remaining: number
+  spent: boolean
+}
+
+/** Spent ones are kept until their natural end, and told apart from unknown ones even after it. */
+const spendable = new Set(['AuthorizationCode', 'RefreshToken', 'DeviceCode'])
+const underGrant = new Set(['AuthorizationCode', 'RefreshToken', 'AccessToken', 'DeviceCode'])
+
+/**
+ * Codes, tokens and running authorizations. `grace_seconds`: a spent refresh token still counts as fresh for that long,
+ * for clients that lose answers (decision D80).
+ */
+function artifacts({ query, running }: Here, kind: string, grace_seconds: number): Adapter {
+  return {
+    ...unsupported,
+    async upsert(id, { jti: _jti, iat: _iat, exp: _exp, grantId, ...payload }, expires_in) {
+      await query(
+        (sql) => sql`
+        insert into oauth_artifact (kind, id, grant_id, payload, expires_at)
+        values (${kind}, ${hashOf(id)}, ${grantId ?? null}, ${jsonb(payload)}, now() + make_interval(secs => ${expires_in ?? 0}))
+        on conflict (kind, id) do update set payload = excluded.payload, expires_at = excluded.expires_at`,
+      )
+    },
+    async find(id) {
+      const hash = hashOf(id)
+      // Whether it is spent is never asked of now(), the time at which this transaction began: whoever spent it may have
+      // begun later, and been served first.
+      if (underGrant.has(kind) && running()) {
+        await query(
+          (sql) => sql`
+          select 1 from oauth_grant
+          where id = (select grant_id from oauth_artifact where kind = ${kind} and id = ${hash}) for update`,
+        )
+      }
+      const [row] = await query(
+        (sql) => sql<ArtifactRow>`
+        select payload, grant_id,
+          floor(extract(epoch from now() - created_at))::int as age,
+          ceil(extract(epoch from expires_at - now()))::int as remaining,
+          consumed_at is not null
+            and (${grace_seconds}::int = 0 or consumed_at < clock_timestamp() - make_interval(secs => ${grace_seconds})) as spent
+        from oauth_artifact
+        where kind = ${kind} and id = ${hash} and (expires_at > now() or ${spendable.has(kind)})`,
+      )
+      if (!row) return undefined
+      return {
+        ...row.payload,
+        jti: id,
+        ...(row.grant_id === null ? {} : { grantId: row.grant_id }),
+        ...lifeOf(row),
+        ...(row.spent ? { consumed: true } : {}),
+      }
+    },
+    async consume(id) {
+      // Under the grant's lock nobody else can have spent it, except within the grace time, when the first time counts.
+      await query(
+        (sql) => sql`
+        update oauth_artifact set consumed_at = coalesce(consumed_at, now()) where kind = ${kind} and id = ${hashOf(id)}`,
+      )
+    },
+    async destroy(id) {
+      await query((sql) => sql`delete from oauth_artifact where kind = ${kind} and id = ${hashOf(id)}`)
+    },
+    async revokeByGrantId(grant_id) {
+      await query((sql) => sql`delete from oauth_artifact where kind = ${kind} and grant_id = ${grant_id}`)
+    },
+  }
+}
+
+/**
+ * Grants are rows of our own, made when a user consents. One whose user was disabled or has left the organization is
+ * as good as gone.
+ */
+function grants({ query, running }: Here): Adapter {
+  return {
+    ...unsupported,
+    async find(id) {
+      const [row] = await query(
+        (sql) => sql<{ user_id: string; client_id: string; scopes: string[]; age: number }>`
+        select g.user_id, g.client_id, g.scopes, floor(extract(epoch from now() - g.created_at))::int as age
+        from oauth_grant g
+        join member m on m.org_id = g.org_id and m.user_id = g.user_id
+        join app_user u on u.id = g.user_id and u.disabled_at is null
+        where g.id = ${id} and g.expires_at > now()`,
+      )
+      if (!row) return undefined
+      return {
+        jti: id,
+        accountId: row.user_id,
+        clientId: row.client_id,
+        openid: { scope: row.scopes.join(' ') },
+        ...lifeOf({ age: row.age, remaining: lifetimes.grant - row.age }),
+      }
+    },
+    async destroy(id) {
+      const ended = await query((sql) => endGrant(sql, id))
+      if (ended) running()?.ended.push(ended)
+    },
+  }
+}
+
+function clients({ query }: Here): Adapter {
+  return {
+    ...unsupported,
+    async find(client_id) {
+      const client = await query((sql) => findClient(sql, client_id))
+      if (!client) return undefined
+      return {
+        client_id,
+        client_name: client.name,
+        redirect_uris: client.redirect_uris,
+        scope: client.scopes.join(' '),
+        // Only what runs on its user's machine may be without a browser.
+        grant_types: ['authorization_code', 'refresh_token', ...(client.native ? [deviceGrant] : [])],
+        response_types: ['code'],
+        application_type: client.native ? 'native' : 'web',
+        ...(client.secret_hash === null
+          ? { token_endpoint_auth_method: 'none' }
+          : { token_endpoint_auth_method: 'client_secret_post', client_secret: client.secret_hash }),
+      }
+    },
+  }
+}
+
+/** The grant type of devices (RFC 8628 §3.4). */
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
+/** When something was made and ends, in the seconds of this process's clock. */
+function lifeOf({ age, remaining }: { age: number; remaining: number }): { iat: number; exp: number } {
+  const now = Math.floor(Date.now() / 1000)
+  return { iat: now - age, exp: now + remaining }
+}
+
+const refuse = async (): Promise<never> => {
+  throw new Error('the authorization server is not meant to do this')
+}
+
+/** What is never asked for in the flows that are on. */
+const unsupported: Adapter = {
+  upsert: refuse,
+  find: refuse,
+  findByUid: refuse,
+  findByUserCode: refuse,
+  consume: refuse,
+  destroy: refuse,
+  revokeByGrantId: refuse,
+}
+
+/** The library's own sessions are kept nowhere: who is signed in is said by our cookie alone (decisions 1.3.6). */
+const nowhere: Adapter = {
+  upsert: async () => undefined,
+  find: async () => undefined,
+  findByUid: async () => undefined,
+  findByUserCode: async () => undefined,
+  consume: async () => undefined,
+  destroy: async () => undefined,
+  revokeByGrantId: async () => undefined,
+}

@@ -1,0 +1,57 @@
+import { invalid, Problem } from '#contract/core/problems.ts'
+import { recentSignIn_minutes } from '#contract/accounts/users.ts'
+import { isSessionRecent, type Origin } from '../sessions/sessions.queries.ts'
+import { checkPassword, type Account, type SignInContext } from './sign-in/sign-in.ts'
+import { findCredentials, type SignInRow } from './users.queries.ts'
+
+/** Somebody who is signed in and wants to do what only the owner of the account may, whoever sits at the browser. */
+export interface Owner {
+  user_id: string
+  session_id: string
+  /** Undefined where they gave none. */
+  current_password: string | undefined
+  /** What they want to do, for the audit log. */
+  during: 'password_change' | 'identity_link'
+}
+
+/**
+ * Has somebody who is signed in prove once more to be the owner of the account: by its password where one is given,
+ * otherwise by having signed in a moment ago. Gives what the account signs in with. Throws 400 for a wrong password, 403
+ * for a sign-in that is too old, and like signing in after too many wrong passwords.
+ */
+export async function proveOwner(
+  signing: SignInContext,
+  { user_id, session_id, current_password, during }: Owner,
+  from: Origin & { request_id: string },
+): Promise<SignInRow> {
+  const known = await findCredentials(signing.sql, user_id)
+  if (!known) throw new Problem('unauthorized')
+  if (current_password !== undefined) {
+    const account = { email: known.email, find: async () => known, session_id, during }
+    return checkCurrent(signing, account, current_password, from)
+  }
+  if (await isSessionRecent(signing.sql, session_id, recentSignIn_minutes)) return known
+  const ask = known.password_hash === null ? 'Sign in again first' : 'Give your password, or sign in again'
+  throw new Problem('insufficient_permissions', undefined, {
+    message: `${ask}: you signed in more than ${recentSignIn_minutes} minutes ago.`,
+  })
+}
+
+/** Checks the password of somebody who is signed in: they hear which field is wrong, not that they are not signed in. */
+async function checkCurrent(
+  signing: SignInContext,
+  account: Account,
+  password: string,
+  from: Origin & { request_id: string },
+): Promise<SignInRow> {
+  try {
+    return await checkPassword(signing, account, password, from)
+  } catch (error) {
+    throw error instanceof Problem && error.kind === 'unauthorized' ? notCurrent() : error
+  }
+}
+
+/** The password that was given is not the account's, or not any more. */
+export function notCurrent(): Problem {
+  return invalid({ field: 'current_password', message: 'is not the current password', code: 'invalid_choice' })
+}

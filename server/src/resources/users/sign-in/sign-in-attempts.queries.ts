@@ -1,0 +1,61 @@
+import type { Sql } from '../../../platform/postgres/database.ts'
+
+/** Of the limits that are reached the one that lasts longest. */
+export interface TooManyFailures {
+  /** How many failures it allows. */
+  limit: number
+  /** Unix seconds at which the next attempt may be made. */
+  reset: number
+  retry_after_seconds: number
+}
+
+/** An attempt to sign in that was let through, counted as failed until it succeeds; or why it was not. */
+export type Attempt = { id: number } | TooManyFailures
+
+/**
+ * Lets an attempt through unless there were too many failures: 5 of an account from an address in 15 minutes, 20 of an
+ * account or 100 from an address in an hour (decision D66). It is counted before the password is looked at, under locks
+ * on account and address (always in this order), so that simultaneous guesses are not let through together.
+ */
+export async function beginAttempt(sql: Sql, account: string, address: string): Promise<Attempt> {
+  return sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtextextended('sign-in of ' || lower(${account}), 0))`
+    await tx`select pg_advisory_xact_lock(hashtextextended('sign-in from ' || ${address}, 0))`
+    // A window is full while its nth latest failure is in it.
+    const [full] = await tx<TooManyFailures>`
+      with full_until(at, failures) as (
+        (select at + interval '15 minutes', 5 from login_attempt
+          where account = lower(${account}) and ip = ${address} and at > now() - interval '15 minutes'
+          order by at desc offset 4 limit 1)
+        union all
+        (select at + interval '1 hour', 20 from login_attempt
+          where account = lower(${account}) and at > now() - interval '1 hour' order by at desc offset 19 limit 1)
+        union all
+        (select at + interval '1 hour', 100 from login_attempt
+          where ip = ${address} and at > now() - interval '1 hour' order by at desc offset 99 limit 1)
+      )
+      select failures as "limit", ceil(extract(epoch from at))::bigint as reset,
+        greatest(1, ceil(extract(epoch from at - now())))::int as retry_after_seconds
+      from full_until order by at desc limit 1`
+    if (full) return full
+    const [attempt] = await tx<{ id: number }>`
+      insert into login_attempt (account, ip) values (lower(${account}), ${address}) returning id`
+    if (!attempt) throw new Error('an inserted attempt is returned')
+    return attempt
+  })
+}
+
+/** A success clears the failures of this account from this address. */
+export async function clearAttempts(tx: Sql, account: string, address: string): Promise<void> {
+  await tx`delete from login_attempt where account = lower(${account}) and ip = ${address}`
+}
+
+/** No failure of this account counts any more, wherever it came from. */
+export async function clearAllAttempts(tx: Sql, account: string): Promise<void> {
+  await tx`delete from login_attempt where account = lower(${account})`
+}
+
+/** The attempt was none: nothing was found out about the password. */
+export async function forgetAttempt(sql: Sql, id: number): Promise<void> {
+  await sql`delete from login_attempt where id = ${id}`
+}

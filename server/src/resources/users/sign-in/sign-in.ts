@@ -1,0 +1,154 @@
+import type { Doer } from '#contract/accounts/audit.ts'
+import { Problem } from '#contract/core/problems.ts'
+import { recordAudit } from '../../../events/audit/audit.ts'
+import { addressSubject, windowHeaders } from '../../../http/access/rate-limit.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import { PasswordsBusy, type Passwords } from '../../../platform/crypto/passwords.ts'
+import { endSessionOfCookie, insertSession, type Origin, type SessionRow } from '../../sessions/sessions.queries.ts'
+import { beginAttempt, clearAttempts, forgetAttempt, type TooManyFailures } from './sign-in-attempts.queries.ts'
+import {
+  findUser,
+  findUserForSignIn,
+  holdPassword,
+  updatePasswordHash,
+  type SignInRow,
+  type UserRow,
+} from '../users.queries.ts'
+
+/** What signing in works with. */
+export interface SignInContext {
+  sql: Sql
+  passwords: Passwords
+}
+
+/** Where somebody signs in, and what is written down about it. */
+export interface SignInFrom extends Origin {
+  request_id: string
+  /** The session that the browser has had: it ends, so that its identifier is never taken over (decision D65). */
+  replaces: string | undefined
+}
+
+/** Somebody signed in: `secret` belongs into the cookie and nowhere else. */
+export interface SignedIn {
+  user: UserRow
+  session: SessionRow
+  secret: string
+}
+
+/**
+ * Signs somebody in by e-mail address and password. Unknown addresses, disabled accounts and wrong passwords are one
+ * answer in text and time: `unauthorized`. Throws `rate_limit_exceeded` after too many failures (decision D66) and
+ * `PasswordsBusy`.
+ */
+export async function signIn(
+  { sql, passwords }: SignInContext,
+  email: string,
+  password: string,
+  from: SignInFrom,
+): Promise<SignedIn> {
+  const user = await checkPassword(
+    { sql, passwords },
+    { email, find: () => findUserForSignIn(sql, email) },
+    password,
+    from,
+  )
+  return sql.begin(async (tx) => {
+    const signedIn = await beginSession(tx, user, from, { method: 'password' })
+    if (!signedIn) throw wrongPassword()
+    return signedIn
+  })
+}
+
+/**
+ * Begins a session for somebody who has just proved to be `user`. Undefined when the password was changed or the
+ * account disabled meanwhile: a change ends all sessions, so none may begin with the old password after it.
+ * `how` is written down beside it.
+ */
+export async function beginSession(
+  tx: Sql,
+  user: SignInRow,
+  from: SignInFrom,
+  how: { method: string; [more: string]: unknown },
+): Promise<SignedIn | undefined> {
+  if (!(await holdPassword(tx, user.id, user.password_hash))) return undefined
+  const row = await findUser(tx, user.id)
+  if (!row) return undefined
+  if (from.replaces !== undefined) await endSessionOfCookie(tx, from.replaces)
+  const { session, secret } = await insertSession(tx, user.id, from)
+  const doer = signingIn(from, user.id, session.id)
+  await recordAudit(tx, doer, { action: 'user.signed_in', target: user.id, detail: how })
+  return { user: row, session, secret }
+}
+
+/** Who signs in, for the audit log: nobody before it is proved, and with no credential before there is a session. */
+export function signingIn(from: Origin & { request_id: string }, actor: string | null, session_id?: string): Doer {
+  const { ip, user_agent, request_id } = from
+  const credential = session_id === undefined ? null : { kind: 'session' as const, id: session_id }
+  return { org_id: null, actor, credential, ip, user_agent: user_agent.slice(0, 500), request_id }
+}
+
+/** Whose password is checked: the address counts the attempts, `find` is asked only when one is let through. */
+export interface Account {
+  email: string
+  find: () => Promise<SignInRow | undefined>
+  /** Of somebody who is signed in already. */
+  session_id?: string
+  /** What they do, where it is not signing in. */
+  during?: string
+}
+
+/**
+ * Checks a password against an account and gives its row, with the hash that was right. Every check costs one hash,
+ * known address or not, and counts as a failure until it succeeds. Throws as `signIn` does.
+ */
+export async function checkPassword(
+  { sql, passwords }: SignInContext,
+  account: Account,
+  password: string,
+  from: Origin & { request_id: string },
+): Promise<SignInRow> {
+  const address = addressSubject(from.ip)
+  const attempt = await beginAttempt(sql, account.email, address)
+  if ('retry_after_seconds' in attempt) throw tooManyFailures(attempt)
+
+  const user = await account.find()
+  try {
+    const { correct, outdated } = await passwords.check(password, user?.password_hash)
+    if (!correct || !user) {
+      // For unknown addresses too, which are not written down: what is answered takes as long for them.
+      const detail = { method: 'password', ...(account.during === undefined ? {} : { during: account.during }) }
+      const doer = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
+      await recordAudit(sql, doer, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
+      throw wrongPassword()
+    }
+    await clearAttempts(sql, account.email, address)
+    return outdated ? await renewHash({ sql, passwords }, user, password) : user
+  } catch (error) {
+    if (error instanceof PasswordsBusy) await forgetAttempt(sql, attempt.id)
+    throw error
+  }
+}
+
+/** Stores the password at today's cost, now that it is at hand (decisions 1.4). */
+async function renewHash({ sql, passwords }: SignInContext, user: SignInRow, password: string): Promise<SignInRow> {
+  const password_hash = await passwords.hash(password)
+  const renewed = await updatePasswordHash(sql, user.id, user.password_hash, password_hash)
+  return renewed ? { ...user, password_hash } : user
+}
+
+function wrongPassword(): Problem {
+  return new Problem('unauthorized', undefined, { message: 'The e-mail address and password do not match an account.' })
+}
+
+/** Says of the limit of failures what decision D89 wants of every limit, in the place of what was said of requests. */
+function tooManyFailures({ limit, reset, retry_after_seconds: retry_after }: TooManyFailures): Problem {
+  return new Problem(
+    'rate_limit_exceeded',
+    { limit, remaining: 0, reset, retry_after, bucket: 'login' },
+    {
+      message: 'Too many failed attempts to sign in. Try again later.',
+      members: { retry_after },
+      headers: { ...windowHeaders({ limit, remaining: 0, reset }), 'retry-after': String(retry_after) },
+    },
+  )
+}

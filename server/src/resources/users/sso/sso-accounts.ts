@@ -1,0 +1,223 @@
+import { Problem } from '#contract/core/problems.ts'
+import type { Config } from '../../../config/config.ts'
+import type { SsoConfig } from '../../../config/config-sso.ts'
+import { recordAudit } from '../../../events/audit/audit.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import {
+  findAccountByEmail,
+  findIdentityOwner,
+  holdIdentity,
+  insertIdentity,
+  touchIdentity,
+  verifyEmail,
+  type AccountRow,
+} from './identities.queries.ts'
+import { join, requireOfferTo } from '../join.ts'
+import { beginSession, signingIn, type SignedIn, type SignInFrom } from '../sign-in/sign-in.ts'
+import type { SsoProfile } from './sso-profile.ts'
+import { findFirstOrganization, insertMember, insertOrganization, insertUser, type UserRow } from '../users.queries.ts'
+
+/** Who came back from which provider, with an invitation or without. */
+export interface Arrival {
+  provider: SsoConfig
+  profile: SsoProfile
+  invitation?: string | undefined
+  signup: Config['signup']
+}
+
+/** What became of them: signed in, or to be asked for the password of the account that has their address. */
+export type SsoOutcome = { signedIn: SignedIn } | { account: AccountRow; email: string }
+
+/**
+ * Signs in whoever is known by issuer and subject; makes an account for whoever is not, where the operator or an
+ * invitation allows it. An address alone never signs in and never links (decisions 1.4): where there is an account with
+ * it, and both sides know it as verified, its password is asked for, otherwise it is refused.
+ *
+ * All of it is one transaction that holds the identity, so that of two first sign-ins at once one makes the account and
+ * the other finds it. Throws 403, 404 and 409, and writes down whom it refused.
+ */
+export async function arrive(sql: Sql, arrival: Arrival, from: SignInFrom): Promise<SsoOutcome> {
+  try {
+    return await sql.begin(async (tx) => {
+      checkDomain(arrival)
+      await holdIdentity(tx, arrival.profile)
+      const owner = await findIdentityOwner(tx, arrival.profile)
+      if (owner) return signInOwner(tx, owner, arrival, from)
+      const { email } = arrival.profile
+      const account = email === undefined ? undefined : await findAccountByEmail(tx, email)
+      return account ? await meetAccount(tx, account, arrival) : await makeAccount(tx, arrival, from)
+    })
+  } catch (error) {
+    if (error instanceof Problem) await recordRefusal(sql, arrival.provider, from, reasonOf(error), arrival.profile)
+    throw error
+  }
+}
+
+/** Writes down that somebody is not signed in by a provider, and why not. */
+export async function recordRefusal(
+  sql: Sql,
+  provider: SsoConfig,
+  from: SignInFrom,
+  reason: string,
+  profile?: SsoProfile,
+): Promise<void> {
+  const owner = profile && (await findIdentityOwner(sql, profile))
+  await recordAudit(sql, signingIn(from, null), {
+    action: 'user.sign_in_failed',
+    target: owner?.id ?? null,
+    detail: { method: 'sso', provider: provider.name, reason },
+  })
+}
+
+function reasonOf({ details, kind }: Problem): string {
+  const reason = typeof details === 'object' && details !== null && 'reason' in details ? details.reason : undefined
+  return typeof reason === 'string' ? reason : kind
+}
+
+/** Only people of certain domains may sign in by some providers, also those who are known. */
+export function checkDomain({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): void {
+  const { allowed_domains, label } = provider
+  if (allowed_domains.length === 0) return
+  const domain = profile.email?.split('@').at(-1)?.toLowerCase()
+  if (profile.email_verified && domain !== undefined && allowed_domains.includes(domain)) return
+  throw refused(
+    'domain_not_allowed',
+    `Only people with a verified e-mail address at ${allowed_domains.join(' or ')} may sign in with ${label}.`,
+  )
+}
+
+async function signInOwner(
+  tx: Sql,
+  owner: AccountRow & { identity_id: string },
+  { provider, profile }: Arrival,
+  from: SignInFrom,
+): Promise<SsoOutcome> {
+  if (owner.is_disabled) throw refused('account_disabled', 'This account is disabled. Ask whoever runs this service.')
+  await touchIdentity(tx, owner.identity_id, profile.email)
+  await confirmEmail(tx, owner.id, profile, from)
+  const signedIn = await beginSession(tx, owner, from, { method: 'sso', provider: provider.name })
+  if (!signedIn) throw new Error('the account was held since it was read')
+  return { signedIn }
+}
+
+async function meetAccount(tx: Sql, account: AccountRow, arrival: Arrival): Promise<SsoOutcome> {
+  const { profile, provider, invitation } = arrival
+  const { email = '' } = profile
+  const bothVerified = profile.email_verified && account.email_verified
+  if (bothVerified && account.password_hash !== null && !account.is_disabled) return { account, email }
+  // Whoever does not own the address is not told that somebody here has it, unless making an account would tell too.
+  if (!profile.email_verified) {
+    if (!mayMakeAccount(arrival)) throw byInvitationOnly()
+    if (invitation !== undefined) await requireOfferTo(tx, invitation, email)
+  }
+  throw emailTaken(email, provider)
+}
+
+async function makeAccount(tx: Sql, arrival: Arrival, from: SignInFrom): Promise<SsoOutcome> {
+  const { provider, profile } = arrival
+  const { email, email_verified } = profile
+  if (!mayMakeAccount(arrival)) throw byInvitationOnly()
+  if (email === undefined)
+    throw refused('email_missing', `${provider.label} did not tell your e-mail address, which an account needs.`)
+  const user = await insertUser(tx, { email, name: profile.name ?? email, password_hash: null, email_verified })
+  // Made in this moment by somebody else.
+  if (!user) throw emailTaken(email, provider)
+
+  const org_id = await joinSomewhere(tx, user, arrival, from)
+  const doer = { ...signingIn(from, user.id), org_id }
+  await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user })
+  await link(tx, user.id, { provider, profile }, signingIn(from, user.id))
+  const account = { id: user.id, email, password_hash: null }
+  const signedIn = await beginSession(tx, account, from, { method: 'sso', provider: provider.name })
+  if (!signedIn) throw new Error('an account that was just made can sign in')
+  return { signedIn }
+}
+
+function mayMakeAccount({ invitation, provider, signup }: Arrival): boolean {
+  return invitation !== undefined || provider.join_as !== undefined || signup === 'open'
+}
+
+/** The organization of a new account: the invitation's, or the first one, or one of its own (decision D62). */
+async function joinSomewhere(
+  tx: Sql,
+  user: UserRow,
+  { invitation, provider }: Arrival,
+  from: SignInFrom,
+): Promise<string> {
+  const doer = signingIn(from, user.id)
+  if (invitation !== undefined) return (await join(tx, invitation, user.id, doer)).id
+  const role = provider.join_as
+  if (role === undefined) return (await insertOrganization(tx, `${user.name}'s organization`, user.id)).id
+
+  const org_id = await findFirstOrganization(tx)
+  if (org_id === undefined) throw refused('organization_missing', 'There is no organization to join.')
+  await insertMember(tx, { org_id, user_id: user.id, role })
+  await recordAudit(
+    tx,
+    { ...doer, org_id },
+    { action: 'member.added', target: user.id, after: { role }, detail: { provider: provider.name } },
+  )
+  return org_id
+}
+
+/**
+ * Links an identity that is held and nobody's with a user, and writes it down; throws 409 where the user has as many as
+ * one may have.
+ */
+export async function link(
+  tx: Sql,
+  user_id: string,
+  { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,
+  doer: Parameters<typeof recordAudit>[1],
+): Promise<void> {
+  const { issuer, subject, email } = profile
+  const inserted = await insertIdentity(tx, user_id, profile, email)
+  if (inserted === 'taken') throw new Error('an identity that is held and nobody’s can be linked')
+  if (inserted === 'full') {
+    throw conflict('identities_full', 'Your account is linked with as many accounts elsewhere as it may be.', {
+      resource_type: 'identity',
+      conflicting_field: 'user_id',
+      conflicting_value: user_id,
+    })
+  }
+  const after = { provider: provider.name, issuer, subject, email: email ?? null }
+  await recordAudit(tx, doer, { action: 'identity.linked', target: inserted.id, after })
+}
+
+/** An account's address is verified from the moment in which a provider vouches for it. */
+export async function confirmEmail(tx: Sql, user_id: string, profile: SsoProfile, from: SignInFrom): Promise<void> {
+  if (!profile.email_verified || profile.email === undefined) return
+  if (!(await verifyEmail(tx, user_id, profile.email))) return
+  await recordAudit(tx, signingIn(from, user_id), {
+    action: 'user.updated',
+    target: user_id,
+    before: { email_verified: false },
+    after: { email_verified: true },
+  })
+}
+
+function byInvitationOnly(): Problem {
+  return refused(
+    'accounts_by_invitation',
+    'Accounts are made by invitation here. If you have one, sign in as you did until now.',
+  )
+}
+
+/** The address is an account's, which is not theirs by that alone. */
+export function emailTaken(email: string, { label }: SsoConfig): Problem {
+  return conflict(
+    'email_taken',
+    `There is an account with the e-mail address ${email}. Sign in as you did until now, then connect ${label} with it.`,
+    { resource_type: 'user', conflicting_field: 'email', conflicting_value: email },
+  )
+}
+
+/** Refuses somebody; `reason` is for programs and the audit log. */
+function refused(reason: string, message: string): Problem {
+  return new Problem('insufficient_permissions', { reason }, { message })
+}
+
+/** Refuses what stands against something that is there. */
+export function conflict(reason: string, message: string, details: object): Problem {
+  return new Problem('resource_conflict', { ...details, reason }, { message })
+}

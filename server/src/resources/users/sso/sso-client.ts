@@ -1,0 +1,162 @@
+import * as oidc from 'openid-client'
+import type { SsoConfig } from '../../../config/config-sso.ts'
+import { egressFetch, type EgressFetch } from '../../../platform/egress/egress-fetch.ts'
+import type { Egress } from '../../../platform/egress/safe-fetch.ts'
+import { SsoFailure, ssoFailure } from './sso-failure.ts'
+import { profileOf, type SsoProfile } from './sso-profile.ts'
+
+/** How long one answer of a provider may take. */
+const answer_ms = 10_000
+/** How long everything may take that is asked of a provider while a browser waits. */
+const whole_ms = 20_000
+/** How long the provider's metadata is taken for true; its keys are read anew for every sign-in. */
+const metadataLife_ms = 10 * 60_000
+
+/** What a browser must bring back with the provider's answer, and what is checked by it; all of it secret. */
+export interface SsoChecks {
+  state: string
+  nonce: string
+  code_verifier: string
+}
+
+/** Speaks OpenID Connect with identity providers. Both throw `SsoFailure`. */
+export interface SsoClient {
+  /** Where a browser goes to sign in at a provider. */
+  begin(provider: SsoConfig, redirect_uri: string, prompt?: string): Promise<{ url: string; checks: SsoChecks }>
+  /**
+   * Who came back with `search`, the query string of the callback: state, issuer, code, PKCE, nonce, and the ID token with
+   * its signature are checked.
+   */
+  finish(provider: SsoConfig, redirect_uri: string, search: string, checks: SsoChecks): Promise<SsoProfile>
+}
+
+/**
+ * The client of all providers. Nothing is asked of them before somebody wants to sign in, so that one that is down harms
+ * nobody else; every request takes the guarded way out, and no redirect is followed (decision D104).
+ */
+export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
+  const known = new Map<string, { metadata: Promise<oidc.ServerMetadata>; until_ms: number }>()
+
+  /** One request for all who ask at once; a failure is forgotten. */
+  const metadataOf = (provider: SsoConfig): Promise<oidc.ServerMetadata> => {
+    const held = known.get(provider.name)
+    if (held && held.until_ms > Date.now()) return held.metadata
+    const metadata = discover(provider, guardedFetch(egress).fetch)
+    const entry = { metadata, until_ms: Date.now() + metadataLife_ms }
+    known.set(provider.name, entry)
+    metadata.catch(() => {
+      if (known.get(provider.name) === entry) known.delete(provider.name)
+    })
+    return metadata
+  }
+
+  return {
+    async begin(provider, redirect_uri, prompt) {
+      const metadata = await metadataOf(provider)
+      const checks = {
+        state: oidc.randomState(),
+        nonce: oidc.randomNonce(),
+        code_verifier: oidc.randomPKCECodeVerifier(),
+      }
+      const url = oidc.buildAuthorizationUrl(configure(provider, metadata, guardedFetch(egress).fetch), {
+        redirect_uri,
+        scope: provider.scopes,
+        state: checks.state,
+        nonce: checks.nonce,
+        code_challenge: await oidc.calculatePKCECodeChallenge(checks.code_verifier),
+        code_challenge_method: 'S256',
+        ...(prompt === undefined ? {} : { prompt }),
+      })
+      return { url: url.href, checks }
+    },
+
+    async finish(provider, redirect_uri, search, { state, nonce, code_verifier }) {
+      const metadata = await metadataOf(provider)
+      const asking = guardedFetch(egress)
+      const configuration = configure(provider, metadata, asking.fetch)
+      try {
+        const tokens = await oidc.authorizationCodeGrant(configuration, new URL(redirect_uri + search), {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: code_verifier,
+          idTokenExpected: true,
+        })
+        const claims = tokens.claims()
+        if (!claims) throw new SsoFailure('unusable', 'the answer has no ID token')
+        const isComplete = ['email', 'email_verified', 'name'].every((name) => claims[name] !== undefined)
+        // Many providers keep the ID token thin (OpenID Core §5.4). The library compares the subjects.
+        const more =
+          isComplete || metadata.userinfo_endpoint === undefined
+            ? undefined
+            : await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+        return profileOf(claims, more)
+      } catch (error) {
+        throw ssoFailure(error, asking.isAsked())
+      }
+    },
+  }
+}
+
+/** The metadata of a provider, complete and its own. */
+async function discover(provider: SsoConfig, fetch: EgressFetch): Promise<oidc.ServerMetadata> {
+  try {
+    const found = await oidc.discovery(new URL(provider.issuer), provider.client_id, undefined, undefined, {
+      [oidc.customFetch]: fetch,
+      timeout: answer_ms / 1000,
+      execute: isPlain(provider) ? [oidc.allowInsecureRequests] : [],
+    })
+    const metadata = found.serverMetadata()
+    // The library lets some providers name themselves otherwise, for sign-in by whoever has an account anywhere.
+    if (new URL(metadata.issuer).href !== new URL(provider.issuer).href)
+      throw new SsoFailure('unusable', `the provider calls itself ${JSON.stringify(metadata.issuer.slice(0, 200))}`)
+    for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
+      checkEndpoint(metadata, name, provider)
+    return metadata
+  } catch (error) {
+    throw ssoFailure(error, true)
+  }
+}
+
+function checkEndpoint(metadata: oidc.ServerMetadata, name: keyof oidc.ServerMetadata, provider: SsoConfig): void {
+  const value = metadata[name]
+  const url = typeof value === 'string' ? URL.parse(value) : null
+  if (url && (url.protocol === 'https:' || (isPlain(provider) && url.protocol === 'http:'))) return
+  throw new SsoFailure('unusable', `the metadata has no ${String(name)} that can be used`)
+}
+
+/** New for every sign-in: the provider's keys are remembered with it, and not longer. */
+function configure(provider: SsoConfig, metadata: oidc.ServerMetadata, fetch: EgressFetch): oidc.Configuration {
+  const { client_id, client_secret } = provider
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+  const wanted = provider.client_authentication ?? (methods.includes('client_secret_basic') ? 'basic' : 'post')
+  const authentication =
+    wanted === 'basic' ? oidc.ClientSecretBasic(client_secret) : oidc.ClientSecretPost(client_secret)
+  const configuration = new oidc.Configuration(metadata, client_id, undefined, authentication)
+  configuration[oidc.customFetch] = fetch
+  configuration.timeout = answer_ms / 1000
+  oidc.enableNonRepudiationChecks(configuration)
+  if (isPlain(provider)) oidc.allowInsecureRequests(configuration)
+  return configuration
+}
+
+/** The guarded way out for one sign-in, with a bound of its whole time. */
+function guardedFetch(egress: Pick<Egress, 'open'>): { fetch: EgressFetch; isAsked: () => boolean } {
+  let isAsked = false
+  const fetch = egressFetch(egress, {
+    purpose: 'sso',
+    timeout_ms: () => answer_ms,
+    signal: AbortSignal.timeout(whole_ms),
+  })
+  return {
+    fetch: (url, init) => {
+      isAsked = true
+      return fetch(url, init)
+    },
+    isAsked: () => isAsked,
+  }
+}
+
+/** On a loopback address, where there is nobody to listen in. */
+function isPlain({ issuer }: SsoConfig): boolean {
+  return issuer.startsWith('http:')
+}

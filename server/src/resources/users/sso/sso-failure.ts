@@ -1,0 +1,108 @@
+import { AuthorizationResponseError, ClientError, ResponseBodyError } from 'openid-client'
+import { invalid, Problem } from '#contract/core/problems.ts'
+import { EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
+
+/**
+ * Why somebody who came back from an identity provider is not signed in: they said no there (declined), the answer does
+ * not belong to what this browser began (mismatch), the provider's answer cannot be trusted (unusable), or did not come in
+ * time (late).
+ */
+export type SsoFailureReason = 'declined' | 'mismatch' | 'unusable' | 'late'
+
+/** Sign-in with an identity provider failed. The message is for the log, and holds no token, code or claim. */
+export class SsoFailure extends Error {
+  readonly reason: SsoFailureReason
+  constructor(reason: SsoFailureReason, message: string) {
+    super(message)
+    this.name = 'SsoFailure'
+    this.reason = reason
+  }
+}
+
+/** Errors of providers that say that their user did not go through with it (RFC 6749 §4.1.2.1, OpenID Core §3.1.2.6). */
+const declines = [
+  'access_denied',
+  'login_required',
+  'consent_required',
+  'interaction_required',
+  'account_selection_required',
+]
+
+/**
+ * What the library threw, as a failure. `isAsked`: whether the provider was asked for something before. What is wrong
+ * before is what the browser brought along.
+ */
+export function ssoFailure(error: unknown, isAsked: boolean): SsoFailure {
+  if (error instanceof SsoFailure) return error
+  if (error instanceof AuthorizationResponseError) {
+    const reason = declines.includes(error.error) ? 'declined' : 'unusable'
+    return new SsoFailure(reason, told('the provider said', error.error, error.error_description))
+  }
+  const chain = causes(error)
+  const egress = chain.find((cause) => cause instanceof EgressError || cause instanceof EgressRefused)
+  if (egress instanceof EgressRefused)
+    return new SsoFailure('unusable', `an address may not be reached: ${egress.message}`)
+  if (egress) {
+    const isLate = egress.code === 'timed_out' || egress.code === 'connect_timed_out'
+    return new SsoFailure(isLate ? 'late' : 'unusable', `${egress.code}: ${egress.message}`)
+  }
+  if (chain.some(({ name }) => name === 'TimeoutError')) return new SsoFailure('late', 'no complete answer in time')
+  if (!isAsked) return new SsoFailure('mismatch', describe(chain))
+  if (error instanceof ResponseBodyError)
+    return new SsoFailure('unusable', told('the provider said', error.error, error.error_description))
+  return new SsoFailure('unusable', describe(chain))
+}
+
+/** A failure as it is answered; the failure itself goes to the log where it is not the caller's. */
+export function ssoProblem(failure: SsoFailure, label: string): Problem {
+  switch (failure.reason) {
+    case 'declined':
+      return new Problem('insufficient_permissions', undefined, {
+        message: `${label} was not allowed to tell who you are.`,
+        cause: failure,
+      })
+    case 'mismatch':
+      return lostAttempt()
+    case 'unusable':
+      return new Problem('bad_gateway', undefined, {
+        message: `${label} gave an answer that cannot be trusted, so you are not signed in. Try again later.`,
+        cause: failure,
+      })
+    case 'late':
+      return new Problem('gateway_timeout', undefined, {
+        message: `${label} did not answer in time. Try again later.`,
+        cause: failure,
+      })
+  }
+}
+
+/** What a browser brings does not belong to anything that it began. */
+export function lostAttempt(): Problem {
+  const { details } = invalid({ field: 'state', message: 'does not belong to this browser', code: 'invalid_choice' })
+  return new Problem('validation_error', details, {
+    message: 'This sign-in took too long, is over, or began in another browser. Begin again.',
+  })
+}
+
+/** An error with its causes; what hangs on them beside is left out, because it may be an answer with tokens. */
+function causes(error: unknown): Error[] {
+  const chain: Error[] = []
+  for (let next = error; next instanceof Error && chain.length < 8; next = next.cause) chain.push(next)
+  return chain
+}
+
+function describe(chain: Error[]): string {
+  // A complaint about JSON quotes it.
+  const messages = chain
+    .filter((error) => !(error instanceof SyntaxError))
+    .map((error) => {
+      const code = error instanceof ClientError && error.code !== undefined ? `${error.code}: ` : ''
+      return `${code}${error.message}`
+    })
+  return [...new Set(messages)].join('; ').slice(0, 500) || 'something was thrown that is no error'
+}
+
+/** What a provider wrote, short and on one line. */
+function told(what: string, error: string, description: string | undefined): string {
+  return `${what} ${JSON.stringify(error.slice(0, 100))}${description ? `: ${JSON.stringify(description.slice(0, 300))}` : ''}`
+}

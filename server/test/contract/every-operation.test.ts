@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { buckets } from '#contract/core/limits.ts'
+import type { CredentialKind, Operation } from '#contract/core/operation.ts'
+import { operations } from '#contract/operations.ts'
+import { hasScope, isAdministrator, requiredScope, roleAllows, roles, scopes } from '#contract/core/scopes.ts'
+import { makePerson, type Person } from '../actors.ts'
+import { assertDeclared } from './declared.ts'
+import { IdentityProvider, ssoEnvironment } from '../fakes/identity-provider.ts'
+import { startTestService, type Reply, type SendOptions, type TestService } from '../harness.ts'
+import { Samples } from './samples.ts'
+
+/** Why an operation is no part of a loop. This list may only shrink. */
+const exceptions = {
+  /** Forms and redirects of OAuth have tests of their own beside it. */
+  oauth: ['authorize', 'issueToken', 'authorizeDevice', 'revokeToken'],
+  /** Made for people without an account; closed unless the operator opens it. */
+  withoutAccount: ['login', 'signup'],
+}
+
+/** What would end for the owner of the samples what the other operations need. */
+const endsForItsUser = ['deleteSessions', 'leaveOrganization']
+
+const spoken = operations.filter(({ id }) => !exceptions.oauth.includes(id))
+const guarded = operations.filter(({ credentials }) => credentials.length > 0)
+const kinds: CredentialKind[] = ['api_key', 'token', 'session']
+
+let test: TestService
+let provider: IdentityProvider
+let samples: Samples
+let foreign: Samples
+before(async () => {
+  provider = await IdentityProvider.start()
+  test = await startTestService(ssoEnvironment({ sample: { provider } }))
+  samples = await Samples.make(test)
+  foreign = await Samples.make(test)
+})
+after(async () => {
+  await test.stop()
+  await provider.stop()
+})
+
+/** Sends an operation's request, and holds the answer to what the operation declares. */
+async function ask(
+  operation: Operation,
+  { path, body }: { path: string; body?: unknown },
+  options: SendOptions,
+): Promise<Reply> {
+  const reply = await test.send(operation.method, path, { ...options, ...(body === undefined ? {} : { body }) })
+  assertDeclared(operation, reply)
+  return reply
+}
+
+/** A kind of credential that an operation takes, the one that programs have before the others. */
+const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((kind) => credentials.includes(kind))!
+
+const codeOf = (operation: Operation, a: string, b: string): string => (operation.family === 'A' ? a : b)
+
+describe('the service', () => {
+  it('serves every operation of the contract, and no other path of the API', () => {
+    const declared = operations.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`)
+    const [path, served]: [string[], string[]] = [[], []]
+    for (const line of test.service.app.printRoutes({ commonPrefix: false }).split('\n')) {
+      const [, indent = '', part = '', methods = ''] = /^([│ ]*)[├└]── (\S+) \((.*)\)$/.exec(line) ?? []
+      path.splice(indent.length / 4, Infinity, part)
+      const whole = path.join('')
+      for (const method of methods.split(', '))
+        if (method !== 'HEAD' && /^\/(api|oauth2\/(authorize|token|revoke|device)$)/.test(whole))
+          served.push(`${method} ${whole}`)
+    }
+    assert.deepEqual(served.sort(), declared.sort())
+  })
+})
+
+describe('every operation, to nobody', () => {
+  for (const operation of guarded) {
+    it(`${operation.id} is 401`, async () => {
+      const { path } = await samples.of(operation)
+      const { status, headers, body } = await ask(
+        operation,
+        { path, body: operation.body ? '{' : undefined },
+        { key: null },
+      )
+      assert.deepEqual([status, body.error.code], [401, codeOf(operation, 'unauthorized', 'UNAUTHORIZED')])
+      assert.equal(headers.get('www-authenticate'), 'Bearer realm="cadre"')
+    })
+  }
+
+  for (const operation of operations.filter(({ credentials, family }) => credentials.length === 0 && family === 'B')) {
+    it(`${operation.id} is public`, async () => {
+      assert.equal(
+        (await ask(operation, { path: operation.path }, { key: null })).status,
+        operation.responses[0]!.status,
+      )
+    })
+  }
+})
+
+describe('every operation, to each kind of credential', () => {
+  for (const operation of guarded) {
+    for (const kind of kinds) {
+      const allowed = operation.credentials.includes(kind)
+      it(`${operation.id} ${allowed ? 'serves' : 'refuses'} ${kind}`, async () => {
+        const person = endsForItsUser.includes(operation.id) ? await makePerson(test) : samples.owner
+        const credential = await samples.credential(kind, person)
+        const { status, body } = await ask(operation, await samples.of(operation, person), credential)
+        if (allowed)
+          assert.ok(
+            operation.responses.some((response) => response.status === status),
+            `${status} ${JSON.stringify(body)}`,
+          )
+        else
+          assert.deepEqual(
+            [status, body.error.code, 'required_scopes' in body.error],
+            [403, codeOf(operation, 'insufficient_permissions', 'FORBIDDEN'), false],
+          )
+      })
+    }
+  }
+})
+
+describe('every operation, to each scope alone (decision table 2.1)', () => {
+  for (const operation of guarded) {
+    const required = operation.scope
+    // What takes no key takes a token; what takes neither asks for no scope.
+    const kind = operation.credentials.includes('api_key') ? 'api_key' : 'token'
+    if (required === null || !operation.credentials.includes(kind)) continue
+    it(`${operation.id} is served with ${scopes.filter((scope) => hasScope([scope], required)).join(', ')} and nothing else`, async () => {
+      for (const scope of scopes) {
+        const person = endsForItsUser.includes(operation.id) ? await makePerson(test) : samples.owner
+        const { status, body } = await ask(
+          operation,
+          await samples.of(operation, person),
+          await samples.credential(kind, person, [scope]),
+        )
+        if (hasScope([scope], required)) {
+          assert.ok(status < 300, `${scope} ${status} ${JSON.stringify(body)}`)
+          continue
+        }
+        assert.deepEqual([status, body.error.code], [403, codeOf(operation, 'insufficient_scope', 'FORBIDDEN')], scope)
+        assert.deepEqual(body.error.required_scopes, [requiredScope(required)])
+        assert.deepEqual(body.error.details, { required_scopes: [requiredScope(required)], provided_scopes: [scope] })
+      }
+    })
+  }
+})
+
+describe('every operation, to each role (decision D70)', () => {
+  for (const operation of guarded.filter(({ credentials }) => credentials.includes('api_key'))) {
+    it(`${operation.id} is for ${roles.filter((role) => roleAllows(role, operation.scope)).join(', ')}`, async () => {
+      for (const role of roles) {
+        const person = await makePerson(test, role, samples.owner.org_id)
+        const { status, body } = await ask(
+          operation,
+          await samples.of(operation, person),
+          await samples.credential('api_key', person),
+        )
+        const allowed = roleAllows(role, operation.scope) && (!operation.administrators || isAdministrator(role))
+        if (allowed) assert.ok(status < 300, `${role} ${status} ${JSON.stringify(body)}`)
+        else
+          assert.deepEqual(
+            [status, body.error.code, 'required_scopes' in body.error],
+            [403, codeOf(operation, 'insufficient_permissions', 'FORBIDDEN'), false],
+            role,
+          )
+      }
+    })
+  }
+})
+
+describe('every operation, to a stranger (decision D74)', () => {
+  // An identity provider is the operator's, and there for everybody.
+  const named = guarded.filter(({ path, id }) => /\{(?!provider\})/.test(path) || id === 'launchAgent')
+  /** Everything that an answer says, but for the identifier that was asked for. */
+  const told = ({ status, body }: Reply): unknown => {
+    const { request_id: _, timestamp: __, ...error } = body.error
+    return { status, ...error, details: { ...error.details, resource_id: '' } }
+  }
+
+  for (const operation of named) {
+    it(`${operation.id} answers as if it did not exist`, async () => {
+      const owner: Person = foreign.owner
+      const kind = usualKind(operation)
+      const credential = await foreign.credential(kind, owner)
+      const theirs = await samples.of(operation)
+      const stranger = await ask(operation, theirs, credential)
+      const nothing = await ask(
+        operation,
+        await samples.missing(operation, theirs, operation.path.includes('{project_id}') ? 'project_id' : undefined),
+        credential,
+      )
+      assert.equal(stranger.status, 404)
+      assert.deepEqual(told(stranger), told(nothing))
+    })
+  }
+
+  for (const operation of named.filter(({ params }) => Object.keys(params ?? {}).length > 1)) {
+    it(`${operation.id} finds nothing of another project in a project of the caller's own`, async () => {
+      const credential = await foreign.credential('api_key', foreign.owner)
+      const theirs = await samples.of(operation)
+      const path = theirs.path.replace(`proj_${samples.project_id}`, `proj_${foreign.project_id}`)
+      const stranger = await ask(operation, { ...theirs, path }, credential)
+      const nothing = await ask(operation, await samples.missing(operation, { ...theirs, path }), credential)
+      assert.equal(stranger.status, 404)
+      assert.deepEqual(told(stranger), told(nothing))
+    })
+  }
+})
+
+describe('every operation, over its limit', () => {
+  async function spend(subject: string, bucket: string): Promise<void> {
+    await test.sql`
+      insert into rate_window (subject, bucket, hour_start, hour_used, minute_start, minute_used, admitted)
+      values (${subject}, ${bucket}, date_trunc('hour', now(), 'UTC') + interval '1 hour', 1000000000, date_trunc('minute', now(), 'UTC') + interval '1 minute', 1000000000, true)
+      on conflict (subject, bucket) do update set hour_start = excluded.hour_start, hour_used = excluded.hour_used,
+        minute_start = excluded.minute_start, minute_used = excluded.minute_used`
+  }
+
+  for (const operation of spoken.filter(({ bucket }) => bucket !== null)) {
+    it(`${operation.id} is 429, before anything else is looked at`, async () => {
+      const bucket = operation.bucket!
+      const subject = buckets[bucket].per === 'credential' ? samples.owner.user_id : 'ip:127.0.0.1'
+      await spend(subject, bucket)
+      try {
+        const cookie = operation.credentials.length > 0 ? await samples.credential('session') : { key: null }
+        const { path } = await samples.of(operation)
+        const { status, headers, body } = await ask(operation, { path, body: operation.body ? '{' : undefined }, cookie)
+        assert.deepEqual(
+          [status, body.error.code],
+          [429, codeOf(operation, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED')],
+        )
+        for (const name of ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after'])
+          assert.match(headers.get(name) ?? '', /^\d+$/, name)
+        assert.equal(headers.get('x-ratelimit-remaining'), '0')
+        assert.equal(body.error.details.bucket, bucket)
+      } finally {
+        await test.sql`delete from rate_window where subject = ${subject} and bucket = ${bucket}`
+      }
+    })
+  }
+})
+
+describe('every operation that reads', () => {
+  for (const operation of guarded.filter(({ method }) => method === 'GET')) {
+    it(`${operation.id} is answered to HEAD as to GET, without a body`, async () => {
+      const credential = await samples.credential(usualKind(operation))
+      const { path } = await samples.of(operation)
+      const { status, headers, body } = await test.send('HEAD', path, credential)
+      assert.deepEqual([status, body], [operation.responses[0]!.status, ''])
+      assert.match(headers.get('x-request-id') ?? '', /^req_/)
+    })
+  }
+})

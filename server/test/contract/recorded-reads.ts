@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import type { Operation } from '#contract/core/operation.ts'
+import { operations } from '#contract/operations.ts'
+import type { Sql } from '../../src/platform/postgres/database.ts'
+import type { Credential } from '../actors.ts'
+import type { Send } from '../harness.ts'
+
+/** Everything that an API answered to reads, by path: two of them that are equal gave the same answers. */
+export type RecordedReads = Map<string, string>
+
+/** Operations of which no answer can be compared, and why. */
+const incomparable: Record<string, string> = {
+  streamProjectEvents: 'does not end',
+  streamTaskEvents: 'does not end while its task has not',
+  getStatus: 'tells of the process',
+  getDocs: 'names the port that the process listens on',
+  getRateLimits: 'tells what was spent of windows of a minute, which a restore does not keep',
+  getApiKeyActivity: 'tells of the reads themselves',
+  authorize: 'a page for people',
+  startSso: 'leads elsewhere',
+  finishSso: 'comes from elsewhere',
+}
+
+/** Members that reading itself changes, that are of the moment of the answer, or that grow while a task runs. */
+const volatile = new Set([
+  ...['timestamp', 'request_id', 'last_used_at', 'last_used', 'last_ip', 'last_active', 'last_activity', 'usage_stats'],
+  ...['cpu_usage', 'memory_usage', 'checked_at'],
+])
+
+/** Which rows the parameters of a path name, by the names of the parameters in the order of the alphabet. */
+const rows: Record<string, string> = {
+  '': 'select',
+  project_id: 'select id as project_id from project',
+  'agent_id project_id': 'select project_id, id as agent_id from agent',
+  'agent_id project_id version':
+    'select a.project_id, a.id as agent_id, v.version from agent_version v join agent a on a.id = v.agent_id',
+  'project_id task_id':
+    'select project_id, id as task_id from task where exists (select from agent where id = agent_id)',
+  'project_id thread_id': 'select project_id, id as thread_id from thread',
+  'approval_id project_id': 'select project_id, id as approval_id from approval',
+  'project_id schedule_id': 'select project_id, id as schedule_id from schedule',
+  'budget_id project_id': 'select project_id, id as budget_id from budget',
+  'project_id tool_id': 'select project_id, id as tool_id from tool',
+  'credential_id project_id': 'select project_id, id as credential_id from credential',
+  'agent_id project_id test_case_id':
+    'select a.project_id, c.agent_id, c.id as test_case_id from test_case c join agent a on a.id = c.agent_id',
+  key_id: 'select id as key_id from api_key where revoked_at is null',
+  user_id: 'select user_id from member',
+  client_id: 'select client_id from oauth_client',
+  webhook_id: 'select id as webhook_id from webhook',
+  'delivery_id webhook_id': 'select webhook_id, id as delivery_id from delivery',
+}
+
+/**
+ * Asks every operation that reads for everything that there is: each row by its id, each list in pages and by each of the
+ * words that it can be narrowed by; series reach to `until`. Fails where an operation names rows of which it knows nothing.
+ */
+export async function recordReads(
+  sql: Sql,
+  send: Send,
+  credentials: Record<'api_key' | 'token' | 'session', Credential>,
+  until: Date,
+): Promise<RecordedReads> {
+  const recorded: RecordedReads = new Map()
+  for (const operation of operations) {
+    if (operation.method !== 'GET' || operation.id in incomparable) continue
+    const names = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
+    const query = rows[names.toSorted().join(' ')]
+    assert.ok(query !== undefined, `${operation.id}: say in server/test/contract/recorded-reads.ts which rows its path names`)
+    const { rows: found } = await sql.query(query)
+    const kind = (['api_key', 'token', 'session'] as const).find((each) => operation.credentials.includes(each))
+    for (const row of found) {
+      const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(row[name]))
+      for (const search of searches(operation, until)) {
+        const reply = await send('GET', `${path}${search}`, kind ? credentials[kind] : { key: null })
+        assert.ok(reply.status < 500, `${path}${search} ${reply.status}`)
+        recorded.set(`${path}${search}`, `${reply.status} ${JSON.stringify(reply.body, withoutVolatile)}`)
+      }
+    }
+  }
+  return recorded
+}
+
+/** Queries of an operation: none, pages, and each word of each member that has only some. */
+function searches({ query }: Operation, until: Date): string[] {
+  const { properties = {} } = (query ?? {}) as { properties?: Record<string, { enum?: unknown[] }> }
+  const has = (name: string): boolean => Object.hasOwn(properties, name)
+  // Else what is asked for moves on with the clock.
+  const period = has('end_time')
+    ? [`start_time=${new Date(until.getTime() - 3 * 3_600_000).toISOString()}`, `end_time=${until.toISOString()}`]
+    : []
+  const narrowed = [
+    ...(has('limit') ? [['limit=1']] : []),
+    ...(has('limit') && has('offset') ? [['limit=2', 'offset=1']] : []),
+    ...Object.entries(properties).flatMap(([name, { enum: words = [] }]) =>
+      words.map((word) => [`${name}=${encodeURIComponent(String(word))}`]),
+    ),
+  ]
+  return [[], ...narrowed].map((members) => [...period, ...members].join('&')).map((text) => text && `?${text}`)
+}
+
+function withoutVolatile(key: string, value: unknown): unknown {
+  if (volatile.has(key)) return '…'
+  // A task that ran is given back by the first process that finds its worker gone, which writes nothing else.
+  const isRunning = typeof value === 'object' && value !== null && 'status' in value && value.status === 'running'
+  return isRunning && 'updated_at' in value ? { ...value, updated_at: '…' } : value
+}
