@@ -39,7 +39,7 @@ async function runHere() {
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
   module.enableCompileCache(join(root, 'node_modules/.cache/cadre'))
   const words = process.argv.slice(2)
-  const { isForClient } = await import('./cli/src/nouns.ts')
+  const { isForClient } = await import('./cli/src/operations/nouns.ts')
   const about = words[0] === 'help' ? words.slice(1) : words
   if (isForClient(about)) {
     if (words[0] === 'help') process.argv.splice(2, words.length, ...about, '--help')
@@ -61,7 +61,7 @@ async function runHere() {
 async function sayClientWord(word) {
   const [{ commands }, { clientNouns }, { nearest }] = await Promise.all([
     import('./server/src/commands/commands.ts'),
-    import('./cli/src/nouns.ts'),
+    import('./cli/src/operations/nouns.ts'),
     import('./server/src/platform/nearest.ts'),
   ])
   const own = Object.keys(commands).map((name) => name.split(' ')[0] ?? '')
@@ -83,7 +83,7 @@ async function sayAllCommands(isJson) {
   const [{ helpTree, listHelp }, { commands }, { clientHelp, clientTree }] = await Promise.all([
     import('./server/src/commands/help.ts'),
     import('./server/src/commands/commands.ts'),
-    import('./cli/src/overview.ts'),
+    import('./cli/src/output/overview.ts'),
   ])
   if (isJson) console.log(JSON.stringify([...(await helpTree(commands)), ...clientTree()], null, 2))
   else console.log(`${await listHelp(commands)}\n\n${clientHelp()}`)

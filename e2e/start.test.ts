@@ -39,7 +39,7 @@ before(async () => {
     'start.mjs',
     'cadre.mjs',
     'tools/console-build.mjs',
-    'cli/src/nouns.ts',
+    'cli/src/operations/nouns.ts',
     'server/src/commands/commands.ts',
     'server/src/platform/nearest.ts',
   ])

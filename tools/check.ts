@@ -10,7 +10,7 @@ const steps: { name: string; command: string }[] = [
   { name: 'types of the console', command: 'tsc --noEmit -p console' },
   { name: 'OpenAPI document, by Redocly', command: 'redocly lint openapi.json' },
   { name: 'lint, with types', command: 'oxlint --type-aware --deny-warnings' },
-  { name: 'direction of imports', command: 'node tools/check-boundaries.ts' },
+  { name: 'direction of imports', command: 'node tools/check/check-boundaries.ts' },
   { name: 'dead code', command: 'knip' },
   { name: 'format', command: 'oxfmt --check' },
 ]

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { envExample } from './gen-env.ts'
-import { openApiText } from './gen-openapi.ts'
-import { referencePages } from './gen-reference.ts'
-import { schemaText } from './gen-schema.ts'
+import { envExample } from './gen/gen-env.ts'
+import { openApiText } from './gen/gen-openapi.ts'
+import { referencePages } from './gen/gen-reference.ts'
+import { schemaText } from './gen/gen-schema.ts'
 
 /** Committed files that are made from something else: the file, and what makes its text. */
 const generated: Record<string, () => string | Promise<string>> = {

@@ -1,5 +1,5 @@
 import { UsageError } from './failure.ts'
-import { plain } from './plain.ts'
+import { plain } from './output/plain.ts'
 
 /** Whether somebody can be asked: both ends are a terminal, and `--no-input` was not said. */
 export interface Asking {

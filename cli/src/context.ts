@@ -1,12 +1,12 @@
 import { Cadre } from '#sdk/client.ts'
 import type { Asking } from './ask.ts'
-import { type Environment, readSettings, type Setting, type SettingName } from './config.ts'
-import { type Login, readLogin } from './credentials.ts'
+import { type Environment, readSettings, type Setting, type SettingName } from './config/config.ts'
+import { type Login, readLogin } from './config/credentials.ts'
 import { NotLoggedIn, UsageError } from './failure.ts'
-import type { Filter } from './jq.ts'
-import { Output } from './output.ts'
-import { plain } from './plain.ts'
-import { refreshed } from './refresh.ts'
+import type { Filter } from './output/jq.ts'
+import { Output } from './output/output.ts'
+import { plain } from './output/plain.ts'
+import { refreshed } from './config/refresh.ts'
 
 /** Options that every command has, by their names in commander. */
 export interface CommonOptions {

@@ -1,8 +1,8 @@
 import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
-import type { Environment } from './config.ts'
+import type { Environment } from './config/config.ts'
 import { exitMeanings } from './failure.ts'
-import { makeFilter } from './jq.ts'
+import { makeFilter } from './output/jq.ts'
 
 /** A command: what its help says, and what it does. */
 export interface Definition {

@@ -10,10 +10,10 @@ import { assertDeclared } from '../../server/test/contract/declared.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { Samples } from '../../server/test/contract/samples.ts'
 import { Runner } from '../test/runner.ts'
-import { leaves } from './help-tree.ts'
+import { leaves } from './output/help-tree.ts'
 import { clientProgram } from './program.ts'
-import { kindOf, optionOf, type Schema } from './fields.ts'
-import { operationWords } from './operation-words.ts'
+import { kindOf, optionOf, type Schema } from './operations/fields.ts'
+import { operationWords } from './operations/operation-words.ts'
 
 /** Commands with tests of their own: they log in and out, follow what goes on, or are no operation's alone. */
 const apart = [

@@ -22,10 +22,10 @@ import { addProfilesUse } from './commands/profiles/use.ts'
 import { addTasksRun } from './commands/tasks/run.ts'
 import { addTasksWatch } from './commands/tasks/watch.ts'
 import { type AddCommand, makeProgram } from './define.ts'
-import type { Environment } from './config.ts'
-import { plain } from './plain.ts'
-import { operationCommand } from './operation-command.ts'
-import { operationWords } from './operation-words.ts'
+import type { Environment } from './config/config.ts'
+import { plain } from './output/plain.ts'
+import { operationCommand } from './operations/operation-command.ts'
+import { operationWords } from './operations/operation-words.ts'
 
 /** Commands that are more than an operation; they take the place of one with the same words. */
 const own: Readonly<Record<string, AddCommand>> = {

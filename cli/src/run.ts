@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander'
-import type { Environment } from './config.ts'
+import type { Environment } from './config/config.ts'
 import { exitCodes, Interrupted, tell } from './failure.ts'
-import { plain, plainJson } from './plain.ts'
+import { plain, plainJson } from './output/plain.ts'
 import { clientProgram } from './program.ts'
-import { helpTree } from './help-tree.ts'
+import { helpTree } from './output/help-tree.ts'
 
 /** Runs a command line and gives the exit code. */
 export async function run(words: readonly string[], env: Environment): Promise<number> {

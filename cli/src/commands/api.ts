@@ -1,7 +1,7 @@
 import { define, type AddCommand } from '../define.ts'
-import { download } from '../download.ts'
+import { download } from '../streams/download.ts'
 import { UsageError } from '../failure.ts'
-import { json, text } from '../fields.ts'
+import { json, text } from '../operations/fields.ts'
 import { untilInterrupted } from '../interrupt.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'DELETE']

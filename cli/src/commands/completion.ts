@@ -1,6 +1,6 @@
 import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
-import { leaves } from '../help-tree.ts'
+import { leaves } from '../output/help-tree.ts'
 
 /** Scripts that complete words in a shell: words are in them, so that pressing Tab starts no process. */
 export const addCompletion: AddCommand = (program) =>

@@ -1,13 +1,13 @@
 import { Cadre } from '#sdk/client.ts'
 import { secret } from '../ask.ts'
-import { changeProfile } from '../config.ts'
+import { changeProfile } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { credentialsPath, keepLogin, type Login } from '../credentials.ts'
+import { credentialsPath, keepLogin, type Login } from '../config/credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 import { UsageError } from '../failure.ts'
-import { loginByDevice } from '../device.ts'
-import { loginByBrowser } from '../loopback.ts'
-import { plain } from '../plain.ts'
+import { loginByDevice } from '../config/device.ts'
+import { loginByBrowser } from '../config/loopback.ts'
+import { plain } from '../output/plain.ts'
 
 /** What the console of an operator needs; fewer are asked for with `--scope`. */
 const scopeDefault = 'read write'

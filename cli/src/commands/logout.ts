@@ -1,6 +1,6 @@
 import { Cadre } from '#sdk/client.ts'
 import { APIError } from '#sdk/errors.ts'
-import { keepLogin } from '../credentials.ts'
+import { keepLogin } from '../config/credentials.ts'
 import { define, type AddCommand } from '../define.ts'
 
 /** Ends a login. */

@@ -1,5 +1,5 @@
 import { define, type AddCommand } from '../define.ts'
-import { openBrowser } from '../loopback.ts'
+import { openBrowser } from '../config/loopback.ts'
 
 /** The console. */
 export const addOpen: AddCommand = (program) =>

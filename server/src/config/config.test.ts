@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { envExample } from '../../../tools/gen-env.ts'
+import { envExample } from '../../../tools/gen/gen-env.ts'
 import { sections } from './config-settings.ts'
 import { ConfigError, type Environment, publicUrl, readConfig } from './config.ts'
 

@@ -4,7 +4,7 @@ import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { momentHint, momentOf } from '../../moment.ts'
-import { plain } from '../../plain.ts'
+import { plain } from '../../output/plain.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
 const poll_ms = 1000

@@ -1,5 +1,5 @@
 import { define, type AddCommand } from '../../define.ts'
-import { json, text } from '../../fields.ts'
+import { json, text } from '../../operations/fields.ts'
 import { UsageError } from '../../failure.ts'
 
 /** Approves a call. */

@@ -1,4 +1,4 @@
-import { changeProfile, settingNames } from '../../config.ts'
+import { changeProfile, settingNames } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
 

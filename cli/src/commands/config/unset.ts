@@ -1,4 +1,4 @@
-import { changeProfile } from '../../config.ts'
+import { changeProfile } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { kept } from './set.ts'
 

@@ -1,5 +1,5 @@
 import { define, type AddCommand } from '../../define.ts'
-import { settingNames } from '../../config.ts'
+import { settingNames } from '../../config/config.ts'
 
 /** Every setting with where it comes from. */
 export const addConfigView: AddCommand = (program) =>

@@ -1,5 +1,5 @@
-import { readJson, readUserFile } from '../../config.ts'
-import { credentialsPath } from '../../credentials.ts'
+import { readJson, readUserFile } from '../../config/config.ts'
+import { credentialsPath } from '../../config/credentials.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** The profiles of a user. */

@@ -1,4 +1,4 @@
-import { readUserFile, writeUserFile } from '../../config.ts'
+import { readUserFile, writeUserFile } from '../../config/config.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** Chooses a profile. */

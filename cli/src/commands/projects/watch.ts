@@ -1,7 +1,7 @@
 import type { ProjectStreamEvent } from '#sdk/project-stream.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { untilInterrupted } from '../../interrupt.ts'
-import type { Output } from '../../output.ts'
+import type { Output } from '../../output/output.ts'
 
 /** What happens in a project, as it happens. */
 export const addProjectsWatch: AddCommand = (program) =>

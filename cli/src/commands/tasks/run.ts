@@ -5,10 +5,10 @@ import type { NewTask } from '#sdk/types.ts'
 import { confirm } from '../../ask.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { exitCodes, Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
-import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../fields.ts'
+import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
-import { LiveView } from '../../live-view.ts'
-import { asError, dataOnlyText, leaveTask, mustHaveCompleted, taskExits, watch, writeData } from '../../watching.ts'
+import { LiveView } from '../../output/live-view.ts'
+import { asError, dataOnlyText, leaveTask, mustHaveCompleted, taskExits, watch, writeData } from '../../streams/watching.ts'
 
 /** Whether nobody knows what became of a request. */
 function isUnknown(error: unknown): error is Interrupted | APIConnectionError {

@@ -1,6 +1,6 @@
 import { define, type AddCommand } from '../../define.ts'
-import { LiveView } from '../../live-view.ts'
-import { dataOnlyText, mustHaveCompleted, taskExits, watch, writeData } from '../../watching.ts'
+import { LiveView } from '../../output/live-view.ts'
+import { dataOnlyText, mustHaveCompleted, taskExits, watch, writeData } from '../../streams/watching.ts'
 
 /** Shows a task while it is worked on. */
 export const addTasksWatch: AddCommand = (program) =>

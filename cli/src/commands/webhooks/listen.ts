@@ -1,6 +1,6 @@
 import { define, type AddCommand } from '../../define.ts'
 import { UsageError } from '../../failure.ts'
-import { listen } from '../../listening.ts'
+import { listen } from '../../streams/listening.ts'
 
 /** Has events delivered to a program on this machine. */
 export const addWebhooksListen: AddCommand = (program) =>

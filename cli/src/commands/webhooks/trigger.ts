@@ -3,7 +3,7 @@ import { deliveredEvents, testWebhook } from '#contract/resources/deliveries.ts'
 import { testEventName } from '#contract/events/events.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure, UsageError } from '../../failure.ts'
-import { listeningHere } from '../../listening-records.ts'
+import { listeningHere } from '../../streams/listening-records.ts'
 
 /** Sends a sample of an event: to a webhook, or to what listens on this machine. */
 export const addWebhooksTrigger: AddCommand = (program) =>

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { dirname } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { CommandFailure } from '../failure.ts'
+
+/** How long another process is waited for. */
+const wait_ms = 30_000
+/** Nobody holds a lock for so long: what is under one is bounded by a quarter of it. */
+const staleAfter_ms = 60_000
+const look_ms = 40
+
+interface Owner {
+  pid: number
+  host: string
+  token: string
+}
+
+/**
+ * Does `work` while no other process of this user does anything under the same lock, which is a file. One whose owner has
+ * died, or that is a minute old, is taken over. Throws `CommandFailure` where it is not free within half a minute.
+ */
+export async function locked<T>(path: string, work: () => Promise<T>): Promise<T> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const own: Owner = { pid: process.pid, host: hostname(), token: randomUUID() }
+  const until = Date.now() + wait_ms
+  while (!take(path, own)) {
+    clearIfStale(path)
+    if (Date.now() > until)
+      throw new CommandFailure(`Another command has held ${path} for too long.`, `remove it where none is running`)
+    await pause(look_ms * (0.5 + Math.random()))
+  }
+  try {
+    return await work()
+  } finally {
+    // Not one that somebody took over meanwhile.
+    if (ownerOf(path)?.token === own.token) rmSync(path, { force: true })
+  }
+}
+
+/** Makes the lock, unless it is there. */
+function take(path: string, own: Owner): boolean {
+  try {
+    writeFileSync(path, JSON.stringify(own), { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/**
+ * Removes a lock that nobody holds. It is moved aside first, and only one process can do that: who then finds that it was
+ * not the one they had looked at puts it back.
+ */
+function clearIfStale(path: string): void {
+  const owner = ownerOf(path)
+  if (!isStale(path, owner)) return
+  const aside = `${path}.${randomUUID()}`
+  try {
+    renameSync(path, aside)
+  } catch {
+    return
+  }
+  if (ownerOf(aside)?.token !== owner?.token) renameSync(aside, path)
+  else rmSync(aside, { force: true })
+}
+
+function isStale(path: string, owner: Owner | undefined): boolean {
+  if (owner?.host === hostname() && !isAlive(owner.pid)) return true
+  try {
+    return Date.now() - statSync(path).mtimeMs > staleAfter_ms
+  } catch {
+    return false
+  }
+}
+
+/** Undefined where there is none, or it is being written. */
+function ownerOf(path: string): Owner | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Owner
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a process of this machine goes on. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

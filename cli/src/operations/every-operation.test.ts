@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { operations } from '#contract/operations.ts'
+import { exitCodes } from '../failure.ts'
+import { leaves } from '../output/help-tree.ts'
+import { clientNouns, isForClient } from './nouns.ts'
+import { operationWords, withoutCommand } from './operation-words.ts'
+import { clientProgram } from '../program.ts'
+
+const all = leaves(clientProgram({}), '')
+const byWords = new Map(all.map((command) => [command.command.replace('cadre ', ''), command]))
+
+test('every operation of the contract has a command, or a reason to have none', () => {
+  for (const { id } of operations) {
+    const words = operationWords[id]
+    if (words === undefined) assert.ok(withoutCommand[id], `${id} has neither a command nor a reason`)
+    else {
+      assert.equal(withoutCommand[id], undefined, `${id} has both`)
+      assert.ok(byWords.has(words), `there is no command "${words}" for ${id}`)
+    }
+  }
+  const ids = new Set(operations.map(({ id }) => id))
+  const named = [...Object.keys(operationWords), ...Object.keys(withoutCommand)]
+  assert.deepEqual(
+    named.filter((id) => !ids.has(id)),
+    [],
+    'operations that the contract does not have',
+  )
+})
+
+test('every command is found by its first word, and every first word has a command', () => {
+  for (const words of byWords.keys()) assert.ok(isForClient(words.split(' ')), words)
+  const first = new Set([...byWords.keys()].map((words) => words.split(' ')[0]))
+  assert.deepEqual(
+    clientNouns.filter((noun) => !first.has(noun)),
+    [],
+  )
+})
+
+test('every example has the words, the arguments and the options of its command, and every help its exit codes', () => {
+  for (const { command, arguments: words, options, examples, exit_codes } of all) {
+    assert.deepEqual(
+      exit_codes.map(({ code }) => code),
+      Object.values(exitCodes),
+      command,
+    )
+    const flags = options.flatMap(({ flags }) => flags.replaceAll(/<[^>]*>/g, '').split(/[ ,]+/))
+    assert.notEqual(examples.length, 0, command)
+    for (const example of examples) {
+      if (!example.includes(command)) assert.fail(`${example} is none of ${command}`)
+      const given = example.slice(example.indexOf(command) + command.length).replaceAll(/'[^']*'/g, 'x')
+      for (const [flag] of given.matchAll(/(?<=^| )-[\w-]+/g)) assert.ok(flags.includes(flag), `${example}: ${flag}`)
+      const required = words.filter(({ is_required }) => is_required).length
+      const bare = given
+        .split(/ [-<|>]/)[0]!
+        .trim()
+        .split(' ')
+        .filter((word) => word !== '')
+      assert.ok(bare.length >= required, `${example}: ${bare.length} of ${required} arguments`)
+    }
+  }
+})
+
+test('no secret of the contract is an option', () => {
+  for (const { id, body } of operations) {
+    const command = byWords.get(operationWords[id] ?? '')
+    for (const [name, schema] of Object.entries(body?.properties ?? {})) {
+      if (!('x-secret' in schema) || !command) continue
+      const flags = command.options.map((option) => option.flags.split(' ')[0])
+      assert.ok(!flags.includes(`--${name.replaceAll('_', '-')}`), `${id}: ${name}`)
+    }
+  }
+})

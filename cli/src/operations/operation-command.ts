@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import type { Command } from 'commander'
+import { isIdempotent, type Operation } from '#contract/core/operation.ts'
+import { fillPath } from '#sdk/operation.ts'
+import { List } from '#sdk/pages.ts'
+import type { Task } from '#sdk/types.ts'
+import { confirmByName } from '../ask.ts'
+import type { CommonOptions, Context } from '../context.ts'
+import { UsageError } from '../failure.ts'
+import {
+  addFields,
+  givenOf,
+  json,
+  kindOf,
+  optionOf,
+  readFields,
+  readOnce,
+  readSecrets,
+  type Schema,
+  text,
+} from './fields.ts'
+import { define } from '../define.ts'
+import { download } from '../streams/download.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { dataOnlyText, writeData } from '../streams/watching.ts'
+
+/** Entries that a list shows where nothing is said. */
+const limitDefault = 30
+/** Characters of an example, where what a body must have is shorter. */
+const exampleMax = 460
+/** What is worth showing beside what the contract shows. */
+const furtherExamples: Readonly<Record<string, readonly string[]>> = {
+  createTask: [
+    'cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input @mail.txt --output-schema invoice.schema.json --wait 60 --data-only',
+    `cadre tasks create agent_01jcm3x5v8f9a2b4c6d8e0g2h4 --input-json '{"order":"4711"}' --agent-version 3`,
+  ],
+  getTask: ['cadre tasks get task_01jcm3x5v8f9a2b4c6d8e0g2h4 --wait 60 --data'],
+}
+
+/** What a shell takes as it is. */
+const isBare = /^[\w./:@,-]+$/
+
+/** Makes the command of an operation out of the contract: ids are arguments, query and body are options. */
+export function operationCommand(program: Command, operation: Operation, words: string): void {
+  const ids = idsOf(operation.path, words)
+  const command = define(program, words, {
+    summary: `${operation.summary}.`,
+    description: `${operation.description}\n\n${operation.method} ${operation.path}`,
+    args: ids.map((id) => (id === 'project_id' && operation.method === 'GET' ? `[${id}]` : `<${id}>`)),
+    examples: examplesOf(operation, words, ids),
+    run: (context, args, options) => run(operation, words, context, args, options),
+  })
+  if (operation.query) addFields(command, members(queryOf(operation)))
+  if (isList(operation)) {
+    command.option('--limit <number>', `Entries at most; ${limitDefault} where nothing is said.`)
+    command.option('--all', 'All entries.')
+  }
+  if (isDownload(operation))
+    command.option('-o, --output <path>', 'A file to write it to, in the place of standard output.')
+  if (isTask(operation)) command.option(operation.body ? '--data-only' : '--data', dataOnlyText)
+  if (operation.body) {
+    addFields(command, members(operation.body))
+    command.option('--data <json>', 'The whole body, to which options add: JSON, @file, or - for standard input.')
+  }
+}
+
+/** Ids that are arguments: the project is a setting, but for commands of projects. */
+function idsOf(path: string, words: string): string[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  return words.startsWith('projects ') ? names : names.filter((name) => name !== 'project_id')
+}
+
+async function run(
+  operation: Operation,
+  words: string,
+  context: Context,
+  args: readonly (string | undefined)[],
+  options: CommonOptions & Record<string, unknown>,
+): Promise<void> {
+  const path = pathOf(operation.path, words, context, args)
+  const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
+  const body = operation.body ? await bodyOf(operation.body, context, options) : undefined
+  const { out } = context
+  const isDataAlone = options.dataOnly === true || (!operation.body && options.data === true)
+  if (isDataAlone && operation.method !== 'GET' && query?.wait === undefined)
+    throw new UsageError('--data-only needs --wait, because a task has its data at its end.')
+  if (operation.method !== 'GET' && options.dryRun) {
+    const secrets = Object.entries(members(operation.body)).filter(([, schema]) => schema['x-secret'])
+    const shown = body && {
+      ...body,
+      ...Object.fromEntries(secrets.filter(([name]) => name in body).map(([name]) => [name, '[secret]'])),
+    }
+    return out.json({ method: operation.method, path, query, body: shown })
+  }
+  if (operation.method === 'DELETE' && !options.yes) {
+    const name = args.findLast((arg) => arg !== undefined) ?? words
+    await confirmByName(context, `${words.split(' ')[0]} ${name}`, name)
+  }
+  const client = context.client(operation.credentials.length === 0)
+  const request = (at: object = {}) =>
+    client.request(operation.method, path, {
+      query: { ...query, ...at },
+      body,
+      idempotencyKey: isIdempotent(operation) ? randomUUID() : undefined,
+    })
+  if (isDownload(operation)) {
+    if (out.options.filter) throw new UsageError(`--jq works on JSON, and ${words} writes a file as it comes.`)
+    const to = typeof options.output === 'string' ? options.output : undefined
+    return untilInterrupted(async (signal) =>
+      download(await client.open(operation.method, path, { query, body, signal }), to, signal),
+    )
+  }
+  const member = listMember(operation)
+  if (isDataAlone) return writeData(out, (await request()) as Task)
+  if (member === undefined) return out.entry(await request())
+  const max = limitOf(options)
+  const pageMax = (members(operation.query).limit ?? {}).maximum ?? 100
+  const list = new List<unknown, unknown>(
+    (at) => request({ limit: Math.min(max + 1, pageMax), ...at }).withResponse(),
+    member,
+  )
+  const entries = await list.toArray({ max: max + 1 })
+  out.list(entries.slice(0, max), scalars(itemOf(operation, member)))
+  if (entries.length > max) out.note(`There are more than ${max}: --limit or --all shows them.`)
+}
+
+function limitOf({ all, limit }: Record<string, unknown>): number {
+  if (all) return Number.MAX_SAFE_INTEGER - 1
+  if (limit === undefined) return limitDefault
+  const max = Number(limit)
+  if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be a whole number from 1.')
+  return max
+}
+
+function pathOf(path: string, words: string, context: Context, args: readonly (string | undefined)[]): string {
+  const given = [...args]
+  if (path.includes('{project_id}')) {
+    if (!words.startsWith('projects ')) given.unshift(undefined)
+    given[0] ??= context.project()
+  }
+  return fillPath(path, given)
+}
+
+async function bodyOf(schema: Schema, context: Context, options: Record<string, unknown>): Promise<object> {
+  readOnce([['--data', options.data], ...givenOf(members(schema), options)])
+  const data = typeof options.data === 'string' ? json('--data', await text(options.data)) : {}
+  if (typeof data !== 'object' || data === null) throw new UsageError('--data must be a JSON object.')
+  const fields = await readFields(members(schema), options)
+  return { ...data, ...fields, ...(await readSecrets(context, schema, options, { ...data, ...fields })) }
+}
+
+/** The query without what pages are counted by. */
+function queryOf(operation: Operation): Schema {
+  const { limit, offset, page, ...own } = members(operation.query)
+  return { properties: isList(operation) ? own : members(operation.query) }
+}
+
+/** Whether the answer is a task that can be waited for. */
+function isTask({ query, responses }: Operation): boolean {
+  const answer: Schema = responses[0]?.schema ?? {}
+  return answer['x-name'] === 'Task' && query !== undefined
+}
+
+/** Whether the answer is not JSON: it is written as it comes. */
+function isDownload({ responses }: Operation): boolean {
+  return responses[0]?.media_type !== undefined && !responses[0].schema
+}
+
+function isList(operation: Operation): boolean {
+  return listMember(operation) !== undefined
+}
+
+/** The member of an answer that has the entries of a list in pages. */
+function listMember({ responses }: Operation): string | undefined {
+  const answer = members(responses[0]?.schema)
+  if (!answer.pagination) return undefined
+  return Object.keys(answer).find((name) => answer[name]!.items !== undefined)
+}
+
+function itemOf({ responses }: Operation, member: string): Schema {
+  return members(responses[0]?.schema)[member]?.items ?? {}
+}
+
+function members(schema: Schema | undefined): Record<string, Schema> {
+  return schema?.properties ?? {}
+}
+
+/** Members that fit in a cell of a table. */
+function scalars(item: Schema): string[] {
+  return Object.keys(members(item)).filter((name) => !['json', 'list'].includes(kindOf(members(item)[name]!)))
+}
+
+/** What it is called with: what a body must have, then what else the example of the contract has, while it fits. */
+function examplesOf(operation: Operation, words: string, ids: readonly string[]): string[] {
+  const { params = {}, body, body_example } = operation
+  const { required = [], properties = {} }: Schema = body ?? {}
+  const example = (body_example ?? {}) as Record<string, unknown>
+  let line = ['cadre', words, ...ids.map((id) => params[id]?.example ?? `<${id}>`)].join(' ')
+  for (const name of new Set([...required, ...Object.keys(example)])) {
+    const isSecret = properties[name]?.['x-secret']
+    const option = isSecret ? ` ${optionOf(name)}-file ${name}.txt` : ` ${optionOf(name)} ${shown(example[name])}`
+    if (required.includes(name) || line.length + option.length <= exampleMax) line += option
+  }
+  const member = listMember(operation)
+  const hasIds = member !== undefined && members(itemOf(operation, member)).id !== undefined
+  return [line, ...(hasIds ? [`${line} --all --jq '.[].id'`] : []), ...(furtherExamples[operation.id] ?? [])]
+}
+
+/** A value as a shell takes it. */
+function shown(value: unknown): string {
+  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string')
+  const text = isList ? value.join(',') : typeof value === 'string' ? value : JSON.stringify(value)
+  return isBare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

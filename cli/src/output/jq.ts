@@ -1,0 +1,30 @@
+import { CommandFailure, UsageError } from '../failure.ts'
+import { plainJson } from './plain.ts'
+
+/** What a filter makes of a value: lines, texts without quotes; undefined where it gives nothing. */
+export type Filter = (value: unknown) => string | undefined
+
+/** What jq ends with where an expression is none. */
+const cannotCompile = 'Non-zero exit code: 3\n'
+
+/**
+ * Makes a filter of an expression of jq, by jq itself. Throws `UsageError` where the expression is none, before anything is
+ * sent; the filter throws `CommandFailure` where it fails.
+ */
+export async function makeFilter(expression: string): Promise<Filter> {
+  const { default: loading } = await import('jq-web')
+  const jq = await loading
+  const filter = (value: unknown, words: string): string | undefined => {
+    try {
+      return jq.raw(plainJson(value), words, ['--compact-output', '--raw-output'])
+    } catch (error) {
+      const told = error instanceof Error ? error.message : String(error)
+      if (told.startsWith(cannotCompile))
+        throw new UsageError(`--jq is no expression of jq: ${told.slice(cannotCompile.length)}`)
+      throw new CommandFailure(`--jq failed: ${told.replace(/^Non-zero exit code: \d+\n/, '')}`)
+    }
+  }
+  // Compiled, and given nothing to work on.
+  filter(null, `empty | (${expression}\n)`)
+  return (value) => filter(value, expression)
+}

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Operation } from '#contract/core/operation.ts'
+import { operations } from '#contract/operations.ts'
+import { type Ran, Runner } from '../../test/runner.ts'
+import { operationWords } from '../operations/operation-words.ts'
+import { plain, plainJson } from './plain.ts'
+
+/** Moves the cursor, sets a title, writes the clipboard, links elsewhere, hides itself, and turns the rest around. */
+const hostile =
+  'a\u001B[2J\u001B]0;t\u0007\u001B]52;c;aGk=\u001B\\\u001B]8;;http://evil.example\u0007b\u001B[8m\rc\u0008\u000B\u007F\u0080\u009B31m\u009D0;t\u009Cd\u061C\u200F\u202Ee\u2066f'
+const latin = 'a\u009B31mb\u0080'
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const obeyed = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
+/** Commands that read what is on this machine, or follow streams, which have tests of their own. */
+const apart = ['api', 'login', 'logout', 'tasks watch', 'projects watch', 'agents logs', 'webhooks trigger']
+
+/** What the service answers to everything; streams with their path. */
+let answer: { status: number; type: string; body: string } = { status: 200, type: 'application/json', body: '{}' }
+const streams = new Map<string, object[]>()
+const server = createServer((request, response) => {
+  request.resume()
+  const path = request.url!.split('?')[0]!
+  response.setHeader('x-of-others', latin)
+  const events = [...streams].find(([end]) => path.endsWith(end))?.[1]
+  if (!events) return void response.writeHead(answer.status, { 'content-type': answer.type }).end(answer.body)
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.end(events.map((event, at) => `id: ${at + 1}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+})
+const runner = new Runner()
+let env: Record<string, string>
+let home: string
+before(async () => {
+  home = await mkdtemp(join(tmpdir(), 'cadre-plain-'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  env = { HOME: home, XDG_CONFIG_HOME: home, CADRE_BASE_URL: url, CADRE_API_KEY: 'key', CADRE_PROJECT: '1' }
+})
+after(async () => {
+  runner.stop()
+  server.close()
+  await rm(home, { recursive: true })
+})
+
+/** A value with every text in it, and a member's name, hostile; what pages are counted by is left as it is. */
+function hostileOf(value: unknown): unknown {
+  if (typeof value === 'string') return `${value}${hostile}`
+  if (Array.isArray(value)) return value.map(hostileOf)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([name, member]) => [
+    name,
+    name === 'pagination' ? { ...(member as object), has_more: false, next_cursor: null } : hostileOf(member),
+  ])
+  return Object.fromEntries([...members, [hostile, hostile]])
+}
+
+function assertHarmless(ran: Ran, words: string): void {
+  for (const said of [ran.stdout, ran.stderr]) {
+    // oxlint-disable-next-line no-control-regex -- bold and dim are ours, and so is the line that is written again and again
+    const others = said.replaceAll(/\u001B\[(?:1|2|22)m|\r\u001B\[K/g, '')
+    const at = others.search(obeyed)
+    assert.equal(at, -1, `${words}: ${JSON.stringify(others.slice(Math.max(0, at - 40), at + 40))}`)
+  }
+}
+
+/** Runs a command for a terminal, for a pipe and as JSON. */
+async function inEveryForm(words: readonly string[], own = env): Promise<{ json: Ran }> {
+  for (const isTerminal of [true, false]) assertHarmless(await runner.run(words, own, isTerminal), words.join(' '))
+  const json = await runner.run([...words, '--json'], own, true)
+  assertHarmless(json, words.join(' '))
+  return { json }
+}
+
+function lineOf(operation: Operation, words: string): string[] {
+  const ids = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+  const given = words.startsWith('projects ') ? ids : ids.filter((name) => name !== 'project_id')
+  const body = (operation.body ?? {}) as { properties?: Record<string, { 'x-secret'?: boolean }> }
+  const secrets = Object.entries(body.properties ?? {}).filter(([, schema]) => schema['x-secret'])
+  const data = operation.body
+    ? ['--data', JSON.stringify(Object.fromEntries(secrets.map(([name]) => [name, 'x'])))]
+    : []
+  return [...words.split(' '), ...given.map(() => '1'), ...data, ...(operation.method === 'DELETE' ? ['--yes'] : [])]
+}
+
+test('what others wrote never reaches a terminal as something that it obeys, in any answer', async (t) => {
+  for (const operation of operations) {
+    const words = operationWords[operation.id]
+    if (words === undefined || apart.includes(words)) continue
+    await t.test(words, { timeout: 60_000 }, async () => {
+      const [response] = operation.responses
+      const isJson = response?.schema !== undefined
+      answer = isJson
+        ? { status: 200, type: 'application/json', body: JSON.stringify(hostileOf(response.example)) }
+        : { status: 200, type: 'text/plain', body: hostile }
+      const line = lineOf(operation, words).filter(
+        (word, at, all) => !own(words) || (word !== '--data' && all[at - 1] !== '--data'),
+      )
+      const seen = await runner.run(line, env, true)
+      assert.equal(seen.code, 0, seen.stderr)
+      assertHarmless(seen, words)
+      if (!isJson) return
+      assertHarmless(await runner.run(line, env), words)
+      const json = await runner.run([...line, '--json'], env, true)
+      assertHarmless(json, words)
+      assert.ok(
+        JSON.stringify(JSON.parse(json.stdout)).includes(JSON.stringify(hostile).slice(1, -1)),
+        'the same value',
+      )
+    })
+  }
+})
+
+/** Commands that take options of their own in the place of the body. */
+function own(words: string): boolean {
+  return words.startsWith('approvals ')
+}
+
+test('nor in errors, in what is said of an exchange, or in any other answer', { timeout: 60_000 }, async () => {
+  const error = {
+    code: hostile,
+    message: hostile,
+    request_id: hostile,
+    details: { issues: [{ field: hostile, message: hostile }] },
+  }
+  answer = { status: 422, type: 'application/json', body: JSON.stringify({ error }) }
+  for (const words of ['agents list', 'whoami', 'projects use 1', 'api GET /status', 'tasks watch 1'])
+    await inEveryForm([...words.split(' '), '--debug'])
+  const { json } = await inEveryForm(['agents', 'get', '1'])
+  assert.equal(JSON.parse(json.stderr).error.message.includes(hostile), true, 'the same value')
+  answer = { status: 200, type: 'application/json', body: JSON.stringify(hostileOf({ id: 'x', name: 'y' })) }
+  const more = [
+    'projects use 1',
+    'api GET /status',
+    'api GET /status --fields id',
+    'webhooks trigger agent.failed wh_1',
+  ]
+  for (const words of ['whoami', ...more]) await inEveryForm(words.split(' '), { ...env, XDG_CONFIG_HOME: home })
+  const log = {
+    timestamp: '2026-01-01T00:00:00.000Z',
+    level: hostile,
+    message: hostile,
+    metadata: { [hostile]: hostile },
+  }
+  answer = {
+    status: 200,
+    type: 'application/json',
+    body: JSON.stringify({ logs: [log], pagination: { has_more: false } }),
+  }
+  await inEveryForm(['agents', 'logs', '1'])
+  await inEveryForm(['agents', hostile])
+})
+
+test('nor in what is shown of a task while it is worked on', { timeout: 60_000 }, async () => {
+  const of = (type: string, data: object, sequence: number) => ({
+    type,
+    task_id: hostile,
+    sequence,
+    created_at: hostile,
+    status: hostile,
+    agent_id: hostile,
+    data,
+  })
+  const usage = { steps: 1, input_tokens: 1, output_tokens: 1, cost_usd: null }
+  const task = { id: hostile, status: 'failed', usage, error: { code: hostile, message: hostile } }
+  streams.set('/tasks/1/events/stream', [
+    of('task.snapshot', { task: { ...task, status: 'running' } }, 0),
+    of('step.started', { step_id: '1', type: 'tool_call', name: hostile }, 1),
+    of('step.failed', { step_id: '1' }, 2),
+    of('message.delta', { message_id: '1', text: hostile }, 2),
+    of('message.completed', { role: 'assistant', content: `${hostile}${hostile}` }, 3),
+    of('task.failed', {}, 4),
+  ])
+  answer = { status: 200, type: 'application/json', body: JSON.stringify(task) }
+  for (const words of [
+    ['tasks', 'watch', '1'],
+    ['tasks', 'watch', '1', '--json'],
+  ]) {
+    const ran = await runner.run(words, env, true)
+    assertHarmless(ran, words.join(' '))
+    assert.match(ran.stdout, words.length === 3 ? /\uFFFD\[2J/ : /\\u001b\[2J/, 'the text was shown')
+    if (words.length === 3) assert.match(ran.stderr, /→ a\uFFFD[^]*✗ a\uFFFD[^]*failed: a\uFFFD/)
+  }
+})
+
+test('what is shown is otherwise the same', () => {
+  assert.equal(plain('ä\t日本 👩‍💻\r\nb\n'), 'ä\t日本 👩‍💻\nb\n')
+  for (const value of [hostile, { [hostile]: [hostile, null] }, undefined])
+    assert.deepEqual(JSON.parse(plainJson(value)), value ?? null)
+})

@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { APIError, BadRequestError, NotFoundError } from '#sdk/errors.ts'
+import type { Cadre } from '#sdk/client.ts'
+import { verifyWebhook } from '#sdk/webhooks.ts'
+import type { Context } from '../context.ts'
+import { CommandFailure, Interrupted } from '../failure.ts'
+import { OwnRecord, removeLeftBehind } from './listening-records.ts'
+import { plain } from '../output/plain.ts'
+
+/** A delivery is at most this large. */
+const body_bytes_max = 1024 * 1024
+/** How long a program may take; the service waits no longer either. */
+const forward_ms = 15_000
+/** What is not passed on: of this connection alone, or made anew. */
+const ownHeaders = ['connection', 'content-length', 'host', 'keep-alive', 'transfer-encoding']
+
+type Subscriptions = Parameters<Cadre['webhooks']['create']>[0]['events']
+
+interface Listening {
+  forwardTo: string
+  events: string[]
+  port: number
+  publicUrl: string | undefined
+}
+
+/** What ends a command that listens: Ctrl-C, a supervisor, a terminal that is closed. */
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Registers a webhook that leads here, passes on what comes, and removes it at SIGINT, SIGTERM or SIGHUP; first it removes
+ * those of commands that were killed. What the service cannot deliver meanwhile, it tries again: a restart of it loses nothing.
+ */
+export async function listen(context: Context, { forwardTo, events, port, publicUrl }: Listening): Promise<void> {
+  const { out } = context
+  const client = context.client()
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  const path = `/${randomBytes(12).toString('hex')}`
+  const server = createServer((request, response) => {
+    void take(request, response).catch((error: unknown) => {
+      out.note(`cadre: ${plain(error instanceof Error ? error.message : String(error))}`)
+      if (!response.headersSent) response.writeHead(500).end()
+      else response.destroy()
+    })
+  })
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bodyOf(request)
+    const isOurs = request.method === 'POST' && (publicUrl !== undefined || request.url === path)
+    const event = isOurs && body ? await verifyWebhook(body, request.headers, secret).catch(() => undefined) : undefined
+    // Nobody but the service has the secret.
+    if (!event || !body) return void response.writeHead(404).end()
+    const began = performance.now()
+    const answer = await forward(forwardTo, request, body)
+    const took_ms = Math.round(performance.now() - began)
+    const { status } = answer
+    if (out.options.json) out.event({ ...event, webhook_id: request.headers['webhook-id'], status, took_ms })
+    else
+      out.line(
+        `${out.dim(event.timestamp)} ${event.event} ${String(request.headers['webhook-id'])} -> ${status} (${took_ms} ms)${answer.reason}`,
+      )
+    response.writeHead(status).end()
+  }
+
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const stopped = Promise.withResolvers<void>()
+  const stop = (): void => stopped.resolve()
+  for (const signal of endings) process.once(signal, stop)
+  const own = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
+  const url = publicUrl ?? own
+  let record: OwnRecord | undefined
+  let webhook_id: string | undefined
+  try {
+    for (const left of await removeLeftBehind(context.env, context.base_url, client))
+      out.note(`${left} is removed: the command that had made it was killed.`)
+    record = new OwnRecord(context.env, context.base_url, url)
+    const made = await client.webhooks.create({ url, events: events as Subscriptions, secret })
+    webhook_id = made.id
+    record.made(webhook_id)
+    out.note(`${made.id} passes ${events.join(', ')} on to ${forwardTo} until Ctrl-C. Deliveries are signed with`)
+    out.note(`  ${secret}`)
+    await stopped.promise
+    throw new Interrupted()
+  } catch (error) {
+    // Refused, so none was made.
+    if (webhook_id === undefined && error instanceof APIError && error.status < 500) record?.remove()
+    if (error instanceof BadRequestError && error.issues.some(({ field }) => field === 'url'))
+      throw new CommandFailure(
+        `The service sends nothing to ${url}: ${error.message}`,
+        publicUrl === undefined ? 'start the service with CADRE_EGRESS_ALLOW=loopback, or say --public-url' : undefined,
+      )
+    throw error
+  } finally {
+    // A second Ctrl-C waits for nothing; the next command removes what is left then.
+    for (const signal of endings) process.off(signal, stop)
+    server.close()
+    server.closeAllConnections()
+    if (webhook_id !== undefined) {
+      const gone = await client.webhooks.delete(webhook_id).then(() => true, isGone)
+      if (gone) record?.remove()
+      else out.note(`${webhook_id} could not be removed: the next \`cadre webhooks listen\` does it.`)
+    }
+  }
+}
+
+/** Sends a delivery on. A program that does not answer is told of as 502, which the service tries again. */
+async function forward(
+  address: string,
+  request: IncomingMessage,
+  body: Buffer<ArrayBuffer>,
+): Promise<{ status: number; reason: string }> {
+  const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
+    typeof value === 'string' && !ownHeaders.includes(name) ? [[name, value]] : [],
+  )
+  try {
+    const signal = AbortSignal.timeout(forward_ms)
+    const response = await fetch(address, { method: 'POST', headers, body, redirect: 'manual', signal })
+    await response.body?.cancel()
+    return { status: response.status, reason: '' }
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    return { status: 502, reason: `: ${plain(cause instanceof Error ? cause.message : String(cause))}` }
+  }
+}
+
+/** Undefined where it is too large. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer<ArrayBuffer> | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    if ((bytes += chunk.length) > body_bytes_max) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof NotFoundError
+}

@@ -1,0 +1,101 @@
+import type { Cadre } from '#sdk/client.ts'
+import { isFinished } from '#sdk/task-stream.ts'
+import type { Task } from '#sdk/types.ts'
+import { confirm } from '../ask.ts'
+import type { Context } from '../context.ts'
+import { CommandFailure, UsageError } from '../failure.ts'
+import { LiveView } from '../output/live-view.ts'
+import type { Output } from '../output/output.ts'
+
+/** Shows a task to its end; Ctrl-C leaves it, and `mayCancel` asks before whether it is to be canceled. */
+export async function watch(
+  context: Context,
+  client: Cadre,
+  task_id: string,
+  mayCancel: boolean,
+  view = new LiveView(context.out),
+): Promise<Task> {
+  const project = context.project()
+  const stop = new AbortController()
+  let left: Promise<never> | undefined
+  const interrupted = Promise.withResolvers<never>()
+  const onInterrupt = (): void => {
+    if (left) process.exit(2)
+    left = leave(context, client, task_id, mayCancel, view, stop)
+    left.catch((error: unknown) => interrupted.reject(error))
+  }
+  process.on('SIGINT', onInterrupt)
+  try {
+    const stream = async (): Promise<Task> => {
+      for await (const event of client.tasks.stream(project, task_id, { signal: stop.signal }))
+        if (!left) view.show(event)
+      return client.tasks.get(project, task_id)
+    }
+    // Once somebody said stop, their answer counts, not the end of the stream.
+    const task = await Promise.race([
+      stream().catch((error: unknown) => left ?? Promise.reject(asError(error))),
+      interrupted.promise,
+    ])
+    if (left) await left
+    view.end(task)
+    return task
+  } finally {
+    process.off('SIGINT', onInterrupt)
+    view.pause()
+  }
+}
+
+/** Always throws: the task was left, or canceled. */
+async function leave(
+  context: Context,
+  client: Cadre,
+  task_id: string,
+  mayCancel: boolean,
+  view: LiveView,
+  stop: AbortController,
+): Promise<never> {
+  view.pause()
+  const isCanceled = mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It goes on otherwise.`))
+  return leaveTask(client, context.project(), task_id, isCanceled).finally(() => stop.abort())
+}
+
+/** Cancels a task or lets it go on, as somebody has decided; always throws what became of it. */
+export async function leaveTask(client: Cadre, project: string, task_id: string, isCanceled: boolean): Promise<never> {
+  if (isCanceled) await client.tasks.cancel(project, task_id, { reason: 'Canceled at a terminal' })
+  throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)
+}
+
+/** Exit codes of commands that show a task to its end. */
+export const taskExits = {
+  0: 'The task completed.',
+  1: 'It failed, was canceled or expired, or could not be shown to its end; standard error says which.',
+  2: 'The command line means nothing, or Ctrl-C ended the command: standard error says what becomes of the task.',
+}
+
+/** Fails unless a task ended well. */
+export function mustHaveCompleted({ id, status }: Task): void {
+  if (status !== 'completed') throw new CommandFailure(`${id} is ${status}.`, `cadre tasks steps ${id}`)
+}
+
+/** What `--data` does, for its help; `--data-only` where `--data` is the body of the request. */
+export const dataOnlyText = 'Writes `output.data` of the task alone, as JSON; ends with 1 where the task has none.'
+
+/** Writes the data of a task's output, and nothing else. Throws `CommandFailure` where there are none. */
+export function writeData(out: Output, { id, status, output, error }: Task): void {
+  if (status !== 'completed') {
+    const why = error ? `: ${error.message} [${error.code}]` : ''
+    const next = isFinished(status) ? `cadre tasks steps ${id}` : `cadre tasks watch ${id} --data`
+    throw new CommandFailure(`${id} has no data, because it is ${status}${why}`, next)
+  }
+  if (output?.data === null || output?.data === undefined)
+    throw new CommandFailure(
+      `${id} has no data: neither the task nor its agent has an output schema.`,
+      `give the task an --output-schema; \`cadre tasks get ${id}\` shows its text`,
+    )
+  out.data(output.data)
+}
+
+/** What was thrown, as an error. */
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
