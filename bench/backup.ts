@@ -7,7 +7,10 @@ import { readArchive } from '../server/src/backup/archive-reader.ts'
 import { backUp } from '../server/src/backup/back-up.ts'
 import { restore } from '../server/src/backup/restore.ts'
 import { openConnection } from '../server/src/platform/postgres/connection.ts'
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 import { insertTestAgent } from '../server/test/agents.ts'
 import { load, machine } from './figures.ts'

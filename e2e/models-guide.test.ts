@@ -12,7 +12,11 @@ import { nativeProviders } from '../contract/src/models/native-providers.ts'
 import { TaskUsage } from '../contract/src/tasks/tasks.ts'
 import { readConfig } from '../server/src/config/config.ts'
 import { answerTokens, setDials } from '../server/src/engine/models/dials.ts'
-import { type FakeModelServer, type FakeRequest, startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
+import {
+  type FakeModelServer,
+  type FakeRequest,
+  startFakeModelServer,
+} from '../server/test/fake-models/fake-model-server.ts'
 import { startTestService, type TestService } from '../server/test/harness.ts'
 
 const root = new URL('../', import.meta.url)

@@ -14,7 +14,12 @@ import {
   type Send,
   type TestService,
 } from '../server/test/harness.ts'
-import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/fakes/identity-provider.ts'
+import {
+  client as ssoClient,
+  IdentityProvider,
+  signInWith,
+  ssoEnvironment,
+} from '../server/test/fakes/identity-provider.ts'
 import { OAuthDriver } from '../server/test/oauth.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'
 import { Canaries } from './canaries.ts'

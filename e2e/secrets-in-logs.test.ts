@@ -10,7 +10,12 @@ import {
   type Send,
   type TestService,
 } from '../server/test/harness.ts'
-import { client as ssoClient, IdentityProvider, signInWith, ssoEnvironment } from '../server/test/fakes/identity-provider.ts'
+import {
+  client as ssoClient,
+  IdentityProvider,
+  signInWith,
+  ssoEnvironment,
+} from '../server/test/fakes/identity-provider.ts'
 import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
 import { type OtlpReceiver, startOtlpReceiver } from '../server/test/fakes/otlp-receiver.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../server/test/fakes/webhook-receiver.ts'

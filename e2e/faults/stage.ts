@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { pino } from 'pino'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../server/src/platform/postgres/migrate.ts'
 import { sender } from '../../server/test/harness.ts'
 import { makeAgents } from '../kills/agents.ts'

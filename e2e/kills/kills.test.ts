@@ -5,7 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { pino } from 'pino'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../server/src/platform/postgres/migrate.ts'
 import { makeChance, testSeed, type Chance } from '../../server/test/chance.ts'
 import { sender } from '../../server/test/harness.ts'

@@ -22,7 +22,6 @@ import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/postgres/database.ts'
 import { migrate } from './platform/postgres/migrate.ts'
 import { makeEgress } from './platform/egress/safe-fetch.ts'
-import { makeTracing } from './platform/tracing/tracing.ts'
 import { makeSecrets, type Secrets } from './platform/crypto/secrets.ts'
 import { startSettler } from './resources/agents/agent-provisioner.ts'
 import { type Role, servesApi, works } from './roles.ts'
@@ -33,6 +32,7 @@ import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { sweepWebhookSecrets } from './resources/webhooks/webhooks.queries.ts'
 import { version } from './version.ts'
+import { makeTracing } from './platform/tracing/make-tracing.ts'
 
 /** Connections of the pool that authenticates and counts. */
 const authConnectionsMax = 6

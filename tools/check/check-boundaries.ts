@@ -5,7 +5,7 @@ import { cruise, type ICruiseResult, type IModule } from 'dependency-cruiser'
 import { importRules, readingOptions } from './import-rules.ts'
 import { innocent, plant, planted } from './planted-imports.ts'
 
-const repository = join(import.meta.dirname, '..')
+const repository = join(import.meta.dirname, '../..')
 const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'e2e', 'bench', 'tools']
 
 /** Below this number of files something was not read: the repository never had fewer. */

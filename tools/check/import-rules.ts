@@ -7,10 +7,10 @@ import type { ICruiseOptions, IForbiddenRuleType } from 'dependency-cruiser'
 export const importRules: (IForbiddenRuleType & { name: string; comment: string })[] = [
   {
     name: 'no-cycle',
-    comment: 'A file that needs itself by a detour has two subjects. Types may: they are gone before anything runs.',
+    comment: 'Two files that need each other, even only for a type, cannot be read in an order. Move the type down.',
     severity: 'error',
     from: {},
-    to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    to: { circular: true },
   },
   {
     name: 'resolvable',
@@ -47,7 +47,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     severity: 'error',
     from: { path: '^server/src/(http|engine|events)/', pathNot: '[.]test[.]ts$' },
     to: {
-      path: '^server/src/((http|engine|events|metrics)/|[^/]+[.]ts$)',
+      path: '^server/src/((http|engine|events|metrics|config|maintenance)/|[^/]+[.]ts$)',
       pathNot: ['^server/src/$1/', '^server/src/events/'],
     },
   },
@@ -129,6 +129,59 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only', 'npm'] },
   },
 ]
+
+/**
+ * The rooms of the engine from the top down, each with the rooms that it may import beside itself. `task.ts`, which holds
+ * the types that all of them share, is below them all; `engine.ts` and `start.ts` are above and import any.
+ */
+export const engineRooms = {
+  maintenance: ['commands', 'dispatch', 'run', 'journal', 'queue'],
+  commands: ['run', 'journal', 'conversation', 'tools', 'queue'],
+  dispatch: ['run', 'journal', 'budgets', 'queue'],
+  run: ['journal', 'budgets', 'conversation', 'tools', 'models', 'queue'],
+  journal: ['budgets', 'conversation', 'models', 'queue'],
+  budgets: [],
+  conversation: ['models'],
+  tools: [],
+  models: [],
+  queue: [],
+} as const satisfies Record<string, readonly string[]>
+
+for (const [room, below] of Object.entries(engineRooms))
+  importRules.push({
+    name: `engine-${room}`,
+    comment: `Of the engine, ${room} imports ${[...below, 'task.ts'].join(', ')} and itself.`,
+    severity: 'error',
+    from: { path: `^server/src/engine/${room}/`, pathNot: '[.]test[.]ts$' },
+    to: {
+      path: '^server/src/engine/',
+      pathNot: ['^server/src/engine/task[.]ts$', `^server/src/engine/(${[room, ...below].join('|')})/`],
+    },
+  })
+
+importRules.push(
+  {
+    name: 'engine-task-at-the-bottom',
+    comment: 'task.ts holds the types that the rooms of the engine share, and imports none of them.',
+    severity: 'error',
+    from: { path: '^server/src/engine/task[.]ts$' },
+    to: { path: '^server/src/engine/' },
+  },
+  {
+    name: 'engine-rooms-are-listed',
+    comment: 'A file of the engine stands in a room that engineRooms lists, beside start.ts, engine.ts and task.ts.',
+    severity: 'error',
+    from: {
+      path: '^server/src/engine/',
+      pathNot: [
+        '[.]test[.]ts$',
+        '^server/src/engine/(start|engine|task)[.]ts$',
+        `^server/src/engine/(${Object.keys(engineRooms).join('|')})/`,
+      ],
+    },
+    to: {},
+  },
+)
 
 /** How files are read. */
 export const readingOptions: ICruiseOptions = {

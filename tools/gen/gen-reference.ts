@@ -48,4 +48,4 @@ export const referencePages: Record<string, () => string> = Object.fromEntries(
 
 if (import.meta.main)
   for (const [file, make] of Object.entries(referencePages))
-    writeFileSync(new URL(`../${file}`, import.meta.url), make())
+    writeFileSync(new URL(`../../${file}`, import.meta.url), make())

@@ -1,7 +1,14 @@
 import Type from 'typebox'
 import { ApiKey, apiKeyExample } from './api-keys.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
-import { Confirmation, Named, OffsetPagination, offsetPaginationExample, offsetQuery, Timestamp } from '../core/schemas.ts'
+import {
+  Confirmation,
+  Named,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  Timestamp,
+} from '../core/schemas.ts'
 
 const common = {
   family: 'A',

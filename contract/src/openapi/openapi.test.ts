@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import test from 'node:test'
 import Type from 'typebox'
 import { isObject } from '../core/merge-patch.ts'
@@ -14,8 +15,9 @@ const document = openApiDocument(operations, { version: '1.2.3', server_url: 'ht
 const described = Object.values(document.paths).flatMap((path) => Object.values(path))
 
 test('every operation of the contract is in the document', async () => {
-  const names = (await readdir(import.meta.dirname)).filter((name) => /^[^.]+[.]ts$/.test(name))
-  const modules: object[] = await Promise.all(names.map((name) => import(`./${name}`)))
+  const folder = join(import.meta.dirname, '..')
+  const names = (await readdir(folder, { recursive: true })).filter((name) => /(^|[/])[^./]+[.]ts$/.test(name))
+  const modules: object[] = await Promise.all(names.map((name) => import(join(folder, name))))
   const lists = modules.flatMap((module) => Object.entries(module)).filter(([name]) => name.endsWith('Operations'))
   const written = lists.flatMap(([, list]: [string, Operation[]]) => list.map(({ id }) => id))
   assert.ok(written.length >= 20)

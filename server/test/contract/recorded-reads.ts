@@ -66,7 +66,10 @@ export async function recordReads(
     if (operation.method !== 'GET' || operation.id in incomparable) continue
     const names = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
     const query = rows[names.toSorted().join(' ')]
-    assert.ok(query !== undefined, `${operation.id}: say in server/test/contract/recorded-reads.ts which rows its path names`)
+    assert.ok(
+      query !== undefined,
+      `${operation.id}: say in server/test/contract/recorded-reads.ts which rows its path names`,
+    )
     const { rows: found } = await sql.query(query)
     const kind = (['api_key', 'token', 'session'] as const).find((each) => operation.credentials.includes(each))
     for (const row of found) {

@@ -8,7 +8,15 @@ import { exitCodes, Interrupted, UnknownOutcome, UsageError } from '../../failur
 import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../output/live-view.ts'
-import { asError, dataOnlyText, leaveTask, mustHaveCompleted, taskExits, watch, writeData } from '../../streams/watching.ts'
+import {
+  asError,
+  dataOnlyText,
+  leaveTask,
+  mustHaveCompleted,
+  taskExits,
+  watch,
+  writeData,
+} from '../../streams/watching.ts'
 
 /** Whether nobody knows what became of a request. */
 function isUnknown(error: unknown): error is Interrupted | APIConnectionError {

@@ -1,7 +1,13 @@
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { findApproval, listExpiredApprovals, moveApproval, type Answer, type ApprovalRow } from '../journal/approvals.queries.ts'
+import {
+  findApproval,
+  listExpiredApprovals,
+  moveApproval,
+  type Answer,
+  type ApprovalRow,
+} from '../journal/approvals.queries.ts'
 import { callHash } from '../tools/call-hash.ts'
 import { inputOf, type ApprovedCall } from '../journal/call-states.ts'
 import { canceled, readReceipt, requested } from '../journal/cancel.ts'

@@ -8,7 +8,11 @@ import {
   witnessTable,
   type EngineProcess,
 } from '../../../test/engine-process.ts'
-import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import {
+  type FakeBehaviour,
+  type FakeModelServer,
+  startFakeModelServer,
+} from '../../../test/fake-models/fake-model-server.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 

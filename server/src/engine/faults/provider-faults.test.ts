@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type EngineUnderTest, startEngineUnderTest } from '../../../test/engine-under-test.ts'
 import { modelFaults } from '../../../test/fake-models/fake-model-faults.ts'
-import { type FakeModelServer, type FakeRequest, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import {
+  type FakeModelServer,
+  type FakeRequest,
+  startFakeModelServer,
+} from '../../../test/fake-models/fake-model-server.ts'
 import { answersGiven, lastUserText } from '../../../test/fake-models/fake-chat-messages.ts'
 import { eventually } from '../../../test/harness.ts'
 import { makeModels } from '../models/models.ts'

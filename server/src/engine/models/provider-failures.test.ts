@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
-import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import {
+  type FakeBehaviour,
+  type FakeModelServer,
+  startFakeModelServer,
+} from '../../../test/fake-models/fake-model-server.ts'
 import { modelFaults } from '../../../test/fake-models/fake-model-faults.ts'
 import { modelRequest } from '../../../test/fake-models/model-request.ts'
-import { failsWith, makeModel, pathOf, providerKey, providerKinds } from '../../../test/fake-models/provider-under-test.ts'
+import {
+  failsWith,
+  makeModel,
+  pathOf,
+  providerKey,
+  providerKinds,
+} from '../../../test/fake-models/provider-under-test.ts'
 import type { ModelError, ModelErrorCode } from './model.ts'
 
 /** The end of the process in production: nothing that a provider does may cause one. */

@@ -3,10 +3,20 @@ import { execFile } from 'node:child_process'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { startByteCounter } from '../../../test/fakes/byte-counter.ts'
-import { type FakeBehaviour, type FakeModelServer, startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import {
+  type FakeBehaviour,
+  type FakeModelServer,
+  startFakeModelServer,
+} from '../../../test/fake-models/fake-model-server.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { modelRequest } from '../../../test/fake-models/model-request.ts'
-import { failsWith, makeModel, protocolOf, providerKey, providerKinds } from '../../../test/fake-models/provider-under-test.ts'
+import {
+  failsWith,
+  makeModel,
+  protocolOf,
+  providerKey,
+  providerKinds,
+} from '../../../test/fake-models/provider-under-test.ts'
 import type { ModelRequest } from './model.ts'
 import type { CallLimits } from './model-watch.ts'
 

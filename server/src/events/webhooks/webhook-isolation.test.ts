@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
-import { aProject, insertBacklog, insertWebhooks, listDeliveries, registerWebhook, tell } from '../../../test/webhooks.ts'
+import {
+  aProject,
+  insertBacklog,
+  insertWebhooks,
+  listDeliveries,
+  registerWebhook,
+  tell,
+} from '../../../test/webhooks.ts'
 import { givenUpMax } from './endpoint-lease-rows.ts'
 
 /** What others may cost a receiver that is well (reliability R8). */

@@ -54,13 +54,3 @@ export interface TracingOptions {
   /** Told once when spans cannot be sent, and once when they can again. */
   log: { warn(details: object, message: string): void; info(message: string): void }
 }
-
-/**
- * Makes tracing. Without an endpoint nothing of OpenTelemetry is even loaded. With one, spans wait in a bounded queue and
- * are sent in the background: a receiver that is down, slow or wrong costs spans and nothing else.
- */
-export async function makeTracing({ endpoint, ...options }: TracingOptions): Promise<Tracing> {
-  if (endpoint === undefined) return noTracing
-  const { openTracing } = await import('./tracing-otlp.ts')
-  return openTracing({ ...options, endpoint })
-}

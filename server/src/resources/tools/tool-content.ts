@@ -1,7 +1,13 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem, summarize, type Issue } from '#contract/core/problems.ts'
 import type { BodyOf } from '#contract/core/operation.ts'
-import { builtinTools, definitionMembers, type createTool, toolKinds, type updateTool } from '#contract/resources/tools.ts'
+import {
+  builtinTools,
+  definitionMembers,
+  type createTool,
+  toolKinds,
+  type updateTool,
+} from '#contract/resources/tools.ts'
 import { schemaFault } from '../../engine/tools/arguments.ts'
 import { malformedPlaceholders } from '../../engine/tools/placeholders.ts'
 import { parseUrlTemplate } from '../../engine/tools/http/url-template.ts'

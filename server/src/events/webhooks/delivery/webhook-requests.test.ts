@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startTestService, type TestService } from '../../../../test/harness.ts'
-import { startWebhookReceiver, verify, type Answer, type WebhookReceiver } from '../../../../test/fakes/webhook-receiver.ts'
+import {
+  startWebhookReceiver,
+  verify,
+  type Answer,
+  type WebhookReceiver,
+} from '../../../../test/fakes/webhook-receiver.ts'
 import { aProject, attempted, passTime, registerWebhook, tell, testSecret } from '../../../../test/webhooks.ts'
 import { version } from '../../../version.ts'
 

@@ -3,7 +3,12 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { makePerson } from '../../../../test/actors.ts'
 import { Browser } from '../../../../test/browser.ts'
 import { startTestService, type TestService } from '../../../../test/harness.ts'
-import { IdentityProvider, signInWith, ssoEnvironment, type SsoJourney } from '../../../../test/fakes/identity-provider.ts'
+import {
+  IdentityProvider,
+  signInWith,
+  ssoEnvironment,
+  type SsoJourney,
+} from '../../../../test/fakes/identity-provider.ts'
 import { OAuthDriver } from '../../../../test/oauth.ts'
 
 const password = 'seven grey herons'
