@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const root = new URL('..', import.meta.url).pathname
 /** What of a checkout `cadre.mjs` takes to run the service and its commands. */
-const parts = ['cadre.mjs', 'package.json', 'openapi.json', 'contract', 'server/src', 'server/migrations', 'sdk', 'cli']
+const parts = ['cadre.mjs', 'package.json', 'contract', 'server/src', 'server/migrations', 'sdk', 'cli']
 
 /** Makes a checkout below `folder` with one more migration of this name, as a later version has it, and gives where it is. */
 export async function laterVersion(folder: string, name: string, sql: string): Promise<string> {

@@ -1,21 +1,22 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { apiLock } from './gen-api-lock.ts'
+import { writeBuilt } from './gen-dist.ts'
 import { envExample } from './gen/gen-env.ts'
-import { openApiText } from './gen/gen-openapi.ts'
 import { referencePages } from './gen/gen-reference.ts'
 import { schemaText } from './gen/gen-schema.ts'
 
-/** Committed files that are made from something else: the file, and what makes its text. */
+/** Generated files that are committed: the file, and what makes its text. */
 const generated: Record<string, () => string | Promise<string>> = {
   '.env.example': envExample,
-  'openapi.json': openApiText,
+  'api.lock': apiLock,
   ...referencePages,
   'server/schema.sql': schemaText,
 }
 
 /**
- * `node tools/gen.ts` writes the generated files that have changed. With `--check` nothing is written: it fails and
- * names those that are stale.
+ * `node tools/gen.ts` writes the committed files that have changed, and everything in `dist`. With `--check` it writes
+ * nothing, names the committed files that are stale, and exits with 1 if there are any.
  */
 const isCheck = process.argv.includes('--check')
 const root = join(import.meta.dirname, '..')
@@ -29,8 +30,10 @@ for (const [file, make] of Object.entries(generated)) {
   if (!isCheck) await writeFile(join(root, file), text)
 }
 
-if (!isCheck) console.log(stale.length > 0 ? `Written: ${stale.join(', ')}.` : 'Everything was up to date.')
-else if (stale.length > 0) {
+if (!isCheck) {
+  await writeBuilt()
+  console.log(stale.length > 0 ? `Changed: ${stale.join(', ')}.` : 'No committed file changed.')
+} else if (stale.length > 0) {
   console.error(`Stale: ${stale.join(', ')}. Run \`npm run gen\` and review the difference.`)
   process.exitCode = 1
 }

@@ -20,7 +20,7 @@ import { commands } from '../../server/src/commands/commands.ts'
 import { ssoSettings } from '../../server/src/config/config-sso.ts'
 import { providerSettings, sections } from '../../server/src/config/config-settings.ts'
 import { metricList } from '../../server/src/metrics/metric-list.ts'
-import { referencePages } from './gen-reference.ts'
+import { builtPages, referencePages } from './gen-reference.ts'
 
 describe('the reference', () => {
   it('has a row for every setting, and the file variable of every secret', () => {
@@ -47,7 +47,7 @@ describe('the reference', () => {
 
   it('has a row for every operation, and counts each in its bucket', () => {
     assertRows(
-      'operations.md',
+      'endpoints.md',
       operations.map(({ id }) => id),
     )
     assertRows('limits.md', Object.keys(buckets))
@@ -95,7 +95,7 @@ describe('the reference', () => {
   })
 
   it('has tables whose rows are as wide as their heads', () => {
-    for (const [file, make] of Object.entries(referencePages))
+    for (const [file, make] of Object.entries({ ...referencePages, ...builtPages }))
       for (const table of make()
         .split('\n\n')
         .filter((part) => part.startsWith('|'))) {
@@ -109,7 +109,7 @@ describe('the reference', () => {
 })
 
 function pageText(file: string): string {
-  const make = referencePages[`docs/reference/${file}`]
+  const make = referencePages[`docs/reference/${file}`] ?? builtPages[`dist/reference/${file}`]
   assert.ok(make, file)
   return make()
 }

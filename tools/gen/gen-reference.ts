@@ -1,24 +1,19 @@
-import { writeFileSync } from 'node:fs'
 import { auditPage } from './reference/audit.ts'
 import { cliPage } from './reference/cli.ts'
 import { commandsPage } from './reference/commands.ts'
 import { configurationPage } from './reference/configuration.ts'
+import { endpointsPage } from '../reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
 import { eventsPage } from './reference/events.ts'
 import { lifecyclesPage } from './reference/lifecycles.ts'
 import { limitsPage } from './reference/limits.ts'
 import { renderPage, type Page } from './reference/markdown.ts'
 import { metricsPage } from './reference/metrics.ts'
-import { operationsPage } from './reference/operations.ts'
 import { scopesPage } from './reference/scopes.ts'
 
-const folder = 'docs/reference'
-
-const pages: Record<string, Page> = {
+/** Short pages that are reviewed as a diff: committed in `docs/reference`. */
+const committed: Record<string, Page> = {
   'configuration.md': configurationPage,
-  'commands.md': commandsPage,
-  'cli.md': cliPage,
-  'operations.md': operationsPage,
   'errors.md': errorsPage,
   'limits.md': limitsPage,
   'scopes.md': scopesPage,
@@ -28,24 +23,37 @@ const pages: Record<string, Page> = {
   'metrics.md': metricsPage,
 }
 
-const contents: Page = {
-  title: 'Reference',
-  intro: 'Facts to look up, made from the code that they are true of; how to do things is in the [guides](../guides).',
-  sources: ['tools/gen/gen-reference.ts'],
-  body: () =>
-    Object.entries(pages)
-      .map(([file, { title, intro }]) => `- [${title}](${file}): ${intro}`)
-      .join('\n'),
+/** Long lists that follow from the code line by line: built into `dist/reference`. */
+const built: Record<string, Page> = {
+  'endpoints.md': endpointsPage,
+  'cli.md': cliPage,
+  'commands.md': commandsPage,
 }
 
-/** The pages of the reference by their path in the repository, with what makes their text. */
-export const referencePages: Record<string, () => string> = Object.fromEntries(
-  Object.entries({ 'README.md': contents, ...pages }).map(([file, page]) => [
-    `${folder}/${file}`,
-    () => renderPage(page),
-  ]),
-)
+const contents: Page = {
+  title: 'Reference',
+  intro: 'Facts to look up, generated from the code. The [guides](../guides) explain how to do things.',
+  sources: ['tools/gen/gen-reference.ts'],
+  body: () =>
+    [
+      listOf(committed, (file, title) => `[${title}](${file})`),
+      '`npm run gen` and `npm run build` also write these pages, which are not committed:',
+      listOf(built, (file, title) => `${title} (\`dist/reference/${file}\`)`),
+    ].join('\n\n'),
+}
 
-if (import.meta.main)
-  for (const [file, make] of Object.entries(referencePages))
-    writeFileSync(new URL(`../../${file}`, import.meta.url), make())
+function listOf(pages: Record<string, Page>, name: (file: string, title: string) => string): string {
+  return Object.entries(pages)
+    .map(([file, { title, intro }]) => `- ${name(file, title)}: ${intro}`)
+    .join('\n')
+}
+
+/** Committed pages of the reference: their path in the repository, and what makes their text. */
+export const referencePages = textsOf('docs/reference', { 'README.md': contents, ...committed })
+
+/** Pages of the reference that are built and not committed. */
+export const builtPages = textsOf('dist/reference', built)
+
+function textsOf(folder: string, pages: Record<string, Page>): Record<string, () => string> {
+  return Object.fromEntries(Object.entries(pages).map(([file, page]) => [`${folder}/${file}`, () => renderPage(page)]))
+}

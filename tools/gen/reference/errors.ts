@@ -91,7 +91,10 @@ function problemSection(): string {
     })
   return section(
     'Codes',
-    'Operations are named as in [operations](operations.md). On paths of agents and tasks every 401 is `unauthorized`.',
+    [
+      'Operations are named by their `operationId` in the OpenAPI document, which a running service shows at `/docs`.',
+      'On paths of agents and tasks every 401 is `unauthorized`.',
+    ].join('\n'),
     table(['Status', 'Family A', 'Family B', 'Meaning', 'Given by'], rows),
   )
 }

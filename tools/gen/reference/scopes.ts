@@ -54,7 +54,7 @@ function needTable(): string {
   )
   return section(
     'Which operations need which scope',
-    'Operations are named as in [operations](operations.md).',
+    'Operations are named by their `operationId` in the OpenAPI document, which a running service shows at `/docs`.',
     table(
       ['Needs', 'Operations'],
       [...groups].map(([required, members]) => [

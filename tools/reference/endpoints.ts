@@ -1,8 +1,8 @@
 import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
 import { tagDescriptions } from '#contract/openapi/openapi.ts'
-import { code, codes, section, table, text, type Page } from './markdown.ts'
-import { requirementWords } from './scopes.ts'
+import { code, codes, section, table, text, type Page } from '../gen/reference/markdown.ts'
+import { requirementWords } from '../gen/reference/scopes.ts'
 
 const families: Record<Family, string> = {
   A: 'identifiers are text, lists are paged by `limit` and `offset`, codes of errors are lowercase',
@@ -18,19 +18,20 @@ const credentialNames: Record<CredentialKind, string> = {
 }
 
 /** Every operation, by the groups of the OpenAPI document. */
-export const operationsPage: Page = {
-  title: 'Operations',
-  intro: 'Every operation of the API with what it asks for; parameters, bodies and examples are in `openapi.json`.',
+export const endpointsPage: Page = {
+  title: 'Endpoints',
+  intro: 'Every operation of the API and what it requires. Parameters, bodies and examples are in `dist/openapi.json`.',
   sources: ['contract/src/operations.ts'],
   body: () => {
     const groups = Map.groupBy(operations, ({ tag }) => tag)
     return [
       familyList(),
       [
-        'The scope is what the credential must hold ([scopes](scopes.md)), the bucket where requests are counted',
-        '([limits](limits.md)), and each operation can fail as its kind does ([errors](errors.md)). “any” stands for an API',
-        'key (`X-API-Key`), an OAuth token (`Authorization: Bearer`) or a session cookie. A star marks an operation that',
-        'heeds `Idempotency-Key`: repeated with the same key, it happens once. ETag marks those that heed `If-Match`.',
+        'The credential must have the scope ([scopes](../../docs/reference/scopes.md)). The bucket is where requests are',
+        'counted ([limits](../../docs/reference/limits.md)); [errors](../../docs/reference/errors.md) lists what can fail. “any”',
+        'means an API key (`X-API-Key`), an OAuth token (`Authorization: Bearer`) or a session cookie. A star marks operations',
+        'that accept `Idempotency-Key`: repeated with the same key, the request takes effect once. ETag marks operations that',
+        'accept `If-Match`.',
       ].join('\n'),
       ...[...groups].map(([tag, members]) => section(tag, text(tagDescriptions[tag] ?? ''), operationTable(members))),
     ].join('\n\n')
@@ -40,7 +41,7 @@ export const operationsPage: Page = {
 function familyList(): string {
   const used = new Set(operations.map(({ family }) => family))
   const lines = [...used].toSorted().map((family) => `- **${family}**: ${families[family]}.`)
-  return ['The API has families of operations with conventions of their own:', '', ...lines].join('\n')
+  return ['Operations belong to families, each with its own conventions:', '', ...lines].join('\n')
 }
 
 function operationTable(members: readonly Operation[]): string {
