@@ -6,7 +6,7 @@ import { eventually, makeTestDatabase, sender } from '../server/test/harness.ts'
 import { metricList } from '../server/src/metrics/metric-list.ts'
 import { databaseEnvironment, type RunningService, runCommand, startProcess } from './process.ts'
 
-const guide = readFileSync(new URL('../docs/guides/operations.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../docs/guides/running-in-production.md', import.meta.url), 'utf8')
 const api_key = `cadre_${'0123456789abcdef'.repeat(2)}`
 
 /** The first block of code below a heading. */
@@ -16,7 +16,7 @@ function block(heading: string, language: string): string {
   return text
 }
 
-describe('the guide to operation', () => {
+describe('the guide to running in production', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let env: Record<string, string>
   let service: RunningService

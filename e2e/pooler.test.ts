@@ -9,7 +9,7 @@ import { describe, it } from 'node:test'
 import { eventually, makeTestDatabase, sender } from '../server/test/harness.ts'
 import { databaseEnvironment, refusedStart, startProcess, temporaryFolder } from './process.ts'
 
-const guide = readFileSync(new URL('../docs/guides/operations.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../docs/guides/running-in-production.md', import.meta.url), 'utf8')
 /** What the guide tells to set, `ignore_startup_parameters` in it. */
 const settings = guide.split('\n### Behind a pooler\n')[1]!.split('```ini\n')[1]!.split('\n```')[0]!
 const patience_ms = 60_000

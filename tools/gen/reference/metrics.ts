@@ -11,7 +11,7 @@ export const metricsPage: Page = {
       [
         'Beside these the page has `process_…` and `nodejs_…`: processor time, memory, open files, garbage collection and the lag of',
         'the event loop of the process. A metric “of all processes” is the same on every process of one database: take its maximum,',
-        'not its sum. The [guide to operation](../guides/operations.md#metrics) says how to scrape it, and what to be alerted of.',
+        'not its sum. The [guide to running in production](../guides/running-in-production.md#metrics) says how to scrape it, and what to be alerted of.',
       ].join('\n'),
       ...Object.entries(metricSections).map(([title, metrics]) => section(title, metricTable(metrics))),
     ].join('\n\n'),
