@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { delimiter, dirname, join } from 'node:path'
 import { styleText } from 'node:util'
-import { writeBuilt } from './gen-dist.ts'
+import { writeBuilt } from './gen/gen-dist.ts'
 
 /** What must hold before a change is merged. The slowest step starts first, so the others run beside it. */
 const steps: { name: string; command: string }[] = [

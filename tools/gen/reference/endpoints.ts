@@ -1,8 +1,8 @@
 import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
 import { tagDescriptions } from '#contract/openapi/openapi.ts'
-import { code, codes, section, table, text, type Page } from '../gen/reference/markdown.ts'
-import { requirementWords } from '../gen/reference/scopes.ts'
+import { code, codes, section, table, text, type Page } from './markdown.ts'
+import { requirementWords } from './scopes.ts'
 
 const families: Record<Family, string> = {
   A: 'identifiers are text, lists are paged by `limit` and `offset`, codes of errors are lowercase',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Json, OpenApiDocument } from '#contract/openapi/openapi-types.ts'
-import { publishedApi } from './gen/gen-openapi.ts'
+import { publishedApi } from './gen-openapi.ts'
 
 const head = [
   '# The API in one line per operation: method, path, operation id, schema hash, status codes.',

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { openApiText } from './gen/gen-openapi.ts'
-import { builtPages } from './gen/gen-reference.ts'
+import { openApiText } from './gen-openapi.ts'
+import { builtPages } from './gen-reference.ts'
 
 /** Files that are made for readers and programs and not committed: the file, and what makes its text. */
 const built: Record<string, () => string> = { 'dist/openapi.json': openApiText, ...builtPages }
