@@ -72,7 +72,7 @@ async function inDatabase<T>(
 ): Promise<T> {
   const postgres = await startEmbeddedPostgres({ data_dir: folder, log: pino({ level: 'warn' }), settings })
   // Statements that fill tables take far longer than those of a service.
-  const database = openDatabase({ connection: postgres.connection, patience: 500 })
+  const database = openDatabase({ connection: postgres.connection, timeoutMultiplier: 500 })
   try {
     return await work(database, {
       ...databaseEnvironment(postgres.connection),

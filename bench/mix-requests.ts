@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'undici'
-import type { Chance } from '../server/test/chance.ts'
+import type { Rng } from '../server/test/rng.ts'
 import type { TestService } from '../server/test/harness.ts'
 import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
 
@@ -38,7 +38,7 @@ interface Sent {
 }
 
 /** Sets a project up with so many agents, and gives the requests of the plan's mix in its shares. */
-export async function makeMix(url: string, credentials: unknown, chance: Chance, agents: number): Promise<Mix> {
+export async function makeMix(url: string, credentials: unknown, rng: Rng, agents: number): Promise<Mix> {
   const { api_key, owner, oauth_client } = readCredentials(credentials)
   const dispatcher = new Agent({
     connections: connectionsMax,
@@ -80,7 +80,7 @@ export async function makeMix(url: string, credentials: unknown, chance: Chance,
     if (answer.status === 201) spare.push((JSON.parse(answer.body) as { id: string }).id)
     return answer
   }
-  const one = () => `${project}/agents/${chance.pick(kept)}`
+  const one = () => `${project}/agents/${rng.pick(kept)}`
   const work: Record<string, { share: number; good: number[]; send: () => Promise<Sent> }> = {
     'Read an agent': { share: 30, good: [200], send: () => ask('GET', one()) },
     'List agents': { share: 20, good: [200], send: () => ask('GET', `${project}/agents?limit=20`) },
@@ -89,7 +89,7 @@ export async function makeMix(url: string, credentials: unknown, chance: Chance,
     'Update an agent': {
       share: 10,
       good: [200],
-      send: () => ask('PUT', one(), { description: `changed ${chance.between(1, 1e9)}` }),
+      send: () => ask('PUT', one(), { description: `changed ${rng.between(1, 1e9)}` }),
     },
     'Pause or start an agent': {
       share: 8,
@@ -131,7 +131,7 @@ export async function makeMix(url: string, credentials: unknown, chance: Chance,
   return {
     kinds: Object.keys(work),
     async send(due_ms = performance.now()) {
-      const kind = chance.pick(dealt)
+      const kind = rng.pick(dealt)
       const { good, send } = work[kind]!
       const sent = await send().catch((error: unknown) => String(error))
       const isGood = typeof sent !== 'string' && good.includes(sent.status)

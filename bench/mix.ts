@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../e2e/process.ts'
-import { makeChance } from '../server/test/chance.ts'
+import { makeRng } from '../server/test/rng.ts'
 import { load, machine, percentile } from './figures.ts'
 import { connectionsMax, makeMix, type MixAnswer } from './mix-requests.ts'
 import { readOptions } from './options.ts'
@@ -44,7 +44,7 @@ const service = await startProcess({
 })
 try {
   const credentials: unknown = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'))
-  const mix = await makeMix(service.url, credentials, makeChance(Number(values.seed)), Number(values.agents))
+  const mix = await makeMix(service.url, credentials, makeRng(Number(values.seed)), Number(values.agents))
   console.log(`${rate} requests/s for ${minutes} minutes. Before: ${machine()}.\n`)
   await onSchedule(rate, 5)
   const steady = await onSchedule(rate, minutes * 60)
@@ -65,22 +65,22 @@ try {
   async function overloadIt(): Promise<void> {
     const calm = await closedLoop(overload_s)
     const capacity = rateOf(calm, overload_s)
-    const most = await onSchedule(capacity * overload, overload_s)
+    const max = await onSchedule(capacity * overload, overload_s)
     const goodput = rateOf(
-      most.answers.filter(({ at_s }) => at_s <= overload_s),
+      max.answers.filter(({ at_s }) => at_s <= overload_s),
       overload_s,
     )
     const began_ms = performance.now()
     while (!(await mix.send()).isGood) await delay(20)
     const back_ms = performance.now() - began_ms
-    const excess = most.answers.filter(({ isGood }) => !isGood)
+    const excess = max.answers.filter(({ isGood }) => !isGood)
     console.log(
       `\nTo ${callers} callers that ask again at once ${capacity.toFixed(0)}/s. Of ${(capacity * overload).toFixed(0)}/s it served ` +
-        `${goodput.toFixed(0)}/s, ${((100 * goodput) / capacity).toFixed(0)} % of that; p50 ${times(most.answers.filter(({ isGood }) => isGood))}. ` +
-        `Refused: ${excess.length}, p50 ${times(excess)}; left out because ${openMax} were open: ${most.left_out}. ` +
+        `${goodput.toFixed(0)}/s, ${((100 * goodput) / capacity).toFixed(0)} % of that; p50 ${times(max.answers.filter(({ isGood }) => isGood))}. ` +
+        `Refused: ${excess.length}, p50 ${times(excess)}; left out because ${openMax} were open: ${max.left_out}. ` +
         `The next request was served after ${back_ms.toFixed(0)} ms. Load ${load().toFixed(2)}.`,
     )
-    tellOthers(most.answers)
+    tellOthers(max.answers)
   }
 
   /** Sends by a schedule for so many seconds, and gives what came of it. */

@@ -170,10 +170,10 @@ async function deliveryRate(): Promise<number> {
 async function rawRate(): Promise<number> {
   const begun = performance.now()
   let left = deliveries
-  const lane = async (): Promise<void> => {
+  const lease = async (): Promise<void> => {
     while (left-- > 0) await post()
   }
-  await Promise.all(Array.from({ length: webhooksCount * atOnce }, lane))
+  await Promise.all(Array.from({ length: webhooksCount * atOnce }, lease))
   return (deliveries / (performance.now() - begun)) * 1000
 }
 

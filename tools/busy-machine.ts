@@ -7,10 +7,10 @@ const sample_ms = 5_000
 
 /**
  * Resolves once this machine has its processors to itself: one that is virtual loses them to others at times, for
- * minutes. Gives up after `most_ms`. Resolves at once where the system does not tell.
+ * minutes. Gives up after `max_ms`. Resolves at once where the system does not tell.
  */
-export async function untilCalm(most_ms: number): Promise<void> {
-  const end_ms = performance.now() + most_ms
+export async function untilCalm(max_ms: number): Promise<void> {
+  const end_ms = performance.now() + max_ms
   let before = await processorTime()
   while (before && performance.now() < end_ms) {
     await wait(sample_ms)

@@ -4,7 +4,7 @@ import { runFault } from '../e2e/faults/fault.ts'
 import { faults } from '../e2e/faults/faults.ts'
 import { watchStandstill } from '../e2e/faults/standstill.ts'
 import { promisesTable } from '../e2e/faults/table.ts'
-import { makeChance, testSeed } from '../server/test/chance.ts'
+import { makeRng, testSeed } from '../server/test/rng.ts'
 
 /**
  * `npm run faults` injects every fault of the plan into real processes under load, and says which promises held.
@@ -37,9 +37,9 @@ for (const fault of selected) {
   }
   try {
     // Each has choices of its own, so that it makes the same ones alone as among others.
-    const chance = makeChance(seed + Number(fault.id.slice(1)))
+    const rng = makeRng(seed + Number(fault.id.slice(1)))
     const say = (text: string): void => console.log(`    ${text}`)
-    const found = await runFault(fault, { chance, short: values.short, minutes, say, standstill })
+    const found = await runFault(fault, { rng, short: values.short, minutes, say, standstill })
     findings.push(...found.map((finding) => ({ ...finding, fault: fault.id })))
   } catch (error) {
     failures.push(fault.id)

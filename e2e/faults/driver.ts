@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import type { Reply } from '../../server/test/harness.ts'
 import { History, type Operation } from '../../server/test/history/history.ts'
 import { makeRequest, type Caller, type Record, type Request } from './client.ts'
@@ -19,7 +19,7 @@ export interface Tenant {
 }
 
 export interface DriverOptions {
-  chance: Chance
+  rng: Rng
   /** Addresses of the services that are there. */
   urls: () => readonly string[]
   tenants: readonly Tenant[]
@@ -63,7 +63,7 @@ const mix = {
 type Op = keyof typeof mix
 const deck = Object.entries(mix).flatMap(([op, share]) => Array.from({ length: share }, () => op as Op))
 
-export function startDriver({ chance, urls, tenants, rate }: DriverOptions): Driver {
+export function startDriver({ rng, urls, tenants, rate }: DriverOptions): Driver {
   const record: Record = { history: new History(), samples: [], wrong: [] }
   const claims: Driver['claims'] = []
   const canaries = Object.fromEntries(tenants.map(({ name, canary }) => [name, canary]))
@@ -75,7 +75,7 @@ export function startDriver({ chance, urls, tenants, rate }: DriverOptions): Dri
 
   const send = (request: Omit<Request, 'url'>) => {
     const there = urls()
-    return makeRequest(record, canaries, { ...request, url: there.length > 0 ? chance.pick(there) : undefined })
+    return makeRequest(record, canaries, { ...request, url: there.length > 0 ? rng.pick(there) : undefined })
   }
   /** Until it is known what became of it: the same request, with the same key. */
   const settle = async (request: Omit<Request, 'url'>): Promise<Reply> => {
@@ -87,13 +87,13 @@ export function startDriver({ chance, urls, tenants, rate }: DriverOptions): Dri
   }
 
   const perform = async (op: Op, scheduled: number): Promise<void> => {
-    const tenant = chance.pick(tenants)
+    const tenant = rng.pick(tenants)
     const { project, canary } = tenant
-    const caller = chance.pick(tenant.callers)
+    const caller = rng.pick(tenant.callers)
     const number = ++count
     const common = { caller, scheduled, op, key: '' }
     const keyed = { headers: { 'idempotency-key': `${canary}-${number}` } }
-    const agent = chance.pick(tenant.registers)
+    const agent = rng.pick(tenant.registers)
     const register = (): boolean => {
       const used = (uses.get(agent) ?? 0) + 1
       uses.set(agent, used)
@@ -125,8 +125,8 @@ export function startDriver({ chance, urls, tenants, rate }: DriverOptions): Dri
       case 'metrics':
         return void (await send({ ...common, method: 'GET', path: `${project}/agents/${agent}/${op}` }))
       case 'action': {
-        const actor = chance.pick(tenant.actors)
-        const action = chance.pick(['start', 'stop', 'pause', 'restart'])
+        const actor = rng.pick(tenant.actors)
+        const action = rng.pick(['start', 'stop', 'pause', 'restart'])
         return void (await send({
           ...common,
           key: actor,
@@ -185,12 +185,12 @@ export function startDriver({ chance, urls, tenants, rate }: DriverOptions): Dri
   const schedule = async (): Promise<void> => {
     const { signal } = stopping
     // Gaps between arrivals are exponential: many callers who know nothing of each other.
-    for (let next = performance.now(); !signal.aborted; next += (-Math.log(1 - chance.next()) * 1000) / rate) {
+    for (let next = performance.now(); !signal.aborted; next += (-Math.log(1 - rng.next()) * 1000) / rate) {
       const wait = next - performance.now()
       if (wait > 0) await delay(wait, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
       while (open.size >= openMax) await Promise.race(open)
-      const doing: Promise<void> = perform(chance.pick(deck), next)
+      const doing: Promise<void> = perform(rng.pick(deck), next)
         .catch((error: unknown) => void record.wrong.push(String(error)))
         .finally(() => open.delete(doing))
       open.add(doing)

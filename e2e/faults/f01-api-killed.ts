@@ -13,18 +13,18 @@ export const apiKilled: Fault = {
     'no answer is 5xx. The other process serves on. The dead one, started again, serves within 3 s. Every write that was ' +
     'acknowledged is there, each once although callers repeat what they know nothing of, and every read sees it.',
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const stage = await setStage(run)
     const { cast, driver } = stage
     const kills = short ? 4 : 200
     const spans: Span[] = []
     const began = performance.now()
     for (let i = 0; i < kills; i++) {
-      await delay(chance.between(100, short ? 600 : 1000))
+      await delay(rng.between(100, short ? 600 : 1000))
       const { isBack } = await cast.kill('service')
       const from = performance.now()
       // In one of five both are away at times.
-      if (!chance.happens(0.2)) await isBack.then(() => spans.push({ from, to: performance.now() }))
+      if (!rng.happens(0.2)) await isBack.then(() => spans.push({ from, to: performance.now() }))
     }
     await cast.whole()
     const during = sentBetween(driver.samples, began, performance.now())

@@ -14,13 +14,13 @@ export const workerKilled: Fault = {
     'over within 15 s and go on from the last step that was written down. No call of an unsafe tool is repeated unless a person ' +
     'allows it, and what the zombie writes is refused: sequences, journals and moves stay whole.',
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const stage = await setStage(run, { rate: 5, taskCallers: 8 })
     const kills = short ? 5 : 200
     const stops = short ? 1 : 50
     const hurt: { at: number; until: Promise<void> | undefined }[] = []
-    for (const how of chance.shuffled([...times(kills, 'kill'), ...times(stops, 'stop')])) {
-      await delay(chance.between(200, 1000))
+    for (const how of rng.shuffled([...times(kills, 'kill'), ...times(stops, 'stop')])) {
+      await delay(rng.between(200, 1000))
       if (how === 'stop')
         await stopForAWhile(stage, short ? takeover_ms * 1.5 : 60_000, (at) => hurt.push({ at, until: undefined }))
       else {
@@ -51,14 +51,14 @@ function times<T>(count: number, what: T): T[] {
   return Array.from({ length: count }, () => what)
 }
 
-/** Stops a worker until somebody else has one of its tasks, or for `most_ms`. */
-async function stopForAWhile(stage: Stage, most_ms: number, stopped: (at: number) => void): Promise<void> {
+/** Stops a worker until somebody else has one of its tasks, or for `max_ms`. */
+async function stopForAWhile(stage: Stage, max_ms: number, stopped: (at: number) => void): Promise<void> {
   await stage.cast.whole()
   const before = (await takeovers(stage)).length
   const [victim] = stage.cast.there('worker')
   victim!.process.kill('SIGSTOP')
   stopped(Date.now())
-  const end = performance.now() + most_ms
+  const end = performance.now() + max_ms
   while (performance.now() < end && (await takeovers(stage)).length === before) await delay(100)
   victim!.process.kill('SIGCONT')
 }

@@ -18,7 +18,7 @@ export const postgresKilled: Fault = {
     'within 5 s, with 503 and Retry-After where it cannot be served. No process of ours ends. Each of them serves within 2 s after ' +
     'PostgreSQL accepts connections. What was acknowledged before is there.',
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const stage = await setStage(run)
     const { driver } = stage
     const pids = processes(stage)
@@ -26,13 +26,10 @@ export const postgresKilled: Fault = {
     const began = performance.now()
     const recoveries: Span[] = []
     for (let i = 0; i < kills; i++) {
-      await delay(chance.between(200, 1000))
+      await delay(rng.between(200, 1000))
       if (i % 3 === 2) await killBackend(stage)
       // A server that is long away is one that is refused: the supervisor brings it back at once.
-      else
-        recoveries.push(
-          ...(await killServer(stage, chance.happens(0.3) ? chance.between(200, short ? 2000 : 10_000) : 0)),
-        )
+      else recoveries.push(...(await killServer(stage, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)))
     }
     await delay(short ? 500 : 2000)
     const during = sentBetween(driver.samples, began, performance.now())

@@ -20,15 +20,15 @@ export const databaseUnreachable: Fault = {
     'direction only. No request waits longer than 5 s for it, those that cannot be served get 503 with Retry-After, no process ' +
     'ends, and each serves within 2 s after the network is whole. What was acknowledged is there.',
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const stage = await setStage(run)
     const pids = processes(stage)
     const all = short ? badWeathers : Array.from({ length: rounds }, () => badWeathers).flat()
-    for (const make of chance.shuffled(all)) {
-      const weather = make(chance)
-      await delay(chance.between(200, 800))
+    for (const make of rng.shuffled(all)) {
+      const weather = make(rng)
+      await delay(rng.between(200, 800))
       const began = performance.now()
-      const served = (await blow(stage, weather, chance)).toSorted(byLength)[0]
+      const served = (await blow(stage, weather, rng)).toSorted(byLength)[0]
       const during = sentBetween(stage.driver.samples, began, performance.now())
       const slowest = during.map(({ sent, returned }): Span => ({ from: sent, to: returned })).toSorted(byLength)[0]
       run.say(`${weather.kind}: ${tally(during.map(({ status }) => status))}`)

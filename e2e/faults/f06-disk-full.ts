@@ -37,7 +37,7 @@ export const diskFull: Fault = {
   isAlone: true,
   cannot: whyNoDisk,
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const data = await makeSmallDisk(disk_bytes)
     run.atEnd(data.remove)
     const wal = await makeSmallDisk(disk_bytes)
@@ -47,8 +47,8 @@ export const diskFull: Fault = {
     const stage = await setStage(run, { folder: data.path, settings })
     const pids = processes(stage)
     const all = ['data', 'wal'] as const
-    for (const which of chance.shuffled(short ? all : Array.from({ length: 5 }, () => all).flat())) {
-      await delay(chance.between(200, 1000))
+    for (const which of rng.shuffled(short ? all : Array.from({ length: 5 }, () => all).flat())) {
+      await delay(rng.between(200, 1000))
       const began = performance.now()
       await (which === 'data' ? data : wal).fillTo()
       const isRefused = (): boolean =>

@@ -49,7 +49,7 @@ export const writeErrors: Fault = {
       : undefined
   },
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const folder = await temporaryFolder()
     run.atEnd(folder.remove)
     const log = async (): Promise<string> => readFile(join(folder.path, 'postgres.log'), 'utf8')
@@ -57,8 +57,8 @@ export const writeErrors: Fault = {
     const pids = processes(stage)
     const all = short ? kinds : Array.from({ length: 5 }, () => kinds).flat()
     let count = 0
-    for (const { what, calls, provoke } of chance.shuffled(all)) {
-      await delay(chance.between(200, 1000))
+    for (const { what, calls, provoke } of rng.shuffled(all)) {
+      await delay(rng.between(200, 1000))
       const said = (await log()).length
       const began = performance.now()
       const broken = await breakCalls(
@@ -71,7 +71,7 @@ export const writeErrors: Fault = {
       await provoke?.(stage)
       const end = performance.now() + patience_ms
       while ((await panics()) === 0 && performance.now() < end) await delay(20)
-      await delay(chance.between(500, 2000))
+      await delay(rng.between(500, 2000))
       const failed = await broken.heal()
       const healed = performance.now()
       await untilAccepts(stage)

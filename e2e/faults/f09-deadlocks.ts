@@ -18,7 +18,7 @@ export const deadlocks: Fault = {
     'as they are answered. They wait for each other, and PostgreSQL may end one of two that wait for each other for ever: that one is ' +
     'tried again inside. Each answer is one that the contract has, and none is a 500. States only move along their table.',
   async run(run) {
-    const { chance, short } = run
+    const { rng, short } = run
     const stage = await setStage(run, { rate: 10, taskCallers: 1, workers: 1 })
     const { callers: keys, project } = stage.tenants[0]!
     const names = Array.from({ length: agentsMax }, (_, i) => `contested-${i}`)
@@ -29,7 +29,7 @@ export const deadlocks: Fault = {
     const end = performance.now() + (short ? short_ms : long_ms)
 
     const change = async (number: number): Promise<void> => {
-      const own = chance.fork()
+      const own = rng.fork()
       while (performance.now() < end) {
         const services = stage.cast.there('service')
         const send = sender(services[number % services.length]!.url!, own.pick(keys).api_key)

@@ -54,7 +54,7 @@ export const clockJumps: Fault = {
     const wrong: string[] = []
     const answers: number[] = []
     const all = run.short ? jumps : Array.from({ length: 10 }, () => jumps).flat()
-    for (const jump of run.chance.shuffled(all)) {
+    for (const jump of run.rng.shuffled(all)) {
       await set(jump)
       const end = performance.now() + jump_ms
       while (performance.now() < end) {

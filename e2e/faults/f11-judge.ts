@@ -86,10 +86,10 @@ export function judgeWaits(
     const times = came.get(input) ?? []
     for (const [i, at] of times.slice(1).entries()) {
       const waited_ms = at - times[i]!
-      const least_ms = (retry_after ?? waits_s[i]! / 2) * 1000 - clockMargin_ms
+      const min_ms = (retry_after ?? waits_s[i]! / 2) * 1000 - clockMargin_ms
       count++
       if (i === 0 && retry_after === undefined) first.push(waited_ms)
-      if (waited_ms < least_ms) early.push(`${what}: attempt ${i + 2} after ${Math.round(waited_ms)} ms`)
+      if (waited_ms < min_ms) early.push(`${what}: attempt ${i + 2} after ${Math.round(waited_ms)} ms`)
     }
   }
   run.say(

@@ -10,7 +10,7 @@ import { setStage, type Stage } from './stage.ts'
 import { holdToPromises } from './verdict.ts'
 
 const endLong_ms = 900_000
-const look_ms = 250
+const pollInterval_ms = 250
 const mebibyte = 1024 ** 2
 /** Memory that a slot may take: an answer is read up to 4 Mi characters, and what one left is not collected at once. */
 const slotMax_bytes = 8 * mebibyte
@@ -109,7 +109,7 @@ async function untilEnded({ sql }: Stage, given: readonly Given[], patience_ms: 
       select id, status, error->>'code' as code, (extract(epoch from finished_at - created_at) * 1000)::float8 as took_ms
       from task where id = any(${given.map(({ id }) => id)}) and finished_at is not null`
     if (rows.length === given.length || performance.now() > end) return new Map(rows.map((row) => [row.id, row]))
-    await delay(look_ms)
+    await delay(pollInterval_ms)
   }
 }
 

@@ -14,7 +14,7 @@ const share = 0.2
 const written_ms = 3000
 /** The clocks of the worker and of the database are one, but read one after the other. */
 const margin_ms = 50
-const look_ms = 100
+const pollInterval_ms = 100
 /** A first wait that no receiver made longer. */
 const firstMax_ms = 10_000
 const patience_ms = 180_000
@@ -79,7 +79,7 @@ export async function judgeSchedule(run: Run, { sql }: Stage, bad: readonly Regi
     const [row] = await sql<{ open: number }>`
       select count(*)::int as open from delivery where id = any(${deliveries}) and status = 'pending'`
     open = row!.open
-    await delay(look_ms)
+    await delay(pollInterval_ms)
   }
 
   const wrong: string[] = []
@@ -94,10 +94,10 @@ export async function judgeSchedule(run: Run, { sql }: Stage, bad: readonly Regi
         if (i > 1) wrong.push(`${path}: nobody saw the wait after attempt ${i + 1}`)
         continue
       }
-      const least_ms = Math.max(wait_s * (1 - share), asked_s) * 1000 - margin_ms
-      const most_ms = Math.max(wait_s * (1 + share), asked_s) * 1000 + written_ms
+      const min_ms = Math.max(wait_s * (1 - share), asked_s) * 1000 - margin_ms
+      const max_ms = Math.max(wait_s * (1 + share), asked_s) * 1000 + written_ms
       if (wait_s > asked_s) shares.push(wait_ms / 1000 / wait_s)
-      if (wait_ms < least_ms || wait_ms > most_ms)
+      if (wait_ms < min_ms || wait_ms > max_ms)
         wrong.push(`${path}: ${Math.round(wait_ms / 1000)} s after attempt ${i + 1}, where ${wait_s} are meant`)
     }
   }
@@ -153,7 +153,7 @@ export async function judgeDisabling(
     const [one, other] = [doomed, spared].map((hook) => rows.find(({ id }) => id === hook!.id)!)
     const areKnown = one!.status === 'disabled' && other!.asked > before[1]
     if (!areKnown && performance.now() < end) {
-      await delay(look_ms)
+      await delay(pollInterval_ms)
       continue
     }
     run.holds('R8', 'a webhook that fails for five days is disabled, and what waits for it given up', [

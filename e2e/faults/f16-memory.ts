@@ -33,7 +33,7 @@ export const memoryPressure: Fault = {
   isAlone: true,
   cannot: async () => (process.platform === 'linux' ? undefined : 'it reads /proc: run it on Linux'),
   async run(run) {
-    const { short, chance } = run
+    const { short, rng } = run
     const stage = await setStage(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
     const limited = await startProcess(
       { ...stage.env, CADRE_DATA_DIR: '/nowhere/limited', NODE_OPTIONS: `--max-old-space-size=${heap_mb}` },
@@ -54,7 +54,7 @@ export const memoryPressure: Fault = {
     const made = new Set<string>()
     let count = 0
     const ask = async (): Promise<Answer> => {
-      const op = chance.pick(deck)
+      const op = rng.pick(deck)
       const name = `large-${++count}`
       const body = op === 'create' ? JSON.stringify({ name, config: { system_prompt: prompt } }) : undefined
       const from = performance.now()
@@ -69,7 +69,7 @@ export const memoryPressure: Fault = {
     const capacity = (calm.filter(isGood).length * 1000) / calm_ms
     const before = await memoryOf(pid)
     run.say(
-      `${capacity.toFixed(0)}/s served to 16 callers: ${tally(calm.map(({ status }) => status))}; ${before.now} MB, at most ${before.most}`,
+      `${capacity.toFixed(0)}/s served to 16 callers: ${tally(calm.map(({ status }) => status))}; ${before.now} MB, at most ${before.max}`,
     )
 
     const load_ms = short ? 15_000 : 60_000
@@ -100,14 +100,14 @@ export const memoryPressure: Fault = {
     run.say(
       `${answers.length} requests in ${Math.round((ended - began) / 1000)} s, ${notSent} not sent because ${openMax} were open: ` +
         `${tally(answers.map(({ status }) => status))}; ${goodput.toFixed(0)}/s served (${Math.round((goodput / capacity) * 100)} %); ` +
-        `${memory.now} MB afterwards, ${memory.most} MB at most; ${limited.process.exitCode ?? limited.process.signalCode ?? 'it runs'}`,
+        `${memory.now} MB afterwards, ${memory.max} MB at most; ${limited.process.exitCode ?? limited.process.signalCode ?? 'it runs'}`,
     )
     const hasEnded = limited.process.exitCode !== null || limited.process.signalCode !== null
     run.holds('R6', 'the process does not end', hasEnded ? [limited.output().slice(-300)] : [])
     run.holds(
       'R14',
-      `at most ${memory.most} MB resident of 512`,
-      memory.most * mebibyte > memory_bytes ? ['more than the container has'] : [],
+      `at most ${memory.max} MB resident of 512`,
+      memory.max * mebibyte > memory_bytes ? ['more than the container has'] : [],
     )
     run.holds(
       'R6',
@@ -184,9 +184,9 @@ async function untilServes(ask: () => Promise<Pick<Answer, 'status'>>): Promise<
 }
 
 /** Resident memory of a process, now and at most so far, in MB; of one that has ended none. */
-async function memoryOf(pid: number): Promise<{ now: number; most: number }> {
+async function memoryOf(pid: number): Promise<{ now: number; max: number }> {
   const text = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const of = (name: string): number =>
     Math.ceil(Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) / 1024)
-  return { now: of('VmRSS'), most: of('VmHWM') }
+  return { now: of('VmRSS'), max: of('VmHWM') }
 }

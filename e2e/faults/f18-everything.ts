@@ -34,7 +34,7 @@ export const everything: Fault = {
     'admits more than it has unless PostgreSQL crashed in it, and two minutes after the last fault no task is left undone.',
   isAlone: true,
   async run(run) {
-    const { chance, short, minutes = short ? short_minutes : long_minutes } = run
+    const { rng, short, minutes = short ? short_minutes : long_minutes } = run
     const env = { CADRE_RATE_LIMITS_SCALE: String(scale) }
     const stage = await setStage(run, { apis: short ? 2 : 4, rate: short ? 15 : 40, env })
     const crashes: { from: number; to: number }[] = []
@@ -42,7 +42,7 @@ export const everything: Fault = {
     const done: string[] = []
     const end = performance.now() + minutes * minute_ms
     const hurtUntilTheEnd = async (injections: readonly Injection[]): Promise<void> => {
-      const own = chance.fork()
+      const own = rng.fork()
       for (;;) {
         const pause_ms = short ? own.between(2000, 6000) : own.between(5000, 30_000)
         if (performance.now() + pause_ms > end) return void (await delay(Math.max(0, end - performance.now())))
@@ -89,11 +89,11 @@ export const everything: Fault = {
 
 /** What hurts our processes. */
 async function ofProcesses(run: Run, stage: Stage): Promise<Injection[]> {
-  const { chance } = run
+  const { rng } = run
   const all: Injection[] = [
     { name: 'F1 API killed', hurt: async () => (await stage.cast.kill('service')).isBack },
     { name: 'F3 worker killed', hurt: async () => (await stage.cast.kill('worker')).isBack },
-    { name: 'F3 worker stopped', hurt: () => stopWorker(stage, chance.between(1000, 20_000)) },
+    { name: 'F3 worker stopped', hurt: () => stopWorker(stage, rng.between(1000, 20_000)) },
   ]
   const missing = await whyNoClock()
   if (missing) run.say(`without F10: ${missing}`)
@@ -105,8 +105,8 @@ async function ofProcesses(run: Run, stage: Stage): Promise<Injection[]> {
     )
     run.atEnd(() => worker.end('SIGKILL'))
     const hurt = async (): Promise<string[]> => {
-      await clock.set(chance.pick(clockJumps))
-      await delay(chance.between(1000, 4000))
+      await clock.set(rng.pick(clockJumps))
+      await delay(rng.between(1000, 4000))
       await clock.set('+0')
       const hasEnded = worker.process.exitCode !== null || worker.process.signalCode !== null
       return hasEnded ? ['the worker whose clock jumps has ended'] : []
@@ -135,22 +135,22 @@ async function killOne(stage: Stage): Promise<void> {
 
 /** What hurts PostgreSQL, the way to it, and what is asked of it. */
 function ofDatabase(run: Run, stage: Stage, crashed: (crash: { from: number; to: number }) => void): Injection[] {
-  const { chance, short } = run
+  const { rng, short } = run
   const crash = async (hurt: () => Promise<unknown>): Promise<void> => {
     const from = Date.now()
     await hurt()
     crashed({ from, to: Date.now() })
   }
   return [
-    { name: 'F2 death', hurt: () => dieAt(run, stage, chance.pick(deathPoints)) },
+    { name: 'F2 death', hurt: () => dieAt(run, stage, rng.pick(deathPoints)) },
     {
       name: 'F4 PostgreSQL killed',
-      hurt: () => crash(() => killServer(stage, chance.happens(0.3) ? chance.between(200, short ? 2000 : 10_000) : 0)),
+      hurt: () => crash(() => killServer(stage, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)),
     },
     { name: 'F4 backend killed', hurt: () => crash(() => killOne(stage)) },
     ...badWeathers.map((make) => {
-      const weather = make(chance)
-      return { name: `F5 ${weather.kind}`, hurt: async () => void (await blow(stage, make(chance), chance)) }
+      const weather = make(rng)
+      return { name: `F5 ${weather.kind}`, hurt: async () => void (await blow(stage, make(rng), rng)) }
     }),
     {
       name: 'F8 pool',

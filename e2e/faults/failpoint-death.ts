@@ -17,7 +17,7 @@ let count = 0
  * wrong with what came of it.
  */
 export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[number]): Promise<string[]> {
-  const { chance } = run
+  const { rng } = run
   const { callers, project, canary } = stage.tenants[0]!
   const { api_key } = callers[0]!
   const service = await startProcess(
@@ -31,7 +31,7 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
   )
   run.atEnd(() => service.end('SIGKILL'))
   const ended = once(service.process, 'exit') as Promise<[number | null, string | null]>
-  const name = `failpoint-${canary.length}-${chance.between(1, 1e9)}-${count}`
+  const name = `failpoint-${canary.length}-${rng.between(1, 1e9)}-${count}`
   const create = (url: string) =>
     sender(url, api_key)('POST', `${project}/agents`, { body: { name }, headers: { 'idempotency-key': name } })
   const first = await create(service.url).then(

@@ -5,7 +5,7 @@ import { elsewhere } from './elsewhere.ts'
 import { judgeSpan, promises, runFault, type Fault } from './fault.ts'
 import { faults } from './faults.ts'
 import { watchStandstill } from './standstill.ts'
-import { makeChance } from '../../server/test/chance.ts'
+import { makeRng } from '../../server/test/rng.ts'
 import { promisesTable } from './table.ts'
 import { judgeWindows, minuteAfter } from './windows.ts'
 
@@ -65,7 +65,7 @@ describe('windows of limits', () => {
 
 describe('a run', () => {
   const fault = (run: Fault['run']): Fault => ({ id: 'F0', title: 'none', hypothesis: 'none', run })
-  const options = { chance: makeChance(1), short: true, say: () => {}, standstill: still(0) }
+  const options = { rng: makeRng(1), short: true, say: () => {}, standstill: still(0) }
 
   it('ends what it began in the opposite order, also where it fails, and says what broke', async () => {
     const ended: number[] = []

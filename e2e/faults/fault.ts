@@ -1,4 +1,4 @@
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import type { Standstill } from './standstill.ts'
 
 /** What the service promises, by the numbers of the plan. */
@@ -49,7 +49,7 @@ export interface Fault {
 
 /** What a fault is run with. */
 export interface Run {
-  chance: Chance
+  rng: Rng
   /** A form that takes seconds rather than minutes. */
   short: boolean
   /** How long a fault goes on that has no end of its own. */
@@ -74,7 +74,7 @@ export interface Span {
 /** Runs a fault to its end and gives what it showed; what it throws is a finding against no promise, so it is thrown. */
 export async function runFault(
   fault: Fault,
-  { chance, short, minutes, say, standstill }: Pick<Run, 'chance' | 'short' | 'minutes' | 'say' | 'standstill'>,
+  { rng, short, minutes, say, standstill }: Pick<Run, 'rng' | 'short' | 'minutes' | 'say' | 'standstill'>,
 ): Promise<Finding[]> {
   const findings: Finding[] = []
   const ends: (() => Promise<unknown>)[] = []
@@ -84,7 +84,7 @@ export async function runFault(
   }
   try {
     await fault.run({
-      chance,
+      rng,
       short,
       minutes,
       say,

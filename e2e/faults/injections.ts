@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import type { Span } from './fault.ts'
 import type { Weather } from './proxy.ts'
 import { untilServed } from './recovery.ts'
@@ -10,7 +10,7 @@ import type { Stage } from './stage.ts'
 
 /** What can be done to a stage at any moment, by one fault alone or among others. Each heals what it hurt. */
 
-const look_ms = 10
+const pollInterval_ms = 10
 const patience_ms = 60_000
 /** Longer than the service waits for its database. */
 const silence_ms = 6000
@@ -31,7 +31,7 @@ export async function untilAccepts({ postgres }: Pick<Stage, 'postgres'>): Promi
   const end = performance.now() + patience_ms
   while (!(await accepts(postgres))) {
     if (performance.now() > end) throw new Error(`PostgreSQL is not back after ${patience_ms} ms`)
-    await delay(look_ms)
+    await delay(pollInterval_ms)
   }
 }
 
@@ -57,19 +57,19 @@ export async function killBackend({ sql }: Stage): Promise<void> {
 }
 
 /** What a network between us and PostgreSQL does to us. */
-export const badWeathers: readonly ((chance: Chance) => Weather)[] = [
+export const badWeathers: readonly ((rng: Rng) => Weather)[] = [
   () => ({ kind: 'reset' }),
   () => ({ kind: 'black hole' }),
   () => ({ kind: 'slow', ms: 300 }),
-  (chance) => ({ kind: 'cut', bytes: chance.between(1000, 50_000) }),
+  (rng) => ({ kind: 'cut', bytes: rng.between(1000, 50_000) }),
   () => ({ kind: 'half-open' }),
 ]
 
 /** Lets a weather blow for a while. Gives for each API process the time from its end to the first answer. */
-export async function blow(stage: Stage, weather: Weather, chance: Chance): Promise<Span[]> {
+export async function blow(stage: Stage, weather: Weather, rng: Rng): Promise<Span[]> {
   await stage.network.set(weather)
   const isSilent = weather.kind === 'black hole' || weather.kind === 'half-open'
-  await delay(isSilent ? silence_ms : chance.between(500, 2000))
+  await delay(isSilent ? silence_ms : rng.between(500, 2000))
   await stage.network.set({ kind: 'fair' })
   return untilServed(stage)
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-const look_ms = 200
+const pollInterval_ms = 200
 
 /** The service itself where its launcher was started. */
 export async function nodeOf(pid: number): Promise<number> {
@@ -28,17 +28,17 @@ export async function watchMemory(pids: readonly number[]): Promise<MemoryWatch>
   const nodes = await Promise.all(pids.map(nodeOf))
   const now = (): Promise<number[]> => Promise.all(nodes.map(rssOf))
   const before = await now()
-  let most = 0
+  let max = 0
   let looking = Promise.resolve()
   const timer = setInterval(() => {
     looking = now().then(
-      (bytes) => void (most = Math.max(most, ...bytes.map((one, i) => one - before[i]!))),
+      (bytes) => void (max = Math.max(max, ...bytes.map((one, i) => one - before[i]!))),
       () => {},
     )
-  }, look_ms)
+  }, pollInterval_ms)
   return {
     now,
-    growth: () => most,
+    growth: () => max,
     async stop() {
       clearInterval(timer)
       await looking

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Span } from './fault.ts'
 import type { Stage } from './stage.ts'
 
-const look_ms = 10
+const pollInterval_ms = 10
 const patience_ms = 30_000
 
 /** The longer one first. */
@@ -30,7 +30,7 @@ export async function untilServed({ cast, tenants }: Stage): Promise<Span[]> {
         await reply?.body?.cancel()
         if (reply?.status === 200) return [{ from, to: performance.now() }]
         if (performance.now() - from > patience_ms) throw new Error(`${url} does not serve again`)
-        await delay(look_ms)
+        await delay(pollInterval_ms)
       }
       return []
     }),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'
-import { testSeed } from '../../server/test/chance.ts'
+import { testSeed } from '../../server/test/rng.ts'
 
 /** Faults whose short forms keep their promises beside other tests; the rest want a machine of their own. */
 const besideOthers = ['F1', 'F2', 'F4', 'F8']

@@ -58,7 +58,7 @@ const compiled = join(tmpdir(), 'cadre-test-compiled')
 
 /** Starts everything, and the load. All of it ends with the run. */
 export async function setStage(run: Run, options: StageOptions = {}): Promise<Stage> {
-  const { chance, atEnd } = run
+  const { rng, atEnd } = run
   const { apis = 2, workers = 2, rate = run.short ? 30 : 60, taskCallers = run.short ? 3 : 6 } = options
   let path = options.folder
   if (!path) {
@@ -77,7 +77,7 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
   const { host, port, user } = postgres.connection
   const network = await startFaultProxy({ path: `${host}/.s.PGSQL.${port}` })
   atEnd(() => network.close())
-  const world = await startWorld(chance.fork())
+  const world = await startWorld(rng.fork())
   atEnd(() => world.close())
 
   const env = {
@@ -100,7 +100,7 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
       checkout ? { command: [process.execPath, join(checkout, 'cadre.mjs'), 'serve', ...words] } : { words },
     )
   }
-  const cast = await assemble(chance.fork(), {
+  const cast = await assemble(rng.fork(), {
     services: Array.from({ length: apis }, (_, i) => start('api', `api-${i}`)),
     workers: Array.from({ length: workers }, (_, i) => start('worker', `worker-${i}`)),
   })
@@ -109,11 +109,11 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
   for (const { url } of cast.there('service')) await balancer?.add(url!)
 
   const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
-  const tenants = await makeTenants(database.sql, cast.url()!, chance)
+  const tenants = await makeTenants(database.sql, cast.url()!, rng)
   const front = balancer ? { ...cast, url: () => balancer.url } : cast
   const load = startLoad({
     cast: front,
-    chance: chance.fork(),
+    rng: rng.fork(),
     api_key,
     project,
     agents,
@@ -121,7 +121,7 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
     callers: taskCallers,
   })
   const urls = (): string[] => (balancer ? [balancer.url] : cast.there('service').flatMap(({ url }) => url ?? []))
-  const driver = startDriver({ chance: chance.fork(), urls, tenants, rate })
+  const driver = startDriver({ rng: rng.fork(), urls, tenants, rate })
   return {
     cast,
     load,

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 
 /** How often the thread looks at the clock, in milliseconds. */
-const look_ms = 20
+const pollInterval_ms = 20
 
 /** What a machine could not do in some time, because others had its processors. */
 export interface Standstill {
@@ -38,7 +38,7 @@ export async function watchStandstill(): Promise<Standstill> {
        last = now
        if (ms > 3) parentPort.postMessage({ at: performance.timeOrigin + now, span, ms })
      }, workerData)`,
-    { eval: true, workerData: look_ms, execArgv: [] },
+    { eval: true, workerData: pollInterval_ms, execArgv: [] },
   )
   worker.on('message', ({ at, ...rest }: (typeof late)[number]) =>
     late.push({ at: at - performance.timeOrigin, ...rest }),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import { makeKey, makePerson } from '../../server/test/actors.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import type { Sql } from '../../server/src/platform/postgres/database.ts'
@@ -10,8 +10,8 @@ const registersEach = 3
 const actorsEach = 2
 
 /** Two organizations, each with keys, a project and agents that have its canary in them. */
-export async function makeTenants(sql: Sql, url: string, chance: Chance): Promise<Tenant[]> {
-  return Promise.all(['first', 'second'].map((name) => makeTenant(sql, url, name, chance.between(1e6, 9e6))))
+export async function makeTenants(sql: Sql, url: string, rng: Rng): Promise<Tenant[]> {
+  return Promise.all(['first', 'second'].map((name) => makeTenant(sql, url, name, rng.between(1e6, 9e6))))
 }
 
 async function makeTenant(sql: Sql, url: string, name: string, number: number): Promise<Tenant> {

@@ -1,5 +1,5 @@
 import { checkRegisters } from '../../server/test/history/check-register.ts'
-import { checkKept, checkUnique } from '../../server/test/history/check-kept.ts'
+import { checkStored, checkUnique } from '../../server/test/history/check-kept.ts'
 import { gather, judge, repeated, settle, takenOver } from '../kills/judge.ts'
 import type { Sample } from './client.ts'
 import type { Run } from './fault.ts'
@@ -16,7 +16,7 @@ export async function holdToPromises(run: Run, stage: Stage): Promise<void> {
   const quiet_s = await settle(stage, quiet_ms)
   const evidence = await gather(stage)
   const { lost, twice, moved, left } = judge(stage, evidence)
-  const found = await keptNames(stage)
+  const found = await storedNames(stage)
   const { history, claims, wrong } = driver
   const writes = history.operations.filter(({ op }) => ['create', 'project', 'delete', 'write'].includes(op))
   const registers = history.operations.filter(({ op }) => op === 'read' || op === 'write')
@@ -27,7 +27,7 @@ export async function holdToPromises(run: Run, stage: Stage): Promise<void> {
   run.holds('R1', `${acknowledged} acknowledged writes are there`, [
     ...lost,
     ...left,
-    ...checkKept(withProjects(history.operations), found),
+    ...checkStored(withProjects(history.operations), found),
     ...wrong,
   ])
   run.holds('R2', `${world.effects.length} calls of tools, ${claims.length} claims of names`, [
@@ -54,7 +54,7 @@ function withProjects(operations: Stage['driver']['history']['operations']) {
 }
 
 /** Names of what callers made, as every process lists them. */
-async function keptNames({ sql, tenants }: Stage): Promise<string[]> {
+async function storedNames({ sql, tenants }: Stage): Promise<string[]> {
   const kept = new Set(tenants.flatMap(({ canary }) => [canary]))
   const rows = await sql<{ name: string }>`
     select name from agent where name like 'canary-%' and name not like '%-kept-%'

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 
 /** A process as it was started, and where it listens. */
 export interface Started {
@@ -65,7 +65,7 @@ const retry_ms = 50
 const comeback_ms = 60_000
 
 export async function assemble(
-  chance: Chance,
+  rng: Rng,
   starts: { services: readonly Start[]; workers: readonly Start[] },
 ): Promise<Cast> {
   let closed = false
@@ -82,15 +82,16 @@ export async function assemble(
   return {
     url: () => {
       const there = isThere('service')
-      return there.length > 0 ? chance.pick(there).url : undefined
+      return there.length > 0 ? rng.pick(there).url : undefined
     },
     there: (kind) => isThere(kind).map(({ process, url }) => ({ process: process!, ...(url ? { url } : {}) })),
     async kill(kind) {
       const busy = (): Player[] => isThere(kind).filter(({ isBusy }) => isBusy)
-      const patience = chance.happens(idleShare) ? 0 : busy_ms
-      for (const until = performance.now() + patience; performance.now() < until && busy().length === 0;) await delay(5)
+      const timeoutMultiplier = rng.happens(idleShare) ? 0 : busy_ms
+      for (const until = performance.now() + timeoutMultiplier; performance.now() < until && busy().length === 0;)
+        await delay(5)
       while (isThere(kind).length === 0) await delay(5)
-      const player = chance.pick(busy().length > 0 ? busy() : isThere(kind))
+      const player = rng.pick(busy().length > 0 ? busy() : isThere(kind))
       const { process, url } = player
       player.process = player.url = undefined
       player.isBusy = false

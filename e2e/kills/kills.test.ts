@@ -10,7 +10,7 @@ import {
   type EmbeddedPostgres,
 } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../server/src/platform/postgres/migrate.ts'
-import { makeChance, testSeed, type Chance } from '../../server/test/chance.ts'
+import { makeRng, testSeed, type Rng } from '../../server/test/rng.ts'
 import { sender } from '../../server/test/harness.ts'
 import { startProcess, temporaryFolder } from '../process.ts'
 import { makeAgents } from './agents.ts'
@@ -23,7 +23,7 @@ import { startWorld, type World } from './world.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs; of them a tenth are whole services, and a few PostgreSQL itself. */
 const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 100)
-const pause_ms = { least: 20, most: 400 }
+const pause_ms = { min: 20, max: 400 }
 const serviceShare = 0.1
 const postgresShare = 0.03
 /** After the last kill everything must have ended in this time. */
@@ -35,14 +35,14 @@ const compiled = join(tmpdir(), 'cadre-test-compiled')
 const secret_key = 'a secret that all processes share, and nobody else'
 
 test(`${kills} kills lose no task, repeat no step whose effect may have happened, and break no watcher's sequence`, async (t) => {
-  const chance = makeChance(testSeed())
-  t.diagnostic(`CADRE_TEST_SEED=${chance.seed} CADRE_TEST_KILLS=${kills}`)
-  const stage = await setStage(t, chance)
+  const rng = makeRng(testSeed())
+  t.diagnostic(`CADRE_TEST_SEED=${rng.seed} CADRE_TEST_KILLS=${kills}`)
+  const stage = await setStage(t, rng)
   const { cast, load, world, sql, postgres } = stage
 
   const began = performance.now()
-  for (const victim of chance.shuffled(victims())) {
-    await delay(chance.between(pause_ms.least, pause_ms.most))
+  for (const victim of rng.shuffled(victims())) {
+    await delay(rng.between(pause_ms.min, pause_ms.max))
     if (victim === 'postgres') process.kill(postgres.pid, 'SIGKILL')
     else await cast.kill(victim)
   }
@@ -60,7 +60,7 @@ test(`${kills} kills lose no task, repeat no step whose effect may have happened
     `calls made again: ${repeated(world)}; ${journaled.filter(({ repeatsApproved }) => repeatsApproved > 0).length} allowed by a person`,
   )
   const wrong = Object.values(judge(stage, evidence)).flat()
-  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
+  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   // A run that met nothing of what it is about would prove nothing.
   assert.ok(tasks.filter(({ status }) => status === 'completed').length > kills)
   assert.ok((await takenOver(sql)) > 0)
@@ -71,7 +71,7 @@ interface Stage extends Scene {
 }
 
 /** PostgreSQL, two services and three workers on it, what they work with, and callers who give them work. */
-async function setStage(t: TestContext, chance: Chance): Promise<Stage> {
+async function setStage(t: TestContext, rng: Rng): Promise<Stage> {
   const ends: (() => Promise<unknown>)[] = []
   t.after(async () => {
     for (const end of ends.toReversed()) await end()
@@ -86,12 +86,12 @@ async function setStage(t: TestContext, chance: Chance): Promise<Stage> {
   ends.push(() => database.close())
   await migrate(database.sql)
   await database.sql.script(recordMoves)
-  const world = await startWorld(chance.fork())
+  const world = await startWorld(rng.fork())
   ends.push(() => world.close())
-  const cast = await assemble(chance.fork(), starts(postgres, folder.path, world))
+  const cast = await assemble(rng.fork(), starts(postgres, folder.path, world))
   ends.push(() => cast.close())
   const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
-  const load = startLoad({ cast, chance: chance.fork(), api_key, project, agents, threads, callers: 10 })
+  const load = startLoad({ cast, rng: rng.fork(), api_key, project, agents, threads, callers: 10 })
   return { cast, load, world, sql: database.sql, postgres, agents }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import type { Reply } from '../../server/test/harness.ts'
 import type { Watch } from '../../server/test/history/check-sequences.ts'
 import { History } from '../../server/test/history/history.ts'
@@ -11,7 +11,7 @@ import { witnessTools, type Plan, type PlannedCall } from './world.ts'
 /** What callers work with. */
 export interface LoadOptions {
   cast: Cast
-  chance: Chance
+  rng: Rng
   api_key: string
   /** `/api/v1/projects/proj_1` */
   project: string
@@ -43,7 +43,7 @@ const turnShare = 0.1
 /** Workers that may die under most tasks: far more than do, so that the end of a task tells about itself. */
 const attemptsMax = 100
 
-export function startLoad({ cast, chance, api_key, project, agents, threads, callers }: LoadOptions): Load {
+export function startLoad({ cast, rng, api_key, project, agents, threads, callers }: LoadOptions): Load {
   const history = new History()
   const watching: { watch: Watch; end: Promise<void> }[] = []
   const givingUp = new AbortController()
@@ -64,7 +64,7 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
     watching.push({ watch: watched, end })
   }
 
-  const giveTask = async (own: Chance): Promise<void> => {
+  const giveTask = async (own: Rng): Promise<void> => {
     const plan = makePlan(own, `t${++count}`)
     const { marker } = plan
     const agent = own.pick(agents)
@@ -88,10 +88,10 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
       await settle('cancel', id, () => send('POST', `/tasks/${id}/cancel`, { mode }))
     } else if (own.happens(0.7)) await send('GET', `/tasks/${id}?wait=1`).catch(() => {})
   }
-  const call = async (own: Chance): Promise<void> => {
+  const call = async (own: Rng): Promise<void> => {
     while (!stopped) await giveTask(own)
   }
-  const operate = async (own: Chance): Promise<void> => {
+  const operate = async (own: Rng): Promise<void> => {
     while (!stopped) {
       await delay(own.between(50, 400))
       const agent = own.pick(agents)
@@ -118,7 +118,7 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
     const { body } = await ask('GET', '/approvals?status=pending&limit=100')
     const pending = body.approvals as { id: string; kind: string }[]
     for (const { id } of pending) {
-      const answer = chance.pick([
+      const answer = rng.pick([
         { decision: 'approve' },
         { decision: 'approve', result: 'A person saw that it is done.' },
         { decision: 'reject', reason: 'A person saw that it is not done.' },
@@ -134,8 +134,8 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
     }
   }
   const working = Promise.all([
-    ...Array.from({ length: callers }, () => call(chance.fork())),
-    operate(chance.fork()),
+    ...Array.from({ length: callers }, () => call(rng.fork())),
+    operate(rng.fork()),
     person(),
   ])
 
@@ -157,13 +157,13 @@ export function startLoad({ cast, chance, api_key, project, agents, threads, cal
 }
 
 /** Something for a task to do: often one answer, else some rounds of tools, at times with a wait between. */
-function makePlan(chance: Chance, marker: string): Plan {
+function makePlan(rng: Rng, marker: string): Plan {
   const tools = Object.keys(witnessTools) as (keyof typeof witnessTools)[]
-  const call = (): PlannedCall => ({ tool: chance.pick(tools) })
-  const wait = (): PlannedCall => ({ tool: 'wait', seconds: chance.between(0, 12) / 10 })
-  const rounds = chance.happens(0.4) ? 0 : chance.between(1, 3)
+  const call = (): PlannedCall => ({ tool: rng.pick(tools) })
+  const wait = (): PlannedCall => ({ tool: 'wait', seconds: rng.between(0, 12) / 10 })
+  const rounds = rng.happens(0.4) ? 0 : rng.between(1, 3)
   const turns = Array.from({ length: rounds }, () =>
-    chance.happens(0.15) ? [wait()] : Array.from({ length: chance.pick([1, 1, 1, 2, 3]) }, call),
+    rng.happens(0.15) ? [wait()] : Array.from({ length: rng.pick([1, 1, 1, 2, 3]) }, call),
   )
   return { marker, turns }
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import {
   startFakeModelServer,
   type FakeBehaviour,
@@ -51,21 +51,21 @@ const lostAnswers = 0.04
 const modelDelayMax_ms = 60
 const toolDelayMax_ms = 600
 
-export async function startWorld(chance: Chance): Promise<World> {
+export async function startWorld(rng: Rng): Promise<World> {
   let healed = false
   const model = await startFakeModelServer()
-  const modelChance = chance.fork()
+  const modelRng = rng.fork()
   model.always((request) => {
-    const fault = !healed && modelChance.happens(modelFaults) && modelFault(modelChance)
-    return fault || { ...answerOf(request), delay_ms: healed ? 0 : modelChance.between(0, modelDelayMax_ms) }
+    const fault = !healed && modelRng.happens(modelFaults) && modelFault(modelRng)
+    return fault || { ...answerOf(request), delay_ms: healed ? 0 : modelRng.between(0, modelDelayMax_ms) }
   })
   const effects: Effect[] = []
-  const toolChance = chance.fork()
+  const toolRng = rng.fork()
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const effect = await readEffect(request)
     effects.push(effect)
-    const isLost = !healed && toolChance.happens(lostAnswers)
-    if (!healed) await delay(toolChance.between(0, toolDelayMax_ms))
+    const isLost = !healed && toolRng.happens(lostAnswers)
+    if (!healed) await delay(toolRng.between(0, toolDelayMax_ms))
     if (isLost) response.socket?.resetAndDestroy()
     else response.end(`done ${effect.call}`)
   }
@@ -93,8 +93,8 @@ export function callName(marker: string, turn: number, index: number): string {
   return `${marker}/${turn}/${index}`
 }
 
-function modelFault(chance: Chance): FakeBehaviour {
-  return chance.pick<FakeBehaviour>([
+function modelFault(rng: Rng): FakeBehaviour {
+  return rng.pick<FakeBehaviour>([
     { do: 'status', status: 503 },
     { do: 'status', status: 429, headers: { 'retry-after': '0' } },
     { do: 'reset' },

@@ -70,13 +70,13 @@ export const behaviours = {
     return 200
   },
   sometimes: (response, { path, event_id, attempt }) => {
-    const chances = chancesOf(`${path} ${event_id} ${attempt}`)
-    const isTaken = chances[0] >= (failingShares[attempt - 1] ?? 0)
-    const status = isTaken ? 200 : ([500, 503, 302, null] as const)[Math.floor(chances[1] * 4)]!
+    const rngs = rngsOf(`${path} ${event_id} ${attempt}`)
+    const isTaken = rngs[0] >= (failingShares[attempt - 1] ?? 0)
+    const status = isTaken ? 200 : ([500, 503, 302, null] as const)[Math.floor(rngs[1] * 4)]!
     setTimeout(() => {
       if (status === null) response.socket?.resetAndDestroy()
       else response.writeHead(status).end()
-    }, chances[2] * sometimesMax_ms)
+    }, rngs[2] * sometimesMax_ms)
     return status
   },
 } as const satisfies Record<string, Behaviour>
@@ -105,7 +105,7 @@ function answer(response: ServerResponse, status: number): number {
 }
 
 /** From 0 to 1, the same for the same text. */
-function chancesOf(text: string): [number, number, number] {
+function rngsOf(text: string): [number, number, number] {
   const digest = createHash('sha256').update(text).digest()
   return [digest.readUInt32BE(0) / 2 ** 32, digest.readUInt32BE(4) / 2 ** 32, digest.readUInt32BE(8) / 2 ** 32]
 }

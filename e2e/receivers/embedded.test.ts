@@ -3,18 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { findEmbeddedPostgres } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
-import { makeChance, testSeed } from '../../server/test/chance.ts'
+import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startProcess, temporaryFolder, type RunningService } from '../process.ts'
 import { startReceivers } from './receivers.ts'
 import { setStage } from './stage.ts'
 
 const kills = 4
-const pause_ms = { least: 200, most: 1000 }
+const pause_ms = { min: 200, max: 1000 }
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 
 test(`a service with the database in its folder, killed ${kills} times and started again, loses no event`, async (t) => {
-  const chance = makeChance(testSeed())
-  t.diagnostic(`CADRE_TEST_SEED=${chance.seed}`)
+  const rng = makeRng(testSeed())
+  t.diagnostic(`CADRE_TEST_SEED=${rng.seed}`)
   const ends: (() => Promise<unknown>)[] = []
   t.after(async () => {
     for (const end of ends.toReversed()) await end()
@@ -39,11 +39,11 @@ test(`a service with the database in its folder, killed ${kills} times and start
   ends.push(database.close)
   const { sql } = database
   const url = () => service?.url
-  const stage = await setStage({ url, sql, receivers, chance: chance.fork(), api_key, callers: 5 })
+  const stage = await setStage({ url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
 
   const killed: number[] = []
   for (let i = 0; i < kills; i++) {
-    await delay(chance.between(pause_ms.least, pause_ms.most))
+    await delay(rng.between(pause_ms.min, pause_ms.max))
     const dying: RunningService = service
     service = undefined
     const end = dying.end('SIGKILL')
@@ -55,6 +55,6 @@ test(`a service with the database in its folder, killed ${kills} times and start
   await stage.quiet()
   const { wrong, met } = await stage.judge(killed)
   t.diagnostic(JSON.stringify(met))
-  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
+  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   assert.ok(met.refused > 0 && met.unsent > 0, JSON.stringify(met))
 })

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import { script } from '../../server/test/contract/event-world.ts'
 import { History } from '../../server/test/history/history.ts'
 import { makeRequests, type Requests } from '../kills/requests.ts'
@@ -32,21 +32,21 @@ const taskMax_ms = 100
 
 export function startHappenings(options: {
   url: () => string | undefined
-  chance: Chance
+  rng: Rng
   api_key: string
   /** What its names begin with. */
   marker: string
   /** Callers at the same time. */
   callers: number
 }): Happenings {
-  const { url, chance, api_key, marker, callers } = options
+  const { url, rng, api_key, marker, callers } = options
   const history = new History()
   const { send, settle, ask } = makeRequests({ url, api_key, history })
   let stopped = false
   let count = 0
 
   /** A project's life: made, renamed, worked in by an agent, and often deleted. */
-  const live = async (own: Chance): Promise<void> => {
+  const live = async (own: Rng): Promise<void> => {
     const name = `${marker}-${++count}`
     const once = (what: string) => ({ 'idempotency-key': `${name} ${what}` })
     const create = () => send('POST', '/api/v1/projects', { name }, once('project'))
@@ -58,7 +58,7 @@ export function startHappenings(options: {
     if (own.happens(0.7)) await settle('delete', `${project.id}`, () => send('DELETE', path))
   }
   /** An agent's: it has some tasks, is perhaps stopped meanwhile, and often deleted. */
-  const work = async (own: Chance, { name, path, once }: Place): Promise<void> => {
+  const work = async (own: Rng, { name, path, once }: Place): Promise<void> => {
     const agents = `${path}/agents`
     const body = { name: 'agent', config: { model: 'builtin/script' } }
     const { body: agent } = await settle('agent', name, () => send('POST', agents, body, once('agent')))
@@ -80,13 +80,13 @@ export function startHappenings(options: {
           await ask('POST', `${agents}/${agent.id}/start`)
     if (own.happens(0.5)) await settle('agent', name, () => send('DELETE', `${agents}/${agent.id}`))
   }
-  const call = async (own: Chance): Promise<void> => {
+  const call = async (own: Rng): Promise<void> => {
     while (!stopped) {
       await live(own)
       await delay(own.between(0, 50))
     }
   }
-  const working = Promise.all(Array.from({ length: callers }, () => call(chance.fork())))
+  const working = Promise.all(Array.from({ length: callers }, () => call(rng.fork())))
   return {
     history,
     ask,

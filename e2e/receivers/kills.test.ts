@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
-import { makeChance, testSeed } from '../../server/test/chance.ts'
+import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
 import { assemble } from '../kills/cast.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
@@ -11,15 +11,15 @@ import { setStage } from './stage.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs. */
 const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 20)
-const pause_ms = { least: 20, most: 500 }
+const pause_ms = { min: 20, max: 500 }
 /** Of kills: how many come while the other service is not back yet, so that there is none for a moment. */
 const bothShare = 0.25
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 
 test(`${kills} kills of two services lose no event, and tell nobody what is not so or not for them`, async (t) => {
-  const chance = makeChance(testSeed())
-  t.diagnostic(`CADRE_TEST_SEED=${chance.seed} CADRE_TEST_KILLS=${kills}`)
+  const rng = makeRng(testSeed())
+  t.diagnostic(`CADRE_TEST_SEED=${rng.seed} CADRE_TEST_KILLS=${kills}`)
   const ends: (() => Promise<unknown>)[] = []
   t.after(async () => {
     for (const end of ends.toReversed()) await end()
@@ -41,15 +41,15 @@ test(`${kills} kills of two services lose no event, and tell nobody what is not 
     CADRE_LOG_LEVEL: 'fatal',
   }
   const start = () => startProcess(service)
-  const cast = await assemble(chance.fork(), { services: [start, start], workers: [] })
+  const cast = await assemble(rng.fork(), { services: [start, start], workers: [] })
   ends.push(cast.close)
-  const stage = await setStage({ url: cast.url, sql, receivers, chance: chance.fork(), api_key, callers: 5 })
+  const stage = await setStage({ url: cast.url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
 
   const began = performance.now()
   const killed: number[] = []
   for (let i = 0; i < kills; i++) {
-    if (!chance.happens(bothShare)) await cast.whole()
-    await delay(chance.between(pause_ms.least, pause_ms.most))
+    if (!rng.happens(bothShare)) await cast.whole()
+    await delay(rng.between(pause_ms.min, pause_ms.max))
     await cast.kill('service')
     killed.push(Date.now())
   }
@@ -60,7 +60,7 @@ test(`${kills} kills of two services lose no event, and tell nobody what is not 
 
   const { wrong, met } = await stage.judge(killed)
   t.diagnostic(JSON.stringify(met))
-  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${chance.seed}`)
+  assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   // A run that met nothing of what it is about would prove nothing.
   assert.ok(met.refused > 0 && met.repeated > 0 && met.unmatched > 0 && met.unsent > 0, JSON.stringify(met))
 })

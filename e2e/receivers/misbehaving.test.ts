@@ -110,7 +110,7 @@ describe('receivers that are well', () => {
       ),
     )
     const delays_ms: number[] = []
-    let most_bytes = 0
+    let max_bytes = 0
     const areKnown = async (): Promise<boolean> => {
       const attempts = await Promise.all(['/hangs', '/drips', '/slow'].map((kind) => firstOf(ofKind(kind).at(-1)!)))
       return attempts.every(({ attempts }) => attempts.length > 0)
@@ -121,10 +121,10 @@ describe('receivers that are well', () => {
         delays_ms.push(...(await happen()))
         await delay(pause_ms)
       }
-      most_bytes = Math.max(most_bytes, await memory_bytes())
+      max_bytes = Math.max(max_bytes, await memory_bytes())
       assert.ok(performance.now() < end, 'the first attempts have an end')
     } while (!(await areKnown()))
-    const growth_bytes = most_bytes - before_bytes
+    const growth_bytes = max_bytes - before_bytes
     t.diagnostic(
       `${told} events to ${healthy.length + hooks.length} webhooks; told within ${spread(delays_ms)}, alone within ${spread(alone_ms)}; memory ${mebibytes(before_bytes)} and ${mebibytes(growth_bytes)} more`,
     )

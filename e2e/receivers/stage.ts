@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { taskSubscriptions, eventNames } from '#contract/events/events.ts'
 import type { Sql } from '../../server/src/platform/postgres/database.ts'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 import { sender, type Send } from '../../server/test/harness.ts'
 import { checkDeliveries, repetitions, type ActiveHook } from '../../server/test/history/check-deliveries.ts'
 import { checkOutbox } from '../../server/test/history/check-outbox.ts'
@@ -44,7 +44,7 @@ interface Met {
 
 /** After the last kill everything must have been told in this time. */
 const quiet_ms = 60_000
-const look_ms = 200
+const pollInterval_ms = 200
 
 /** What webhooks subscribe to, by the end of their path. */
 const subscribed: Record<string, readonly string[]> = {
@@ -60,12 +60,12 @@ export async function setStage(options: {
   url: () => string | undefined
   sql: Sql
   receivers: Receivers
-  chance: Chance
+  rng: Rng
   api_key: string
   /** In each organization. */
   callers: number
 }): Promise<Stage> {
-  const { url, sql, receivers, chance, api_key, callers } = options
+  const { url, sql, receivers, rng, api_key, callers } = options
   const keys = [api_key, await signUp(sender(url()!, ''))]
   const registered = await Promise.all(
     keys.map(async (key, i) => {
@@ -74,7 +74,7 @@ export async function setStage(options: {
       const id: string = body.organizations[0].id
       const marker = `org${i}`
       const hooks = Object.entries(subscribed).map(async ([name, events]): Promise<ActiveHook> => {
-        const path = `/sometimes/${chance.seed}/${marker}/${name}` as const
+        const path = `/sometimes/${rng.seed}/${marker}/${name}` as const
         await registerWebhooks({ send, receivers }, [path], events)
         return { path, events, org_id: id }
       })
@@ -84,7 +84,7 @@ export async function setStage(options: {
   // What happened before there were webhooks was told to nobody.
   assert.deepEqual(await readEvents(sql), [])
   const organizations = registered.map(({ id, key, marker, hooks }): Organization => {
-    const happenings = startHappenings({ url, chance: chance.fork(), api_key: key, marker, callers })
+    const happenings = startHappenings({ url, rng: rng.fork(), api_key: key, marker, callers })
     return { id, happenings, hooks }
   })
   return {
@@ -94,7 +94,7 @@ export async function setStage(options: {
       while ((await leftOver(sql)).some((words) => !words.includes('failed'))) {
         if (performance.now() > end) throw new Error((await leftOver(sql)).join())
         await passTime(sql)
-        await delay(look_ms)
+        await delay(pollInterval_ms)
       }
     },
     async judge(killed) {

@@ -60,7 +60,7 @@ export async function* readEvents(http: Http, source: Source, options: StreamOpt
       }
     } catch (error) {
       signal?.throwIfAborted()
-      if (!isPassing(error)) throw error
+      if (!isTransient(error)) throw error
       broken = error as Error
     } finally {
       line.abort()
@@ -99,7 +99,7 @@ async function* framesOf(response: Response, line: AbortController): AsyncGenera
 }
 
 /** Whether a failure may be gone with the next connection. */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof APIError) return error.status === 408 || error.status === 429 || error.status >= 500
   return error instanceof APIConnectionError
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { makeChance, testSeed } from '../../server/test/chance.ts'
+import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { startCuttingProxy } from '../test/cutting-proxy.ts'
 import { Cadre } from './client.ts'
@@ -42,7 +42,7 @@ async function makeAgent(name: string) {
 
 test(`a stream that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut')
-  const proxy = await startCuttingProxy(service.url, makeChance(seed), { least: 300, most: 8_000, sure: 8 })
+  const proxy = await startCuttingProxy(service.url, makeRng(seed), { min: 300, max: 8_000, sure: 8 })
   t.after(() => proxy.close())
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url })
   const states: string[] = []
@@ -54,8 +54,8 @@ test(`a stream that is cut at random loses and repeats no event (seed ${seed})`,
     for await (const event of stream) told.push(event)
     const kept = await direct.tasks.events(project_id, id).toArray()
     assert.ok(kept.length > 50, `only ${kept.length} events`)
-    const isKept = (event: TaskStreamEvent) => kept.some(({ type }) => type === event.type)
-    assert.deepEqual(told.filter(isKept), kept)
+    const isStored = (event: TaskStreamEvent) => kept.some(({ type }) => type === event.type)
+    assert.deepEqual(told.filter(isStored), kept)
     checkTexts(told)
   })
   await Promise.all(runs)
@@ -82,7 +82,7 @@ function checkTexts(told: readonly TaskStreamEvent[]): void {
 
 test(`the stream of a project that is cut at random loses and repeats no event (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('cut-project')
-  const proxy = await startCuttingProxy(service.url, makeChance(seed + 1), { least: 300, most: 8_000, sure: 8 })
+  const proxy = await startCuttingProxy(service.url, makeRng(seed + 1), { min: 300, max: 8_000, sure: 8 })
   t.after(() => proxy.close())
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url })
 
@@ -120,7 +120,7 @@ test(`the stream of a project that is cut at random loses and repeats no event (
 
 test(`what is created over a line that breaks is created once (seed ${seed})`, timeout, async (t) => {
   const { project_id, agent_id } = await makeAgent('once')
-  const proxy = await startCuttingProxy(service.url, makeChance(seed + 2), { least: 1, most: 2500 })
+  const proxy = await startCuttingProxy(service.url, makeRng(seed + 2), { min: 1, max: 2500 })
   t.after(() => proxy.close())
   const client = new Cadre({ apiKey: service.owner.api_key, baseURL: proxy.url, maxRetries: 20 })
   const inputs = Array.from({ length: 20 }, (_, i) => `[{"text": "${i}"}]`)

@@ -4,7 +4,7 @@ import { readEvents, type StreamOptions } from './event-source.ts'
 import type { Http } from './http.ts'
 import type { Task } from './types.ts'
 
-type KeptEvent = Operations['listTaskEvents']['result']['events'][number]
+type StoredEvent = Operations['listTaskEvents']['result']['events'][number]
 
 interface Live<Type extends LiveEventType, Data> {
   type: Type
@@ -22,7 +22,7 @@ export type MessageSnapshot = Live<'message.snapshot', { message_id: string; tex
 export type MessageDelta = Live<'message.delta' | 'reasoning.delta', { message_id: string; text: string }>
 
 /** What a task's stream tells: kept events, each once and in order, and between them what is not kept. */
-export type TaskStreamEvent = KeptEvent | TaskSnapshot | MessageSnapshot | MessageDelta
+export type TaskStreamEvent = StoredEvent | TaskSnapshot | MessageSnapshot | MessageDelta
 
 const finalEvents: readonly TaskEventType[] = ['task.completed', 'task.failed', 'task.canceled', 'task.expired']
 const finalStates: readonly TaskState[] = ['completed', 'failed', 'canceled', 'expired']

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import type { Chance } from '../../server/test/chance.ts'
+import type { Rng } from '../../server/test/rng.ts'
 
 /** A proxy of TCP connections that breaks them. */
 export interface CuttingProxy {
@@ -19,18 +19,18 @@ export interface CuttingProxy {
  */
 export async function startCuttingProxy(
   target: string,
-  chance: Chance,
-  bytes: { least: number; most: number; sure?: number },
+  rng: Rng,
+  bytes: { min: number; max: number; sure?: number },
 ): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
     sockets.add(near.on('error', () => {}).on('close', () => sockets.delete(near)))
-    if (!proxy.isCutting || (proxy.cuts >= (bytes.sure ?? 0) && !chance.happens(0.9)))
+    if (!proxy.isCutting || (proxy.cuts >= (bytes.sure ?? 0) && !rng.happens(0.9)))
       return void pass(near, Number.POSITIVE_INFINITY)
     proxy.cuts++
-    if (chance.happens(0.15)) return void near.destroy()
-    pass(near, chance.between(bytes.least, bytes.most))
+    if (rng.happens(0.15)) return void near.destroy()
+    pass(near, rng.between(bytes.min, bytes.max))
   })
   const pass = (near: Socket, bytesMax: number): void => {
     const far = connect(Number(port), hostname)
@@ -44,7 +44,7 @@ export async function startCuttingProxy(
       passed += chunk.length
       near.write(part, () => {
         if (passed < bytesMax) return
-        if (chance.happens(0.5)) near.resetAndDestroy()
+        if (rng.happens(0.5)) near.resetAndDestroy()
         else near.destroy()
       })
     })

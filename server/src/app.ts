@@ -11,7 +11,7 @@ import { familyOf } from './http/errors.ts'
 import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
-import { makeTogether } from './http/coalesce.ts'
+import { makeCoalescer } from './http/coalesce.ts'
 import { noteUses } from './http/access/key-usage.ts'
 import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/connection/probes.ts'
@@ -19,7 +19,7 @@ import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
-import type { Settler } from './resources/agents/agent-provisioner.ts'
+import type { AgentProvisioner } from './resources/agents/agent-provisioner.ts'
 import { apiKeyRoutes } from './resources/api-keys/api-keys.routes.ts'
 import { organizationApiKeyRoutes } from './resources/api-keys/organization-api-keys.routes.ts'
 import { apiKeyRotationRoutes } from './resources/api-keys/rotation.routes.ts'
@@ -65,7 +65,7 @@ const pathParameterMax = 65_536
 /** Builds the HTTP server: what happens to every request, then each slice by name. It does not listen yet. */
 export async function buildApp(
   context: Context,
-  settler: Settler,
+  agentProvisioner: AgentProvisioner,
   requests: RequestObserver,
 ): Promise<FastifyInstance> {
   const { config } = context
@@ -118,8 +118,8 @@ export async function buildApp(
     readBodiesWhole(api)
     utilityRoutes(api, http, context)
     projectRoutes(api, http, context)
-    agentRoutes(api, http, context, settler)
-    agentVersionRoutes(api, http, context, settler)
+    agentRoutes(api, http, context, agentProvisioner)
+    agentVersionRoutes(api, http, context, agentProvisioner)
     taskRoutes(api, http, context)
     threadRoutes(api, http)
     projectStreamRoutes(api, http, context)
@@ -165,7 +165,7 @@ function httpContext(context: Context, app: FastifyInstance): HttpContext {
       rates,
       tokens_per_hour: context.config.tokens_per_hour,
       uses,
-      together: makeTogether({ waitMax_ms: context.database.settings.connectionTimeoutMillis! }),
+      coalesce: makeCoalescer({ waitMax_ms: context.database.settings.connectionTimeoutMillis! }),
       cookies: (header) => (header === undefined ? {} : app.parseCookie(header)),
       unsignCookie: (signed) => {
         const { valid, value } = app.unsignCookie(signed)

@@ -77,16 +77,16 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
     const { secret_hash: _, ...app } = client
     const made = { ...owner, ...whose }
     const detail = { reason: 'first_start' }
-    const doer = nobody(organization.id)
-    await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user, detail })
-    await recordAudit(tx, doer, {
+    const actor = nobody(organization.id)
+    await recordAudit(tx, actor, { action: 'user.created', target: user.id, after: user, detail })
+    await recordAudit(tx, actor, {
       action: 'organization.created',
       target: organization.id,
       after: { name: organization.name },
       detail: { ...detail, owner: user.id },
     })
-    await recordAudit(tx, doer, { action: 'api_key.created', target: key.id, after: key, detail })
-    await recordAudit(tx, doer, { action: 'oauth_client.created', target: app.client_id, after: app, detail })
+    await recordAudit(tx, actor, { action: 'api_key.created', target: key.id, after: key, detail })
+    await recordAudit(tx, actor, { action: 'oauth_client.created', target: app.client_id, after: app, detail })
     await keep?.(made)
     return made
   })

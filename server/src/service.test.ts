@@ -60,7 +60,7 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
   it('says so with 503 and when to try again, lives on, and serves as soon as it is back', async () => {
     const database = await makeTestDatabase()
     const way = await breakableWay(String(database.connection.host), Number(database.connection.port))
-    const service = await startOn({ ...database.connection, host: way.folder }, {}, { patience: 1 })
+    const service = await startOn({ ...database.connection, host: way.folder }, {}, { timeoutMultiplier: 1 })
     const send = sender(service.url, service.first_owner!.api_key)
     try {
       await eventually(async () => (await send('GET', '/readyz')).status === 200)
@@ -90,7 +90,7 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
 describe('a service whose connections are all in use', () => {
   it('says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
     const test = await startTestService()
-    const other = await startAnother(test, {}, { patience: 1 })
+    const other = await startAnother(test, {}, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
     const connectionsMax = other.context.database.pool.options.max
     let replies!: Promise<Reply[]>

@@ -23,7 +23,7 @@ import { openDatabase, type Sql } from './platform/postgres/database.ts'
 import { migrate } from './platform/postgres/migrate.ts'
 import { makeEgress } from './platform/egress/safe-fetch.ts'
 import { makeSecrets, type Secrets } from './platform/crypto/secrets.ts'
-import { startSettler } from './resources/agents/agent-provisioner.ts'
+import { startAgentProvisioner } from './resources/agents/agent-provisioner.ts'
 import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { startScheduler } from './resources/schedules/scheduler.ts'
@@ -48,7 +48,7 @@ export interface ServiceOptions {
   connection: string | pg.ClientConfig
   log: Logger
   /** How many times as long as usual the database may take; see `openDatabase`. */
-  patience?: number
+  timeoutMultiplier?: number
   /** Keeps what the first start generates, before it takes effect. */
   keepCredentials?: (owner: FirstOwner) => Promise<void>
 }
@@ -83,7 +83,7 @@ export async function startService({
   secret_key,
   connection,
   log,
-  patience = 1,
+  timeoutMultiplier = 1,
   keepCredentials,
 }: ServiceOptions): Promise<Service> {
   let stopping = false
@@ -91,10 +91,10 @@ export async function startService({
     // The embedded server ends the last connections itself when it stops.
     if (!stopping) log.warn({ err: error }, 'a database connection was lost')
   }
-  const database = openDatabase({ connection, patience, onError })
+  const database = openDatabase({ connection, timeoutMultiplier, onError })
   const authentication = openDatabase({
     connection,
-    patience,
+    timeoutMultiplier,
     onError,
     connectionsMax: authConnectionsMax,
     synchronous_commit: 'off',
@@ -171,7 +171,7 @@ export async function startService({
     version,
   }
   context.onInternalError = reportInternalErrors(context)
-  const settler = startSettler(context, { sweeps: works(role) })
+  const agentProvisioner = startAgentProvisioner(context, { sweeps: works(role) })
   const background = works(role)
     ? [
         startScheduler(context),
@@ -180,7 +180,9 @@ export async function startService({
       ]
     : []
   const isReady = (): boolean => !context.stopping && engine.isReady()
-  const app = servesApi(role) ? await buildApp(context, settler, metrics.requests) : buildProbes({ sql, isReady })
+  const app = servesApi(role)
+    ? await buildApp(context, agentProvisioner, metrics.requests)
+    : buildProbes({ sql, isReady })
   metrics.tell({
     isReady,
     worker: () => ({ slots: works(role) ? config.worker_slots : 0, tasks: engine.runningTasks() }),
@@ -202,12 +204,12 @@ export async function startService({
     async stop() {
       context.stopping = stopping = true
       // Nothing more is begun in the background while the last requests are answered.
-      const ended = Promise.all([engine.handBack(), ...background.map((one) => one.stop())])
+      const ended = Promise.all([engine.release(), ...background.map((one) => one.stop())])
       ended.catch(() => {})
       if (servesApi(role)) await delay(config.drain_seconds * 1000)
       engine.closeStreams()
       await Promise.all([closeServer(), ended])
-      await settler.stop()
+      await agentProvisioner.stop()
       await engine.stop()
       await tracing.stop()
       await metrics.stop()

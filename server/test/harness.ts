@@ -104,7 +104,7 @@ export interface StartOptions {
    * How many times as long as usual its database may take: more than usual, because the machine of a test may stand still
    * for seconds. A test of what happens after those bounds says 1.
    */
-  patience?: number
+  timeoutMultiplier?: number
   /** Where it logs; nowhere where nothing is said. */
   log?: Logger
 }
@@ -113,7 +113,7 @@ export interface StartOptions {
 export function startOn(
   connection: pg.ClientConfig,
   env: Environment = {},
-  { patience = 5, log }: StartOptions = {},
+  { timeoutMultiplier = 5, log }: StartOptions = {},
 ): Promise<Service> {
   const config = readConfig({
     PORT: '0',
@@ -128,7 +128,13 @@ export function startOn(
     ...env,
   })
   const secret_key = config.secret_key ?? 'a secret key for tests, 32 characters'
-  return startService({ config, secret_key, connection, log: log ?? pino({ level: config.log_level }), patience })
+  return startService({
+    config,
+    secret_key,
+    connection,
+    log: log ?? pino({ level: config.log_level }),
+    timeoutMultiplier,
+  })
 }
 
 /** Sends requests to a service; without another credential with `api_key`. */

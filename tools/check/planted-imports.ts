@@ -28,7 +28,7 @@ export const planted: Record<string, { file: string; imports: string }> = {
   ),
   'engine-task-at-the-bottom': { file: 'server/src/engine/task.ts', imports: './queue/queue.ts' },
   'engine-rooms-are-listed': { file: 'server/src/engine/attic/box.ts', imports: '../task.ts' },
-  'no-development-packages-in-use': { file: 'server/src/engine/queue/chance.ts', imports: 'a-development-package' },
+  'no-development-packages-in-use': { file: 'server/src/engine/queue/rng.ts', imports: 'a-development-package' },
 }
 
 /** What the planted files import, and some imports that are allowed and must not be complained about. */

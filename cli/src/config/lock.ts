@@ -9,7 +9,7 @@ import { CommandFailure } from '../failure.ts'
 const wait_ms = 30_000
 /** Nobody holds a lock for so long: what is under one is bounded by a quarter of it. */
 const staleAfter_ms = 60_000
-const look_ms = 40
+const pollInterval_ms = 40
 
 interface Owner {
   pid: number
@@ -29,7 +29,7 @@ export async function locked<T>(path: string, work: () => Promise<T>): Promise<T
     clearIfStale(path)
     if (Date.now() > until)
       throw new CommandFailure(`Another command has held ${path} for too long.`, `remove it where none is running`)
-    await pause(look_ms * (0.5 + Math.random()))
+    await pause(pollInterval_ms * (0.5 + Math.random()))
   }
   try {
     return await work()

@@ -1,7 +1,7 @@
 import type { CredentialKind } from '../core/operation.ts'
 
 /** Who does something, and from where: what every entry of the audit log says beside what was done. */
-export interface Doer {
+export interface Actor {
   /** The organization that it is done in; null where it concerns a person, who may be in several, as signing in does. */
   org_id: string | null
   /** A user's or an OAuth client's identifier; null where nobody is known, or the service acts by itself. */

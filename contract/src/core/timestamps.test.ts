@@ -92,8 +92,8 @@ const refused = [
 ]
 
 describe('a moment as callers write it (decision D6)', () => {
-  for (const [text, moment] of read) {
-    it(`${text} is ${moment}`, () => assert.equal(parseTimestamp(text), moment))
+  for (const [text, timestamp] of read) {
+    it(`${text} is ${timestamp}`, () => assert.equal(parseTimestamp(text), timestamp))
   }
 
   for (const text of refused) {
@@ -103,8 +103,8 @@ describe('a moment as callers write it (decision D6)', () => {
   it('reads back what it writes, for every month and at every hour', () => {
     for (let month = 1; month <= 12; month++) {
       for (let hour = 0; hour < 24; hour++) {
-        const moment = new Date(Date.UTC(2026, month - 1, 28, hour, 59, 59, 999)).toISOString()
-        assert.equal(parseTimestamp(moment), moment)
+        const timestamp = new Date(Date.UTC(2026, month - 1, 28, hour, 59, 59, 999)).toISOString()
+        assert.equal(parseTimestamp(timestamp), timestamp)
       }
     }
   })

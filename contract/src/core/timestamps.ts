@@ -22,8 +22,8 @@ export function parseTimestamp(text: string): string | undefined {
   // A day that the month does not have would roll over silently.
   if (Number.isNaN(midnight.getTime()) || midnight.getUTCDate() !== Number(day)) return undefined
   const seconds = (Number(hour) * 60 + Number(minute) - shift_minutes) * 60 + Number(second)
-  const moment = new Date(midnight.getTime() + seconds * 1000 + Number(fraction.slice(0, 3).padEnd(3, '0')))
-  return moment.getUTCFullYear() < 1 || moment.getUTCFullYear() > 9999 ? undefined : moment.toISOString()
+  const timestamp = new Date(midnight.getTime() + seconds * 1000 + Number(fraction.slice(0, 3).padEnd(3, '0')))
+  return timestamp.getUTCFullYear() < 1 || timestamp.getUTCFullYear() > 9999 ? undefined : timestamp.toISOString()
 }
 
 /** Minutes ahead of UTC; undefined where no clock is that far. */

@@ -103,7 +103,7 @@ const contextPatch = Type.Object(optional(nullable(contextMembers)), {
   description: `${contextText} Merged member by member: null removes.`,
 })
 
-/** A JSON Schema as a value. It is read by the service where it is set: see `schemaFault`. */
+/** A JSON Schema as a value. It is read by the service where it is set: see `schemaError`. */
 export const DataSchema = (description: string) =>
   Type.Unsafe<Record<string, unknown>>(
     boundedJson(

@@ -1,7 +1,7 @@
 import type { builtinTools } from './tools.ts'
 
 /** How long a program of `run_javascript` may take. */
-export const javascriptTime_seconds = { usual: 10, most: 60 } as const
+export const javascriptTime_seconds = { usual: 10, max: 60 } as const
 /** How long a request of `http_request` may take. */
 export const httpRequestTime_seconds = 60
 /** How long a task may `wait`: 30 days. */
@@ -66,7 +66,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
         timeout_seconds: {
           type: 'number',
           minimum: 0.1,
-          maximum: javascriptTime_seconds.most,
+          maximum: javascriptTime_seconds.max,
           description: `${javascriptTime_seconds.usual} where nothing is said.`,
         },
       },

@@ -11,5 +11,5 @@ export const scheduleCatchUps = ['once', 'none'] as const
 export type ScheduleCatchUp = (typeof scheduleCatchUps)[number]
 
 /** Why a due time brought no task. */
-export const scheduleFaults = ['agent_not_running', 'task_open', 'queue_full', 'missed', 'refused'] as const
-export type ScheduleFault = (typeof scheduleFaults)[number]
+export const scheduleErrors = ['agent_not_running', 'task_open', 'queue_full', 'missed', 'refused'] as const
+export type ScheduleError = (typeof scheduleErrors)[number]

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '../resources/agents.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
-import { scheduleCatchUps, scheduleFaults, scheduleOverlaps, scheduleStates } from './schedule-lifecycle.ts'
+import { scheduleCatchUps, scheduleErrors, scheduleOverlaps, scheduleStates } from './schedule-lifecycle.ts'
 import {
   agentParameter,
   Choice,
@@ -77,7 +77,7 @@ export const Schedule = Named(
     skipped: Type.Integer({ minimum: 0, description: 'How often it was due and created no task.' }),
     last_error: Nullable(
       Type.Object(
-        { code: Choice(scheduleFaults), message: Type.String(), at: Timestamp },
+        { code: Choice(scheduleErrors), message: Type.String(), at: Timestamp },
         { description: 'Why it created no task when it was last due; null again with its next task.' },
       ),
     ),

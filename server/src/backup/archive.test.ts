@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
-import { makeChance, testSeed } from '../../test/chance.ts'
+import { makeRng, testSeed } from '../../test/rng.ts'
 import { readArchive } from './archive-reader.ts'
 import { openArchiveWriter } from './archive-writer.ts'
 import { BackupError } from './backup-error.ts'
@@ -29,7 +29,7 @@ const manifest: Manifest = {
   ],
 }
 const signal = new AbortController().signal
-const chance = makeChance(testSeed())
+const rng = makeRng(testSeed())
 
 let folder: string
 before(async () => {
@@ -39,14 +39,14 @@ after(() => rm(folder, { recursive: true, force: true }))
 
 /** Lines that hardly compress, so that the archive is larger than the buffers between its readers. */
 function lines(count: number): string {
-  return Array.from({ length: count }, (_, i) => `${i}\t${chance.between(0, 1e9).toString(36)} \\n ü\n`).join('')
+  return Array.from({ length: count }, (_, i) => `${i}\t${rng.between(0, 1e9).toString(36)} \\n ü\n`).join('')
 }
 
 /** In pieces of any size, as the network hands them over: characters and lines are cut. */
 async function* inPieces(text: string): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length;) {
-    const end = at + Math.ceil(chance.between(1, 70_000))
+    const end = at + Math.ceil(rng.between(1, 70_000))
     yield bytes.subarray(at, end)
     at = end
   }
@@ -110,15 +110,15 @@ describe('an archive', () => {
       await assert.rejects(readArchive(file), (error) => error instanceof BackupError, what)
     }
     for (let i = 0; i < 25; i++) {
-      const end = Math.floor(chance.between(0, whole.length - 1))
+      const end = Math.floor(rng.between(0, whole.length - 1))
       await refused(whole.subarray(0, end), `cut to ${end} of ${whole.length}`)
     }
     await refused(whole.subarray(0, whole.length - 1), 'without the last byte')
     // Behind the ten bytes of gzip's own header, which say nothing of the content.
     for (let i = 0; i < 40; i++) {
-      const at = Math.floor(chance.between(10, whole.length - 1))
+      const at = Math.floor(rng.between(10, whole.length - 1))
       const turned = Buffer.from(whole)
-      turned[at]! ^= 1 << Math.floor(chance.between(0, 7))
+      turned[at]! ^= 1 << Math.floor(rng.between(0, 7))
       await refused(turned, `a bit of byte ${at} of ${whole.length}`)
     }
   })
@@ -187,7 +187,7 @@ describe('writing an archive', () => {
       },
     })
     const writer = openArchiveWriter(slow, signal)
-    const noise = Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(chance.between(0, 255))))
+    const noise = Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(rng.between(0, 255))))
     async function* endless(): AsyncGenerator<Buffer> {
       for (; taken < 400; taken += 1) yield noise
     }

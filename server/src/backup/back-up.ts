@@ -8,7 +8,7 @@ import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { openArchiveWriter, type TableSize } from './archive-writer.ts'
 import { BackupError, isRefusal } from './backup-error.ts'
 import { type Checksums, delayedTasks, format, type Manifest, type TableChecksum } from './manifest.ts'
-import { listKeptTables, readSnapshotContent } from './snapshot.ts'
+import { listStoredTables, readSnapshotContent } from './snapshot.ts'
 
 export interface BackupOptions {
   connection: DatabaseOptions['connection']
@@ -89,7 +89,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
 /** Begins the transaction that sees one moment, with every table locked against being changed or dropped until its end. */
 async function beginSnapshot({ sql }: Connection): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const names = await listKeptTables(sql)
+    const names = await listStoredTables(sql)
     if (!names.includes('task')) {
       throw new BackupError('The database has nothing in it that could be kept: it has no tables of Cadre.')
     }
@@ -99,7 +99,7 @@ async function beginSnapshot({ sql }: Connection): Promise<void> {
     await sql.script(
       `set local extra_float_digits = 1; set local bytea_output = 'hex'; set local intervalstyle = 'postgres'`,
     )
-    if (String(await listKeptTables(sql)) === String(names)) return
+    if (String(await listStoredTables(sql)) === String(names)) return
     await sql.script('rollback')
     if (tries === triesMax) throw new BackupError('The database is being migrated. Try again when that is done.')
   }

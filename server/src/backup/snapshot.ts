@@ -9,7 +9,7 @@ export type SnapshotContent = Pick<
 >
 
 /** Names of the tables that a backup keeps, partitioned ones by the name of the whole. */
-export async function listKeptTables(sql: Sql): Promise<string[]> {
+export async function listStoredTables(sql: Sql): Promise<string[]> {
   const rows = await sql<{ name: string }>`
     select c.relname as name from pg_class c
     where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
@@ -25,7 +25,7 @@ export async function readSnapshotContent(tx: Sql): Promise<SnapshotContent> {
       (select value from service_secret where name = 'key_id') as key_id`
   const migrations = await tx<{ version: number; name: string; hash: string }>`
     select version, name, hash from schema_migration order by version`
-  const names = await listKeptTables(tx)
+  const names = await listStoredTables(tx)
   return {
     created_at: now!.created_at,
     postgresql_version: now!.postgresql_version,

@@ -15,7 +15,7 @@ interface TableLeftOut {
   why: string
 }
 
-const kept: WholeTable = { is: 'kept' }
+const stored: WholeTable = { is: 'kept' }
 
 /**
  * Every table, and whether a backup has it. A new one must be added here, which a test sees to; a table that is not known
@@ -24,57 +24,57 @@ const kept: WholeTable = { is: 'kept' }
  * the queue (see `engine/queue/requeue.ts`).
  */
 export const tableUses: Readonly<Record<string, TableUse>> = {
-  organization: kept,
-  app_user: kept,
-  identity: kept,
-  member: kept,
-  invitation: kept,
+  organization: stored,
+  app_user: stored,
+  identity: stored,
+  member: stored,
+  invitation: stored,
   // Whoever was signed in, or had an app signed in, stays so.
-  session: kept,
-  oauth_client: kept,
-  oauth_consent: kept,
-  oauth_grant: kept,
-  oauth_artifact: kept,
-  api_key: kept,
-  api_key_usage: kept,
-  api_key_call: kept,
-  refusal_hour: kept,
+  session: stored,
+  oauth_client: stored,
+  oauth_consent: stored,
+  oauth_grant: stored,
+  oauth_artifact: stored,
+  api_key: stored,
+  api_key_usage: stored,
+  api_key_call: stored,
+  refusal_hour: stored,
   // Encrypted; `key_id` in it says with which key.
-  service_secret: kept,
-  credential: kept,
-  project: kept,
-  agent: kept,
-  agent_version: kept,
-  test_case: kept,
-  agent_log: kept,
-  agent_usage: kept,
-  model_warning: kept,
-  usage_hour: kept,
-  task_rollup: kept,
-  task_rollup_state: kept,
-  log_rollup: kept,
-  log_rollup_state: kept,
+  service_secret: stored,
+  credential: stored,
+  project: stored,
+  agent: stored,
+  agent_version: stored,
+  test_case: stored,
+  agent_log: stored,
+  agent_usage: stored,
+  model_warning: stored,
+  usage_hour: stored,
+  task_rollup: stored,
+  task_rollup_state: stored,
+  log_rollup: stored,
+  log_rollup_state: stored,
   // What was spent of hourly limits and failed attempts to sign in: a restore must not be a way around either.
-  token_usage: kept,
-  login_attempt: kept,
+  token_usage: stored,
+  login_attempt: stored,
   // A request that is repeated after a restore must not be done twice.
-  idempotency: kept,
-  tool: kept,
-  thread: kept,
-  schedule: kept,
-  budget: kept,
-  task: kept,
-  task_step: kept,
-  task_message: kept,
-  approval: kept,
+  idempotency: stored,
+  tool: stored,
+  thread: stored,
+  schedule: stored,
+  budget: stored,
+  task: stored,
+  task_step: stored,
+  task_message: stored,
+  approval: stored,
   // Gates with room and agents to be purged: notes of work that is still to be done.
-  freed_gate: kept,
-  removed_agent: kept,
-  audit: kept,
-  webhook: kept,
-  event: kept,
-  delivery: kept,
-  delivery_attempt: kept,
+  freed_gate: stored,
+  removed_agent: stored,
+  audit: stored,
+  webhook: stored,
+  event: stored,
+  delivery: stored,
+  delivery_attempt: stored,
   task_event: {
     is: 'kept',
     without: ['xid'],
@@ -125,7 +125,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
 
 /** What becomes of a table; of one that is not known, all of it is kept. */
 export function useOf(table: string): TableUse {
-  return tableUses[table] ?? kept
+  return tableUses[table] ?? stored
 }
 
 /** Columns of a kept table that a backup does not have. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { load, makeEmptyDatabase, save } from '../../test/backups.ts'
-import { makeChance, testSeed } from '../../test/chance.ts'
+import { makeRng, testSeed } from '../../test/rng.ts'
 import { maker } from '../../test/contract/full-installation.ts'
 import { eventually, sender, startOn, startTestService, type TestService } from '../../test/harness.ts'
 import type { Sql } from '../platform/postgres/database.ts'
@@ -39,7 +39,7 @@ const invariants: Record<string, string> = {
 describe('backups of an installation at work', () => {
   let test: TestService
   let folder: string
-  const chance = makeChance(testSeed())
+  const rng = makeRng(testSeed())
   let created = 0
   before(async () => {
     test = await startTestService({ CADRE_WORKER_SLOTS: '8' })
@@ -52,7 +52,7 @@ describe('backups of an installation at work', () => {
 
   /** Makes, changes, works and deletes until it is told to stop. */
   async function work(project: string, stop: AbortSignal): Promise<void> {
-    const [make, mine] = [maker(test.send), chance.fork()]
+    const [make, mine] = [maker(test.send), rng.fork()]
     const script = JSON.stringify([
       { tool_calls: [{ name: 'current_time', arguments: {} }] },
       { text: 'It is {{tool_result}}.' },
@@ -95,7 +95,7 @@ describe('backups of an installation at work', () => {
   }
 
   it('are each of one moment: nothing in them is half done, and all of it goes on', async (t) => {
-    t.diagnostic(`CADRE_TEST_SEED=${chance.seed}`)
+    t.diagnostic(`CADRE_TEST_SEED=${rng.seed}`)
     const { id } = await maker(test.send)('/api/v1/projects', { name: 'busy' })
     const project = `/api/v1/projects/${id}`
     const stop = new AbortController()

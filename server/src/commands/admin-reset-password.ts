@@ -1,4 +1,4 @@
-import { passwordFault, passwordFaults } from '../platform/crypto/password-rules.ts'
+import { passwordError, passwordErrors } from '../platform/crypto/password-rules.ts'
 import { createPasswords } from '../platform/crypto/passwords.ts'
 import { newPassword } from '../first-start.ts'
 import { resetPassword } from '../resources/users/reset-password.ts'
@@ -44,8 +44,8 @@ export const adminResetPassword = defineCommand({
 
 async function chosen({ email }: SignInRow, signal: AbortSignal): Promise<string> {
   const password = await askSecret('New password', signal)
-  const fault = passwordFault(password, email)
-  if (fault) throw new CommandError(`The password ${passwordFaults[fault]}.`)
+  const fault = passwordError(password, email)
+  if (fault) throw new CommandError(`The password ${passwordErrors[fault]}.`)
   return password
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { type ConfigFault, type Environment, inspectConfig, type Reading } from '../config/config.ts'
+import { type SettingError, type Environment, inspectConfig, type Reading } from '../config/config.ts'
 import { defineCommand } from './command.ts'
 
 /** What is shown of a setting. */
@@ -50,7 +50,7 @@ function dotEnv(): Environment {
   }
 }
 
-function shown(reading: Reading, faults: readonly ConfigFault[], env: Environment, dot: Environment): ShownSetting {
+function shown(reading: Reading, faults: readonly SettingError[], env: Environment, dot: Environment): ShownSetting {
   const { section, name, is_secret, variable, file, text } = reading
   const fault = faults.find((known) => known.name === name || known.name === `${name}_FILE`)
   const source = (): ShownSetting['source'] => {

@@ -11,7 +11,7 @@ const codeless = /timeout|terminated|does not support SSL|SASL|SCRAM/i
  * An error as the operator should read it: that the database cannot be reached, and why; any other error as it is. The
  * password of `DATABASE_URL` is in none of them.
  */
-export function explainDatabaseFault(error: unknown, { database_url }: Pick<Config, 'database_url'>): unknown {
+export function explainDatabaseError(error: unknown, { database_url }: Pick<Config, 'database_url'>): unknown {
   // A name with several addresses fails once for each of them.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   if (!(first instanceof Error) || ('syscall' in first && first.syscall === 'listen')) return error

@@ -12,7 +12,7 @@ import {
 import { makeLog } from '../platform/log.ts'
 import { migrationStatus } from '../platform/postgres/migrate.ts'
 import { type Circumstances, CommandError } from './command.ts'
-import { explainDatabaseFault } from './database-fault.ts'
+import { explainDatabaseError } from './database-fault.ts'
 
 /** What a command works on: the database of this configuration. */
 export interface Installation {
@@ -65,7 +65,7 @@ export async function withInstallation<T>(
     )
     return await untilAborted(working, signal)
   } catch (error) {
-    throw explainDatabaseFault(error, config)
+    throw explainDatabaseError(error, config)
   } finally {
     const closed = database.close().catch(() => {})
     if (signal.aborted) await Promise.race([closed, after(closing_ms)])

@@ -4,7 +4,7 @@ import type { FirstOwner } from '../first-start.ts'
 import type { Role } from '../roles.ts'
 import type { Service } from '../service.ts'
 import { CommandError } from './command.ts'
-import { explainDatabaseFault } from './database-fault.ts'
+import { explainDatabaseError } from './database-fault.ts'
 import type { Foundation } from './foundation.ts'
 import { isInterrupted } from './interrupted.ts'
 
@@ -46,8 +46,8 @@ export async function runService(running: Running): Promise<number> {
       log,
       keepCredentials: async (made) => {
         owner = made
-        const kept = Object.entries(made).filter(([name]) => made.generated.includes(name))
-        credentials_file = await laid.keepCredentials(Object.fromEntries(kept))
+        const stored = Object.entries(made).filter(([name]) => made.generated.includes(name))
+        credentials_file = await laid.keepCredentials(Object.fromEntries(stored))
       },
     })
     await onReady(service, credentials_file)
@@ -58,7 +58,7 @@ export async function runService(running: Running): Promise<number> {
     await end()
     // A start that is called off is no fault.
     if (isInterrupted(error)) return 0
-    throw listenFault(explainDatabaseFault(error, config), config)
+    throw listenError(explainDatabaseError(error, config), config)
   }
   setTimeout(() => process.exit(1), stopTimeout_ms + config.drain_seconds * 1000).unref()
   await end()
@@ -76,7 +76,7 @@ export async function showGenerated(
   if (lines.length > 0) print(['', ...lines].join('\n'))
 }
 
-function listenFault(error: unknown, { host, port }: Config): unknown {
+function listenError(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
     return new CommandError(`Port ${port} on ${host} is in use. Set PORT to another one, or 0 for any that is free.`)

@@ -13,7 +13,7 @@ import { Interrupted, isInterrupted } from './interrupted.ts'
 import { runService, showGenerated, stopTimeout_ms } from './run-service.ts'
 
 /** How soon a process that died is started again; doubled each time, unless it was ready for `steady_ms`. */
-const restart_ms = { first: 500, most: 30_000 }
+const restart_ms = { first: 500, max: 30_000 }
 const steady_ms = 60_000
 /** A process that does not end in its own time is killed after so much more. */
 const kill_ms = 2000
@@ -140,7 +140,7 @@ class Part {
       'a process of the service ended; it is started again',
     )
     await delay(this.#restart_ms, undefined, { signal }).catch(() => {})
-    this.#restart_ms = Math.min(this.#restart_ms * 2, restart_ms.most)
+    this.#restart_ms = Math.min(this.#restart_ms * 2, restart_ms.max)
     if (signal.aborted) return
     const starting = this.start(signal)
     this.keep()

@@ -102,7 +102,7 @@ export const listeningHost: Kind<string> = {
   parse: (text) => (isIP(text) !== 0 || isHostName(text) ? text : undefined),
 }
 
-/** Scheme, host and port, exactly as a browser sends them in `Origin`. */
+/** Scheme, host and port, exactly as a browser sends them in `RequestSource`. */
 export const origin: Kind<string> = {
   allowed: 'an origin without a path, such as https://cadre.example.com',
   parse: (text) => {

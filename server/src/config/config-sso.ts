@@ -111,7 +111,7 @@ export function readSsoProviders(reader: SettingReader): SsoConfig[] {
 
 function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | undefined {
   const called = naming(middle)
-  const faultsBefore = reader.faults.length
+  const errorsBefore = reader.faults.length
   const issuer = required(reader, called(ssoSettings.issuer))
   const client_id = required(reader, called(ssoSettings.client_id))
   const client_secret = required(reader, called(ssoSettings.client_secret))
@@ -121,7 +121,7 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
   const join_as = reader.read(called(ssoSettings.join_as))
   const allowed_domains = reader.read(called(ssoSettings.allowed_domains))?.map((domain) => domain.toLowerCase()) ?? []
   const isComplete = issuer !== undefined && client_id !== undefined && client_secret !== undefined
-  if (!isComplete || scopes === undefined || reader.faults.length > faultsBefore) return undefined
+  if (!isComplete || scopes === undefined || reader.faults.length > errorsBefore) return undefined
 
   if (join_as !== undefined && allowed_domains.length === 0 && openIssuers.includes(issuer.replace(/\/$/, ''))) {
     const problem = `everybody can have an account at ${issuer}, so everybody would join`
@@ -147,9 +147,9 @@ function naming(middle: string) {
 }
 
 function required<T>(reader: SettingReader, setting: Setting<T>): T | undefined {
-  const faultsBefore = reader.faults.length
+  const errorsBefore = reader.faults.length
   const value = reader.read(setting)
-  if (value === undefined && reader.faults.length === faultsBefore)
+  if (value === undefined && reader.faults.length === errorsBefore)
     reader.fault(setting.name, 'it is unset, but other settings of this provider are set', setting.kind.allowed)
   return value
 }

@@ -30,7 +30,7 @@ export type Config = { [Key in keyof Settings]: Settings[Key] extends Setting<in
 }
 
 /** What is wrong with one variable. Values of secrets are never part of it. */
-export interface ConfigFault {
+export interface SettingError {
   name: string
   problem: string
   allowed: string
@@ -38,8 +38,8 @@ export interface ConfigFault {
 
 /** The environment cannot be used. The message has a line for every fault, so that one look mends them all. */
 export class ConfigError extends Error {
-  readonly faults: readonly ConfigFault[]
-  constructor(faults: readonly ConfigFault[]) {
+  readonly faults: readonly SettingError[]
+  constructor(faults: readonly SettingError[]) {
     const lines = faults.map(({ name, problem, allowed }) => `  ${name}: ${problem}. Allowed: ${allowed}.`)
     super(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${lines.join('\n')}`)
     this.name = 'ConfigError'
@@ -66,7 +66,7 @@ export interface Reading {
 export interface Inspection {
   config: Config | undefined
   readings: Reading[]
-  faults: ConfigFault[]
+  faults: SettingError[]
   warnings: string[]
 }
 
@@ -117,7 +117,7 @@ export function publicUrl(config: Pick<Config, 'host' | 'public_url'>, port: num
 /** Reads settings one by one; remembers which names it knows, what it read and what was wrong. */
 class Reader {
   readonly env: Environment
-  readonly faults: ConfigFault[] = []
+  readonly faults: SettingError[] = []
   readonly readings: Reading[] = []
   readonly secrets: string[] = []
   /** Where what is read belongs. */
@@ -200,7 +200,7 @@ function readProviders(reader: Reader): ProviderConfig[] {
       ...setting,
       name: setting.name.replace('<NAME>', middle),
     })
-    const faultsBefore = reader.faults.length
+    const errorsBefore = reader.faults.length
     const base_url = reader.read(called(providerSettings.base_url))
     const api_key = reader.read(called(providerSettings.api_key))
     const protocol = reader.read(called(providerSettings.protocol))
@@ -211,7 +211,7 @@ function readProviders(reader: Reader): ProviderConfig[] {
         `"${name}" is built in`,
         'any name but ' + takenProviders.join(', '),
       )
-    } else if (base_url === undefined && reader.faults.length === faultsBefore) {
+    } else if (base_url === undefined && reader.faults.length === errorsBefore) {
       reader.fault(
         called(providerSettings.base_url).name,
         `it is unset, but the ${api_key === undefined ? 'protocol' : 'key'} is set`,

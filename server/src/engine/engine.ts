@@ -37,14 +37,14 @@ export interface Engine {
   /** Stores such tasks in the caller's transaction: of each, in their order, its row, or `agent_not_found`. */
   createAll(tx: Sql, tasks: readonly NewTask[]): Promise<(TaskRow | Problem)[]>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
-  dispatchParked(tx: Sql, agent_id: string): Promise<void>
+  dispatchDeferred(tx: Sql, agent_id: string): Promise<void>
   /** The same of new agents, of which most have no such tasks; whoever watches their project hears of them. */
-  dispatchAnyParked(tx: Sql, agent_ids: readonly string[]): Promise<void>
+  dispatchAnyDeferred(tx: Sql, agent_ids: readonly string[]): Promise<void>
   /**
    * After pause (`agent_paused`) and stop or error (`agent_stopped`): no further step begins; on stop the model call in
    * flight is aborted. The tasks wait at their last finished step.
    */
-  parkTasks(tx: Sql, agent_id: string, reason: 'agent_paused' | 'agent_stopped'): Promise<void>
+  deferTasks(tx: Sql, agent_id: string, reason: 'agent_paused' | 'agent_stopped'): Promise<void>
   /**
    * Before an agent is deleted, in the same transaction: its open tasks are canceled, and what is kept of all of them is
    * purged in the background after the commit. Without their agent they are invisible at once.
@@ -69,7 +69,7 @@ export interface Engine {
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */
   closeStreams(): void
   /** Stops claiming, lets steps in flight end for a while, and gives tasks back; the rest goes on working. */
-  handBack(): Promise<void>
+  release(): Promise<void>
   /** Hands tasks back and closes. */
   stop(): Promise<void>
 }

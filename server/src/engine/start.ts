@@ -14,18 +14,18 @@ import { readEnvironment } from './run/environment.ts'
 import { Journal, taskStore } from './journal/journal.ts'
 import { presenceLock } from './maintenance/leases.ts'
 import type { ModelSource } from './run/model-call.ts'
-import { makeBreaker } from './models/circuit-breaker.ts'
+import { makeCircuitBreaker } from './models/circuit-breaker.ts'
 import { makeCooldown } from './models/cooldown.ts'
 import { makeCreation } from './commands/create-tasks.ts'
 import { insertTask, type NewTask } from './commands/new-task.ts'
 import { openBudgetKeeper } from './dispatch/budget-waits.ts'
 import { makeBacklogs } from './dispatch/backlogs.ts'
-import { openGateKeeper } from './dispatch/dispatcher.ts'
-import { agentGate, type Gate } from './queue/concurrency-limits.ts'
-import { cancelAll, dispatchParked, listWithParked, relabelParked } from './dispatch/deferred-tasks.ts'
+import { openDispatcher } from './dispatch/dispatcher.ts'
+import { agentLimitKey, type LimitKey } from './queue/concurrency-limits.ts'
+import { cancelAll, dispatchDeferred, listWithDeferred, relabelDeferred } from './dispatch/deferred-tasks.ts'
 import { openQueue } from './queue/queue.ts'
 import { resolveApproval } from './commands/resolve-approval.ts'
-import type { Told } from './journal/resume.ts'
+import type { JournalNotice } from './journal/resume.ts'
 import { makePrices, type Prices } from './budgets/prices.ts'
 import type { Run } from './run/run.ts'
 import { sendMessage } from './commands/send-message.ts'
@@ -34,7 +34,7 @@ import { listReadMessages, listSteps } from './journal/task-rows.ts'
 import { threadHistory } from './conversation/thread-history.ts'
 import type { ToolSource } from './tools/tool.ts'
 import { makeTurns } from './conversation/turns.ts'
-import { startUpkeep } from './maintenance/maintenance.ts'
+import { startMaintenance } from './maintenance/maintenance.ts'
 import { UsageMeter } from './journal/usage-meter.ts'
 import { Worker } from './run/worker.ts'
 
@@ -87,13 +87,13 @@ export async function startEngine({
   const worker_id = newId('worker')
   const queue = openQueue({ database, log, supervise: works })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
-  const hub = toldOf(openHub({ sql, bus, log }), onTaskEvents)
+  const hub = subscriptionsOf(openHub({ sql, bus, log }), onTaskEvents)
   const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
-  const keeper = openGateKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
+  const keeper = openDispatcher({ sql, queue, log, wake: () => bus.tell('jobs') })
   const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
   const backlogs = makeBacklogs({ sql, queue })
-  const onFreed = (gates: readonly Gate[]): void => keeper.free(gates)
+  const onFreed = (limitKeys: readonly LimitKey[]): void => keeper.free(limitKeys)
   const publish = (published: readonly PublishedEvents[]): void => {
     for (const { task_id, events, freed } of published) {
       if (events.length > 0) hub.publish(task_id, events)
@@ -106,7 +106,7 @@ export async function startEngine({
     budgets.roomMade()
   }
   // Should this process die before, the upkeep of any other finds what is left.
-  const onParked = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentGate))
+  const onDeferred = (agent_ids: readonly string[]): void => onFreed(agent_ids.map(agentLimitKey))
   const tokens_per_hour = config.rate_limits === false ? Infinity : config.tokens_per_hour
   const worker = new Worker({
     id: worker_id,
@@ -117,17 +117,17 @@ export async function startEngine({
     meter,
     log,
     publish,
-    onParked,
-    onOrphaned: () => upkeep.purge(),
+    onDeferred,
+    onOrphaned: () => maintenance.purge(),
     context: {
-      journal: new Journal({ store: taskStore(sql, queue), hub, onParked, onFreed, onBudgets }),
+      journal: new Journal({ store: taskStore(sql, queue), hub, onDeferred, onFreed, onBudgets }),
       models,
       prices,
       hub,
       tokens_per_hour,
       random,
       cooldown: makeCooldown({ bus }),
-      breaker: makeBreaker(),
+      circuitBreaker: makeCircuitBreaker(),
       turns: makeTurns(secrets, log),
       reload: (run) => reload(sql, run),
     },
@@ -135,7 +135,7 @@ export async function startEngine({
     tracing,
     prepare: (run) => prepare(run, { sql, tools }),
   })
-  const upkeep = startUpkeep({
+  const maintenance = startMaintenance({
     database,
     queue,
     worker,
@@ -143,7 +143,7 @@ export async function startEngine({
     meter,
     log,
     publish,
-    onParked,
+    onDeferred,
     keeper,
     backlogs,
     budgets,
@@ -152,10 +152,10 @@ export async function startEngine({
     works,
   })
   /** A person has answered: watchers are told, and its task may be fetched. */
-  const afterAnswer = (tx: Sql, { published, parked }: Told): void =>
+  const afterAnswer = (tx: Sql, { published, deferred }: JournalNotice): void =>
     tx.afterCommit(() => {
       publish(published)
-      onParked(parked)
+      onDeferred(deferred)
       bus.tell('jobs')
     })
   const creation = makeCreation({ sql, queue, isFull: backlogs.isFull, onSent: () => bus.tell('jobs') })
@@ -165,18 +165,18 @@ export async function startEngine({
     trace_id: task.trace_id ?? (tracing.isEnabled ? derivedTraceId(task.id) : null),
   })
   let isReady = false
-  const ready = Promise.all([queue.ready, bus.ready, upkeep.ready]).then(() => {
+  const ready = Promise.all([queue.ready, bus.ready, maintenance.ready]).then(() => {
     if (works) worker.start()
     isReady = true
   })
   ready.catch((error: unknown) => log.error({ err: error }, 'the engine could not be started'))
 
   const goOn = async (tx: Sql, agent_id: string): Promise<void> => {
-    await dispatchParked(tx, queue, agent_id)
+    await dispatchDeferred(tx, queue, agent_id)
     tx.afterCommit(() => {
       bus.tell('jobs')
       bus.tell('agent', agent_id)
-      onFreed([agentGate(agent_id)])
+      onFreed([agentLimitKey(agent_id)])
     })
   }
 
@@ -194,18 +194,18 @@ export async function startEngine({
     create: (task) => creation.create(traced(task)),
     mayShare: (task) => creation.mayShare(task),
     createAll: (tx, tasks) => creation.createAll(tx, tasks.map(traced)),
-    dispatchParked: goOn,
-    async dispatchAnyParked(tx, agent_ids) {
-      for (const agent_id of await listWithParked(tx, agent_ids)) await goOn(tx, agent_id)
+    dispatchDeferred: goOn,
+    async dispatchAnyDeferred(tx, agent_ids) {
+      for (const agent_id of await listWithDeferred(tx, agent_ids)) await goOn(tx, agent_id)
       tx.afterCommit(() => {
         for (const agent_id of agent_ids) bus.tell('agent', agent_id)
       })
     },
-    async parkTasks(tx, agent_id, reason) {
-      await relabelParked(tx, agent_id, reason)
+    async deferTasks(tx, agent_id, reason) {
+      await relabelDeferred(tx, agent_id, reason)
       tx.afterCommit(() => {
         bus.tell(reason === 'agent_stopped' ? 'stop' : 'agent', agent_id)
-        onFreed([agentGate(agent_id)])
+        onFreed([agentLimitKey(agent_id)])
       })
     },
     async cancelTasks(tx, agent_id) {
@@ -213,7 +213,7 @@ export async function startEngine({
       tx.afterCommit(() => {
         publish(published)
         bus.tell('agent', agent_id)
-        upkeep.purge()
+        maintenance.purge()
       })
     },
     async cancel(tx, task_id, request) {
@@ -233,12 +233,12 @@ export async function startEngine({
       return result
     },
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
-    isSilent: () => upkeep.isSilent(),
+    isSilent: () => maintenance.isSilent(),
     closeStreams() {
       hub.close()
       projects.close()
     },
-    async handBack() {
+    async release() {
       await ready.catch(() => {})
       await worker.stop()
     },
@@ -247,7 +247,7 @@ export async function startEngine({
       hub.close()
       projects.close()
       await worker.stop()
-      await upkeep.stop()
+      await maintenance.stop()
       await keeper.stop()
       await budgets.stop()
       await bus.close()
@@ -257,7 +257,7 @@ export async function startEngine({
 }
 
 /** The hub, that tells of all that is published here. */
-function toldOf(hub: Hub, onTaskEvents: EngineOptions['onTaskEvents']): Hub {
+function subscriptionsOf(hub: Hub, onTaskEvents: EngineOptions['onTaskEvents']): Hub {
   if (!onTaskEvents) return hub
   const publish: Hub['publish'] = (task_id, events) => {
     hub.publish(task_id, events)

@@ -62,9 +62,9 @@ export interface LockedTask {
   /** Whether it has a budget, its own or one of its agent, project, organization or credential, as was seen without a lock. */
   has_budget: boolean
   /** What is reserved for the model call in flight, or what it waits for; null where that is nothing. */
-  hold: Hold | null
+  hold: Reservation | null
   /** Its budgets, where this transaction has locked them. */
-  money?: Money
+  ledger?: BudgetLedger
   /** Tokens that the agent's credential has used in the running hour (decision D90). */
   tokens_used: number
   /** The moment of the transaction. */
@@ -273,7 +273,7 @@ export interface TaskChange {
   /** Calls that ended, for the bill. */
   calls?: CallUse[]
   /** What is reserved from now on; without a word what was reserved stays until its call has ended. */
-  hold?: Hold | null
+  hold?: Reservation | null
 }
 
 /** Something that was asked of a model and that it does not take as it was asked. */
@@ -349,7 +349,7 @@ export interface BudgetState {
 }
 
 /** What is reserved for a call that is under way: the same of each of the budgets. Kept as `task.hold`. */
-export interface Hold {
+export interface Reservation {
   tokens: number
   cost_usd: number
   budget_ids: string[]
@@ -373,7 +373,7 @@ export interface Needs {
 }
 
 /** The budgets of a locked task, and what this transaction has done with them. */
-export interface Money {
+export interface BudgetLedger {
   /** Its own limits are one of them. */
   budgets: BudgetState[]
   /** What it held is taken back, and what it used counted. */

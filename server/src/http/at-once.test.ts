@@ -20,9 +20,9 @@ describe('requests of one key at once', () => {
     // Of two minutes where one ended meanwhile: then a number may come twice, but none is left out.
     const [row] = await test.sql<{ minute: number; hour: number }>`
       select minute_used as minute, hour_used as hour from rate_window where subject = ${id} and bucket = 'user'`
-    const most = Math.max(...left)
+    const max = Math.max(...left)
     assert.ok(new Set(left).size >= row!.minute, `${left}`)
-    assert.equal(most, 99)
+    assert.equal(max, 99)
     const [uses] = await test.sql<{ n: number }>`
       select sum(requests)::bigint as n from api_key_usage where key_id = ${id}`
     assert.equal(uses!.n, 40)
@@ -73,7 +73,7 @@ describe('requests of one key at once', () => {
 describe('requests of one key while its statement fails', () => {
   let test: TestService
   // A machine that stands still must not run into the bounds of locks and statements: they are no part of these promises.
-  before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' }, { patience: 20 })))
+  before(async () => (test = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' }, { timeoutMultiplier: 20 })))
   after(() => test.stop())
 
   const path = '/api/v1/auth/user'

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { makeTogether } from './coalesce.ts'
+import { makeCoalescer } from './coalesce.ts'
 
 describe('asking together', () => {
   it('gives nobody an answer to a question that was asked before they came', async () => {
-    const together = makeTogether({ waitMax_ms: 60_000 })
+    const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: { of: number; answer: (text: string) => void }[] = []
     const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
-    const first = together('key', ask)
+    const first = coalesce('key', ask)
     await new Promise(setImmediate)
-    const [second, third] = [together('key', ask), together('key', ask)]
-    const other = together('other key', ask)
+    const [second, third] = [coalesce('key', ask), coalesce('key', ask)]
+    const other = coalesce('other key', ask)
     await new Promise(setImmediate)
     assert.deepEqual(
       asked.map(({ of }) => of),
@@ -19,7 +19,7 @@ describe('asking together', () => {
     asked[0]!.answer('old')
     assert.deepEqual(await first, { answer: 'old', place: 0, of: 1 })
     await new Promise(setImmediate)
-    const fourth = together('key', ask)
+    const fourth = coalesce('key', ask)
     assert.deepEqual(
       asked.map(({ of }) => of),
       [1, 1, 2],
@@ -34,14 +34,14 @@ describe('asking together', () => {
   })
 
   it('tells all who shared a question that it failed, and asks again for those who come later', async () => {
-    const together = makeTogether({ waitMax_ms: 60_000 })
+    const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const failing = () => Promise.reject(new Error('no database'))
-    await Promise.all([1, 2, 3].map(() => assert.rejects(together('key', failing), /no database/)))
-    assert.equal((await together('key', async () => 'back')).answer, 'back')
+    await Promise.all([1, 2, 3].map(() => assert.rejects(coalesce('key', failing), /no database/)))
+    assert.equal((await coalesce('key', async () => 'back')).answer, 'back')
   })
 
   it('asks once more where the connection broke under several, and not twice', async () => {
-    const together = makeTogether({ waitMax_ms: 60_000 })
+    const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const lost = () => Promise.reject(Object.assign(new Error('terminating connection'), { code: '57P01' }))
     for (const breaks of [1, 2]) {
       const asked: number[] = []
@@ -49,7 +49,7 @@ describe('asking together', () => {
         asked.push(of)
         return asked.length > 1 && asked.length <= 1 + breaks ? lost() : Promise.resolve('here')
       }
-      const told = await oneAndThen(2, () => together('key', ask))
+      const told = await oneAndThen(2, () => coalesce('key', ask))
       assert.deepEqual(asked, [1, 2, 2])
       const shared = breaks === 1 ? 'fulfilled' : 'rejected'
       assert.deepEqual(
@@ -57,35 +57,35 @@ describe('asking together', () => {
         ['fulfilled', shared, shared],
       )
     }
-    await assert.rejects(together('key', lost), /terminating/)
+    await assert.rejects(coalesce('key', lost), /terminating/)
   })
 
   it('does not ask again what took too long', async () => {
-    const together = makeTogether({ waitMax_ms: 60_000 })
+    const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: number[] = []
     const slow = (of: number) => {
       asked.push(of)
       return Promise.reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }))
     }
-    const told = await oneAndThen(2, () => together('key', slow))
+    const told = await oneAndThen(2, () => coalesce('key', slow))
     assert.ok(told.every((of) => of.status === 'rejected' && /lock timeout/.test(String(of.reason))))
     assert.deepEqual(asked, [1, 2])
   })
 
   it('lets nobody wait longer than for a connection while a question hangs', async () => {
-    const together = makeTogether({ waitMax_ms: 20 })
+    const coalesce = makeCoalescer({ waitMax_ms: 20 })
     const hung = Promise.withResolvers<string>()
-    const first = together('key', () => hung.promise)
+    const first = coalesce('key', () => hung.promise)
     await new Promise(setImmediate)
     const begun = performance.now()
     await assert.rejects(
-      together('key', () => Promise.resolve('never')),
+      coalesce('key', () => Promise.resolve('never')),
       /timeout: no turn came within 20 ms/,
     )
     assert.ok(performance.now() - begun >= 19)
     hung.resolve('late')
     assert.equal((await first).answer, 'late')
-    assert.equal((await together('key', async () => 'back')).answer, 'back')
+    assert.equal((await coalesce('key', async () => 'back')).answer, 'back')
   })
 })
 

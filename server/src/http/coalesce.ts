@@ -1,5 +1,5 @@
 import { isConnectionLost } from '../platform/postgres/database.ts'
-import { Groups } from '../platform/batcher.ts'
+import { Batcher } from '../platform/batcher.ts'
 
 /** What one question for several askers gave one of them. */
 export interface Share<T> {
@@ -19,13 +19,13 @@ export interface Share<T> {
  * breaks costs one request at most, as it does where each asks for itself. Whatever else it fails with is told to all: to ask
  * again what took too long would keep an overloaded database so.
  */
-export type Together = <T>(key: string, ask: (of: number) => Promise<T>) => Promise<Share<T>>
+export type Coalescer = <T>(key: string, ask: (of: number) => Promise<T>) => Promise<Share<T>>
 
 type Ask = (of: number) => Promise<unknown>
 
-export function makeTogether({ waitMax_ms }: { waitMax_ms: number }): Together {
+export function makeCoalescer({ waitMax_ms }: { waitMax_ms: number }): Coalescer {
   /** Of each key that is being asked about. */
-  const questions = new Map<string, Groups<Ask, Share<unknown>>>()
+  const questions = new Map<string, Batcher<Ask, Share<unknown>>>()
 
   const answer = async (asks: readonly Ask[]): Promise<Share<unknown>[]> => {
     const of = asks.length
@@ -40,8 +40,8 @@ export function makeTogether({ waitMax_ms }: { waitMax_ms: number }): Together {
   return <T>(key: string, ask: (of: number) => Promise<T>) => {
     let question = questions.get(key)
     if (!question) {
-      question = new Groups(answer, {
-        lanes: 1,
+      question = new Batcher(answer, {
+        concurrency: 1,
         groupMax: Infinity,
         waitMax_ms,
         onIdle: () => void questions.delete(key),

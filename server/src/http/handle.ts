@@ -1,18 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/core/operation.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { authenticate } from './access/authenticate.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
-import { doerOf } from './access/actor.ts'
+import { actorOf } from './access/actor.ts'
 import { renderProblem, toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
 import {
   idempotencyKey,
   idempotently,
-  idempotentlyTogether,
+  idempotentBatch,
   type IdempotentRequest,
   type Keyed,
   type StoredAnswer,
@@ -32,7 +32,7 @@ export interface Loading {
   request_id: string
   request: FastifyRequest
   /** Who asks and from where, for the audit log. */
-  doer: Doer
+  actor: Actor
   /**
    * Counts this request among the streams and waits that its credential has open, until it is answered. Throws 429 where
    * there are too many. A stream is cut off when its credential or role no longer allows it.
@@ -131,7 +131,7 @@ function shareOf<O extends Operation, Loaded>(
 ): Share | undefined {
   if (!shared) return undefined
   const status = operation.responses[0]!.status
-  return idempotentlyTogether({ sql, secrets, waitMax_ms: shareWait_ms }, async (tx, items) =>
+  return idempotentBatch({ sql, secrets, waitMax_ms: shareWait_ms }, async (tx, items) =>
     (await shared.work(tx, items)).map((body) => (body instanceof Problem ? body : { status, body })),
   )
 }
@@ -151,7 +151,7 @@ async function serve<O extends Operation, Loaded>(
     sql: context.sql,
     request_id: request.id,
     request,
-    doer: doerOf(request, principal),
+    actor: actorOf(request, principal),
     occupy() {
       request.is_long = true
       context.stream_rights.guard(principal as Principal, operation, reply.raw)
@@ -241,7 +241,7 @@ async function once<O extends Operation, Loaded>(
   { request, renderProblem, handlers, loading, check, steps }: KeyedRequest<O, Loaded>,
 ): Promise<Done<O, Loaded>> {
   let handling: Handling<O, Loaded> | undefined
-  const kept = await idempotently(
+  const stored = await idempotently(
     context,
     request,
     async (tx) => {
@@ -251,11 +251,11 @@ async function once<O extends Operation, Loaded>(
     },
     renderProblem,
   )
-  if (kept.replayed) {
+  if (stored.replayed) {
     loading.header('idempotency-replayed', 'true')
-    if (handlers.finish && kept.status < 400) handling = check((await handlers.load?.(loading)) as Loaded, loading)
+    if (handlers.finish && stored.status < 400) handling = check((await handlers.load?.(loading)) as Loaded, loading)
   }
-  return { answer: new Answer(kept.status, kept.body), handling }
+  return { answer: new Answer(stored.status, stored.body), handling }
 }
 
 /** The same in a transaction that requests share; undefined where this one has to be done alone, or has an answer that is a problem. */
@@ -274,9 +274,9 @@ async function onceShared<O extends Operation, Loaded>(
     throw error
   }
   if (item === undefined) return undefined
-  const kept = await share({ request, renderProblem, item })
-  if (kept.replayed) loading.header('idempotency-replayed', 'true')
-  return { answer: new Answer(kept.status, kept.body), handling }
+  const stored = await share({ request, renderProblem, item })
+  if (stored.replayed) loading.header('idempotency-replayed', 'true')
+  return { answer: new Answer(stored.status, stored.body), handling }
 }
 
 /** Checks 4 to 6: authentication, rate limit, kind of credential and scope. Undefined for public operations. */

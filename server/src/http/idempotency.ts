@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
-import { Groups, togetherOrEach } from '../platform/batcher.ts'
+import { Batcher, batchOrEach } from '../platform/batcher.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 
 /** How long an answer is kept for its Idempotency-Key (decision D98). */
@@ -10,7 +10,7 @@ export const idempotencyRetention_hours = 24
 
 /** How many requests share a transaction at most, and how many such transactions there are at a time. */
 const groupMax = 64
-const lanes = 2
+const concurrency = 2
 
 /** Label of the key that encrypts kept answers. */
 const label = 'idempotent-answer'
@@ -68,7 +68,7 @@ export async function idempotently(
     if (known instanceof Problem) throw known
     if (known) return { ...known, replayed: true }
     const answer = await tx.begin(work).catch((error: unknown) => {
-      if (!isKept(error)) throw error
+      if (!isStored(error)) throw error
       return renderProblem(error)
     })
     await keep(tx, secrets, [{ request, answer }])
@@ -87,13 +87,13 @@ export interface Keyed<Item> {
  * Does `idempotently` for requests that come at the same time: one transaction does the work of all and keeps their answers. `work`
  * gives of each, in their order, its answer or the problem that it has; it undoes nothing, so it does nothing for one that it refuses.
  */
-export function idempotentlyTogether<Item>(
+export function idempotentBatch<Item>(
   { sql, secrets, waitMax_ms }: Store & { waitMax_ms: number },
   work: (tx: Sql, items: readonly Item[]) => Promise<readonly (StoredAnswer | Problem)[]>,
 ): (keyed: Keyed<Item>) => Promise<StoredAnswer & { replayed: boolean }> {
-  const groups = new Groups<Keyed<Item>, StoredAnswer & { replayed: boolean }>(
+  const groups = new Batcher<Keyed<Item>, StoredAnswer & { replayed: boolean }>(
     (all) =>
-      togetherOrEach(all, (some) =>
+      batchOrEach(all, (some) =>
         sql.begin(async (tx) => {
           const known = await lockAndFind(
             tx,
@@ -118,19 +118,19 @@ export function idempotentlyTogether<Item>(
             const answer = known[i] ?? answers.get(keyed)!
             return answer instanceof Problem ? answer : { ...answer, replayed: known[i] !== undefined }
           })
-        }, 'byKeys'),
+        }, 'forceIndexPlan'),
       ),
-    { lanes, groupMax, waitMax_ms },
+    { concurrency, groupMax, waitMax_ms },
   )
   return (keyed) => groups.submit(keyed)
 }
 
 function answerOf<Item>({ renderProblem }: Keyed<Item>, result: StoredAnswer | Problem): StoredAnswer | Problem {
-  return isKept(result) ? renderProblem(result) : result
+  return isStored(result) ? renderProblem(result) : result
 }
 
 /** Whether a request that is repeated is refused for the same reason again, whatever has changed since. */
-export function isKept(error: unknown): error is Problem {
+export function isStored(error: unknown): error is Problem {
   return error instanceof Problem && error.status < 500 && error.status !== 429
 }
 
@@ -154,13 +154,13 @@ async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly Idempot
   const locks = await tx<{ is_free: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(name, 98)) as is_free
     from unnest(${names}::text[]) with ordinality as n(name, nth) order by nth`
-  const kept = await tx<{ nth: number; hash: Buffer; status: number; body: Buffer }>`
+  const stored = await tx<{ nth: number; hash: Buffer; status: number; body: Buffer }>`
     select a.nth::int, i.hash, i.status, i.body
     from unnest(${requests.map(({ subject }) => subject)}::text[], ${requests.map(({ key }) => key)}::text[])
       with ordinality as a(subject, key, nth)
     join idempotency i on i.subject = a.subject and i.key = a.key
       and i.created_at > now() - make_interval(hours => ${idempotencyRetention_hours})`
-  const byPlace = new Map(kept.map((row) => [row.nth - 1, row]))
+  const byPlace = new Map(stored.map((row) => [row.nth - 1, row]))
   return requests.map((request, i) => {
     const conflict = { conflicting_field: 'Idempotency-Key', conflicting_value: request.key }
     // A lock that this transaction has already it is given again, so its own requests are told apart here.

@@ -12,6 +12,6 @@ export function pagePagination(total: number, page: number, limit: number) {
 }
 
 /** A moment that validation has accepted, in the service's form. */
-export function moment(text: string | undefined): string | undefined {
+export function timestamp(text: string | undefined): string | undefined {
   return text === undefined ? undefined : parseTimestamp(text)
 }

@@ -46,8 +46,8 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
 function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
   const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
   const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
-  const kept = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
-  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(kept) }
+  const stored = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
+  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(stored) }
 }
 
 function parseJson(bytes: Buffer): unknown {

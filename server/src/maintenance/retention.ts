@@ -6,13 +6,13 @@ import type { Sql } from '../platform/postgres/database.ts'
 import { dropPartition, listPartitions } from '../platform/postgres/partitions.ts'
 
 /** Events, deliveries and attempts go by whole months; the last attempt to deliver one is made after days (decision D97). */
-const { events: eventsKept_days, webhook_deliveries: deliveriesKept_days } = retention_days
+const { events: eventsRetention_days, webhook_deliveries: deliveriesRetention_days } = retention_days
 /** A month of tasks is not dropped as soon as it is over: an identifier may have been made by a clock that is behind. */
 const monthOver_days = 7
 /** Calls by the hour, for the bill: a year and a month to compare it with. */
-const { usage: usageKept_days, audit_log: auditKept_days, refusals: refusalsKept_days } = retention_days
+const { usage: usageRetention_days, audit_log: auditRetention_days, refusals: refusalsRetention_days } = retention_days
 /** Calls of keys are told of the last 30 days. */
-const callsKept_days = 31
+const callsRetention_days = 31
 const batch = 1000
 
 /** Makes the sweep of old tasks and threads: see `makeTaskRetention`. */
@@ -65,7 +65,7 @@ export async function dropOldMonths(sql: Sql): Promise<boolean> {
   for (const table of ['task_step', 'task_event'])
     for (const name of await listPartitions(sql, table))
       await dropMonth(sql, { table, name, before: over }, isWithoutTasks)
-  const before = await daysAgo(sql, eventsKept_days, 'YYYYMM')
+  const before = await daysAgo(sql, eventsRetention_days, 'YYYYMM')
   for (const name of await listPartitions(sql, 'event'))
     await dropMonth(sql, { table: 'event', name, before }, areEventsTold)
   await dropOldDeliveries(sql)
@@ -74,7 +74,7 @@ export async function dropOldMonths(sql: Sql): Promise<boolean> {
 
 /** The attempts of a month go after its deliveries: as long as there is one, another attempt may be written. */
 async function dropOldDeliveries(sql: Sql): Promise<void> {
-  const before = await daysAgo(sql, deliveriesKept_days, 'YYYYMM')
+  const before = await daysAgo(sql, deliveriesRetention_days, 'YYYYMM')
   for (const name of await listPartitions(sql, 'delivery'))
     await dropMonth(sql, { table: 'delivery', name, before }, areDeliveriesOver)
   const left = new Set((await listPartitions(sql, 'delivery')).map(monthOf))
@@ -117,19 +117,19 @@ async function daysAgo(sql: Sql, days: number, form: 'YYYYMM' | 'YYYYMMDD'): Pro
 export async function sweepRecords(sql: Sql): Promise<boolean> {
   const hours = await sql`
     delete from usage_hour where ctid = any(array(
-      select ctid from usage_hour where hour < now() - make_interval(days => ${usageKept_days}) limit ${batch}))
-      and hour < now() - make_interval(days => ${usageKept_days}) returning hour`
+      select ctid from usage_hour where hour < now() - make_interval(days => ${usageRetention_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${usageRetention_days}) returning hour`
   const entries = await sql`
     delete from audit where id in (
-      select id from audit where id < id_floor('aud', now() - make_interval(days => ${auditKept_days})) limit ${batch})
+      select id from audit where id < id_floor('aud', now() - make_interval(days => ${auditRetention_days})) limit ${batch})
     returning id`
   const refusals = await sql`
     delete from refusal_hour where ctid = any(array(
-      select ctid from refusal_hour where hour < now() - make_interval(days => ${refusalsKept_days}) limit ${batch}))
-      and hour < now() - make_interval(days => ${refusalsKept_days}) returning hour`
+      select ctid from refusal_hour where hour < now() - make_interval(days => ${refusalsRetention_days}) limit ${batch}))
+      and hour < now() - make_interval(days => ${refusalsRetention_days}) returning hour`
   const calls = await sql`
     delete from api_key_call where ctid = any(array(
-      select ctid from api_key_call where day < (now() - make_interval(days => ${callsKept_days}))::date limit ${batch}))
-      and day < (now() - make_interval(days => ${callsKept_days}))::date returning day`
+      select ctid from api_key_call where day < (now() - make_interval(days => ${callsRetention_days}))::date limit ${batch}))
+      and day < (now() - make_interval(days => ${callsRetention_days}))::date returning day`
   return Math.max(...[hours, entries, refusals, calls].map(({ length }) => length)) >= batch
 }

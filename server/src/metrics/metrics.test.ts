@@ -229,7 +229,7 @@ describe('the page of metrics', () => {
   })
 
   it('can be read while all connections of the service are in use, and tells who got none', async () => {
-    const other = await startAnother(test, { CADRE_METRICS_PORT: '0' }, { patience: 1 })
+    const other = await startAnother(test, { CADRE_METRICS_PORT: '0' }, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
     const { max } = other.context.database.pool.options
     let replies: Promise<unknown>[] = []

@@ -21,11 +21,11 @@ export function observeRequests(meters: Instruments): RequestObserver & { open: 
   return {
     observe(app) {
       app.addHook('onRequest', (request, reply, next) => {
-        const begun_ms = performance.now()
+        const started_ms = performance.now()
         open.add(request)
         reply.raw.once('close', () => {
           open.delete(request)
-          count(meters, request, reply.raw, performance.now() - begun_ms)
+          count(meters, request, reply.raw, performance.now() - started_ms)
         })
         next()
       })

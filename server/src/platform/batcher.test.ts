@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { Groups } from './batcher.ts'
+import { Batcher } from './batcher.ts'
 
 it('what comes while a group is written becomes the next group', async () => {
   const groups: number[][] = []
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const commits = new Groups<number, number>(
+  const commits = new Batcher<number, number>(
     async (ops) => {
       groups.push([...ops])
       await gates[groups.length - 1]?.promise
       return ops.map((op) => op * 10)
     },
-    { lanes: 1, groupMax: 3 },
+    { concurrency: 1, groupMax: 3 },
   )
 
   const first = [commits.submit(1), commits.submit(2)]
@@ -24,12 +24,12 @@ it('what comes while a group is written becomes the next group', async () => {
 })
 
 it('each op gets its own result or error, and a group that fails fails for all of it', async () => {
-  const commits = new Groups<string, string>(
+  const commits = new Batcher<string, string>(
     async (ops) => {
       if (ops.includes('all')) throw new Error('away')
       return ops.map((op) => (op === 'bad' ? new Error('bad') : op))
     },
-    { lanes: 1, groupMax: 10 },
+    { concurrency: 1, groupMax: 10 },
   )
   const [good, bad] = await Promise.allSettled([commits.submit('good'), commits.submit('bad')])
   assert.deepEqual([good.status, bad.status], ['fulfilled', 'rejected'])

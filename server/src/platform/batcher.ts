@@ -1,4 +1,4 @@
-import { isPassing } from './postgres/database.ts'
+import { isTransient } from './postgres/database.ts'
 
 /** One that waits for its group. */
 interface Waiting<Op, Result> {
@@ -11,7 +11,7 @@ interface Waiting<Op, Result> {
 
 export interface GroupOptions {
   /** Groups that are done at a time. */
-  lanes: number
+  concurrency: number
   /** How many a group has at most. */
   groupMax: number
   /** How long one waits for its group to begin; for ever where nothing is said. */
@@ -24,14 +24,14 @@ export interface GroupOptions {
  * Does all by `work`; where that fails, each by itself, so that one that cannot be done takes no others with it. Not where the
  * connection or the database failed: what was stored then is not known, so it is not for us to try again.
  */
-export async function togetherOrEach<Op, Result>(
+export async function batchOrEach<Op, Result>(
   ops: readonly Op[],
   work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
 ): Promise<readonly (Result | Error)[]> {
   try {
     return await work(ops)
   } catch (error) {
-    if (ops.length === 1 || isPassing(error)) throw error
+    if (ops.length === 1 || isTransient(error)) throw error
     const results: (Result | Error)[] = []
     for (const op of ops) results.push(...(await work([op]).catch((alone: Error) => [alone])))
     return results
@@ -43,14 +43,14 @@ export async function togetherOrEach<Op, Result>(
  * that come gather, and the next group takes them all. Under load a round trip and a commit are shared by dozens; alone,
  * a thing is begun at once. None is begun before it was asked for, so what a group reads is never older than the asking.
  */
-export class Groups<Op, Result> {
+export class Batcher<Op, Result> {
   readonly #work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>
   readonly #groupMax: number
   readonly #waitMax_ms: number
   readonly #onIdle: (() => void) | undefined
   readonly #waiting: Waiting<Op, Result>[] = []
-  readonly #lanesMax: number
-  #lanes: number
+  readonly #concurrencyMax: number
+  #concurrency: number
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -59,11 +59,11 @@ export class Groups<Op, Result> {
    */
   constructor(
     work: (ops: readonly Op[]) => Promise<readonly (Result | Error)[]>,
-    { lanes, groupMax, waitMax_ms = Infinity, onIdle }: GroupOptions,
+    { concurrency, groupMax, waitMax_ms = Infinity, onIdle }: GroupOptions,
   ) {
     this.#work = work
-    this.#lanesMax = lanes
-    this.#lanes = lanes
+    this.#concurrencyMax = concurrency
+    this.#concurrency = concurrency
     this.#onIdle = onIdle
     this.#groupMax = groupMax
     this.#waitMax_ms = waitMax_ms
@@ -72,13 +72,13 @@ export class Groups<Op, Result> {
   submit(op: Op): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ op, deadline: performance.now() + this.#waitMax_ms, resolve, reject })
-      if (this.#lanes > 0) void this.#drain()
+      if (this.#concurrency > 0) void this.#drain()
       else this.#watch()
     })
   }
 
   async #drain(): Promise<void> {
-    this.#lanes -= 1
+    this.#concurrency -= 1
     // Those that were submitted in the same turn of the event loop belong together.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
@@ -94,8 +94,8 @@ export class Groups<Op, Result> {
         for (const { reject } of group) reject(error)
       }
     }
-    this.#lanes += 1
-    if (this.#lanes === this.#lanesMax) this.#onIdle?.()
+    this.#concurrency += 1
+    if (this.#concurrency === this.#concurrencyMax) this.#onIdle?.()
   }
 
   /** Whoever came first is over time first, so one timer serves all. */

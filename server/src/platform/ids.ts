@@ -46,7 +46,7 @@ const stock = Buffer.alloc(4096)
 let used = stock.length
 
 /** Random bytes that are given to nobody else; at most as many as the stock holds. */
-function chance(count: number): Buffer {
+function rng(count: number): Buffer {
   if (used + count > stock.length) {
     randomFillSync(stock)
     used = 0
@@ -69,9 +69,9 @@ export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
   if (now_ms > last_ms) {
     last_ms = now_ms
     // The top bit stays clear, so that counting on within the millisecond cannot overflow.
-    lastRandom = BigInt(`0x${chance(10).toString('hex')}`) >> 1n
+    lastRandom = BigInt(`0x${rng(10).toString('hex')}`) >> 1n
   } else {
-    lastRandom += 1n + BigInt(chance(4).readUInt32BE())
+    lastRandom += 1n + BigInt(rng(4).readUInt32BE())
   }
   const bytes = Buffer.alloc(16)
   bytes.writeUIntBE(last_ms, 0, 6)
@@ -81,7 +81,7 @@ export function newId(prefix: IdPrefix, now_ms: number = Date.now()): string {
 
 /** A request's identifier: `req_` and 24 characters, all of it chance (decision D4). */
 export function newRequestId(): string {
-  return `req_${base32(chance(16)).slice(2)}`
+  return `req_${base32(rng(16)).slice(2)}`
 }
 
 /** Whether `id` has the form of an identifier of this kind; anything else names nothing (decision D7). */

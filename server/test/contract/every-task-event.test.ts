@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { eventPayloads } from '#contract/events/event-payloads.ts'
 import { taskEventNames, type TaskEventName } from '#contract/events/events.ts'
-import { isToldOfTasks } from '../../src/engine/journal/task-outbox.ts'
+import { hasTaskSubscription } from '../../src/engine/journal/task-outbox.ts'
 import { check } from '../../src/http/validation.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { script, startEventWorld, type EventWorld } from './event-world.ts'
@@ -24,7 +24,7 @@ after(async () => {
   receiver.close()
 })
 
-interface Told {
+interface JournalNotice {
   type: TaskEventName
   project_id: number
   agent_id: string
@@ -33,8 +33,8 @@ interface Told {
   data: any
 }
 /** What was written of a task, in its order. */
-const toldOf = ({ id }: { id: string }) =>
-  world.test.sql<Told>`
+const subscriptionsOf = ({ id }: { id: string }) =>
+  world.test.sql<JournalNotice>`
     select type, project_id, agent_id, occurred_at, matched_at is not null as is_matched, data from event
     where data->'task'->>'id' = ${id} and data ? 'sequence' order by id`
 /** The events of a task that webhooks may subscribe to, as the task itself has them. */
@@ -81,7 +81,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     const others = await subscribe(t, 'agent.completed', 'error.occurred', 'project.created')
     const { body: task } = await world.give(agent, script({ text: 'Hello.' }))
     assert.equal(task.status, 'completed')
-    assert.deepEqual(await toldOf(task), [])
+    assert.deepEqual(await subscriptionsOf(task), [])
     await others.end()
     await (await subscribe(t, 'task.*')).end()
     const { sql, owner } = world.test
@@ -92,7 +92,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
       select id, org_id, 'https://hooks.example.com/', '{task.*}', '', status, ${owner.user_id}
       from (values (${newId('wh')}, ${stranger}, 'active'), (${newId('wh')}, ${owner.org_id}, 'disabled')) as w(id, org_id, status)`
     const { body: next } = await world.give(agent, script({ text: 'Hello again.' }))
-    assert.deepEqual(await toldOf(next), [])
+    assert.deepEqual(await subscriptionsOf(next), [])
   })
 
   it('costs no more where there are many webhooks for other events', async () => {
@@ -100,7 +100,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     const plan = await sql.begin(async (tx) => {
       await tx`set local enable_seqscan = off`
       return tx.run<{ 'QUERY PLAN': string }>(tx.fragment`
-        explain (costs off) select from webhook w where w.org_id = ${owner.org_id} and ${isToldOfTasks}`)
+        explain (costs off) select from webhook w where w.org_id = ${owner.org_id} and ${hasTaskSubscription}`)
     })
     const text = plan.map((line) => line['QUERY PLAN']).join('\n')
     assert.match(text, /using webhook_of_tasks/)
@@ -112,10 +112,10 @@ describe('what happens to a task, to its approvals and budgets', () => {
     await subscribe(t, 'task.failed', 'budget.reached')
     const good = (await world.give(agent, script({ text: 'Hello.' }))).body
     const bad = (await world.give(agent, script({ error: { code: 'provider_refused_request', message: 'No.' } }))).body
-    assert.deepEqual(await toldOf(good), [])
+    assert.deepEqual(await subscriptionsOf(good), [])
     const events = await eventsOf(bad)
     const { sequence, created_at } = events.at(-1)!
-    const { is_matched: _isMatched, ...told } = (await toldOf(bad))[0]!
+    const { is_matched: _isMatched, ...told } = (await subscriptionsOf(bad))[0]!
     assert.deepEqual(told, {
       type: 'task.failed',
       project_id: world.project.id,
@@ -123,7 +123,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
       occurred_at: created_at,
       data: { ...common(agent, bad, 'failed', sequence), error: bad.error, usage: totals(bad) },
     })
-    assert.equal((await toldOf(bad)).length, 1)
+    assert.equal((await subscriptionsOf(bad)).length, 1)
   })
 
   it('is told whole in order, thin, and as the contract says', async (t: TestContext) => {
@@ -151,7 +151,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
 
     const seen = new Set<TaskEventName>()
     for (const task of [approved, late, retried, canceled, failed, again]) {
-      const [events, told] = [await eventsOf(task), await toldOf(task)]
+      const [events, told] = [await eventsOf(task), await subscriptionsOf(task)]
       assert.deepEqual(
         told.map(({ type, occurred_at, data }) => [type, occurred_at, data.sequence, data.task.id]),
         events.map(({ type, created_at, sequence }) => [type, created_at, sequence, task.id]),
@@ -166,7 +166,8 @@ describe('what happens to a task, to its approvals and budgets', () => {
     const below: TaskEventName[] = ['approval.expired', 'budget.warning', 'budget.reached']
     assert.deepEqual([...seen, ...below].toSorted(), taskEventNames.toSorted())
 
-    const of = async (task: any, type: TaskEventName) => (await toldOf(task)).find((event) => event.type === type)!.data
+    const of = async (task: any, type: TaskEventName) =>
+      (await subscriptionsOf(task)).find((event) => event.type === type)!.data
     const place = async (task: any, type: TaskEventName) =>
       (await eventsOf(task)).find((event) => event.type === type)!.sequence
     const { step_id } = (await eventsOf(approved)).find(({ type }) => type === 'approval.requested')!.data
@@ -209,7 +210,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
       [limited, 'budget.reached'],
     ] as const) {
       const event = (await eventsOf(task)).find((one) => one.type === type)!
-      const told = await toldOf(task)
+      const told = await subscriptionsOf(task)
       const data = { ...common(agent, task, task.status, event.sequence), ...event.data }
       assert.deepEqual(
         told.map((one) => [one.type, one.data]),
@@ -230,12 +231,12 @@ describe('what happens to a task, to its approvals and budgets', () => {
     const { body: asked } = await world.give(agent, calls)
     await world.test.sql`update approval set expires_at = now() where task_id = ${asked.id}`
     await reaches(asked, 'completed')
-    const expired = (await toldOf(asked)).find(({ type }) => type === 'approval.expired')
+    const expired = (await subscriptionsOf(asked)).find(({ type }) => type === 'approval.expired')
     assert.equal(expired!.data.on_timeout, 'reject')
     assert.deepEqual(check(eventPayloads['approval.expired'], expired!.data), [])
     const { body: open } = await world.give(agent, calls)
     await world.call('DELETE', `/agents/${agent.id}`)
-    const canceled = (await toldOf(open)).find(({ type }) => type === 'task.canceled')
+    const canceled = (await subscriptionsOf(open)).find(({ type }) => type === 'task.canceled')
     assert.deepEqual([canceled!.data.agent.name, canceled!.data.reason], [agent.name, 'The agent was deleted.'])
   })
 })

@@ -5,7 +5,7 @@ import type { FakeModelServer } from './fake-model-server.ts'
 type Body = Record<string, unknown>
 
 /** What a fake service answered: its error where it refused, its events where it did not. */
-export interface Told {
+export interface JournalNotice {
   status: number
   error?: { type: string; message: string; param?: string | null; code?: string | null }
   events: Body[]
@@ -17,11 +17,11 @@ export async function tell(
   path: 'chat/completions' | 'responses' | 'messages',
   body: Body,
   headers: Record<string, string> = { 'x-api-key': 'sk-fake', 'anthropic-version': '2023-06-01' },
-): Promise<Told> {
+): Promise<JournalNotice> {
   const response = await fetch(`${server.base_url}/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
   const text = await response.text()
   if (response.status !== 200) {
-    const { error } = JSON.parse(text) as { error: NonNullable<Told['error']> }
+    const { error } = JSON.parse(text) as { error: NonNullable<JournalNotice['error']> }
     return { status: response.status, error, events: [] }
   }
   const events = text

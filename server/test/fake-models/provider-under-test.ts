@@ -3,7 +3,7 @@ import { modelFacts } from '#contract/models/model-facts.ts'
 import { nativeProviderNames, nativeProviders, type ModelProtocol } from '#contract/models/native-providers.ts'
 import { type Model, ModelError, type ModelErrorCode } from '../../src/engine/models/model.ts'
 import { type CallLimits, callLimits } from '../../src/engine/models/model-watch.ts'
-import { makeModelWires } from '../../src/engine/models/model-connections.ts'
+import { makeModelConnections } from '../../src/engine/models/model-connections.ts'
 import { makeProviderModel } from '../../src/engine/models/provider-model.ts'
 import type { ProviderKind } from '../../src/engine/models/providers/provider.ts'
 
@@ -38,7 +38,7 @@ export function makeModel(
 ): Model {
   return makeProviderModel(
     { name: kind, kind, base_url, api_key: providerKey, protocol },
-    { wires: makeModelWires(), limits: { ...callLimits, ...limits }, factsOf: modelFacts },
+    { connections: makeModelConnections(), limits: { ...callLimits, ...limits }, factsOf: modelFacts },
   )
 }
 

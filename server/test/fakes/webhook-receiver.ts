@@ -48,14 +48,14 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const all: ReceivedRequest[] = []
   const byPath = new Map<string, ReceivedRequest[]>()
   const waiting = new Map<string, Set<ServerResponse>>()
-  const open = new Map<string, { now: number; most: number }>()
+  const open = new Map<string, { now: number; max: number }>()
   let heard: (() => void)[] = []
 
   const server = createServer((request, response) => {
     const path = request.url ?? '/'
-    const count = open.get(path) ?? { now: 0, most: 0 }
+    const count = open.get(path) ?? { now: 0, max: 0 }
     count.now += 1
-    count.most = Math.max(count.most, count.now)
+    count.max = Math.max(count.max, count.now)
     open.set(path, count)
     response.once('close', () => (count.now -= 1))
     const chunks: Buffer[] = []
@@ -99,7 +99,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       waiting.delete(path)
     },
     requests,
-    atOnce: (path) => open.get(path)?.most ?? 0,
+    atOnce: (path) => open.get(path)?.max ?? 0,
     async received(path, count, timeout_ms = 10_000) {
       const end = performance.now() + timeout_ms
       while (requests(path).length < count) {

@@ -5,7 +5,7 @@ import type { Operation } from './history.ts'
  * are `found` after all is quiet: what was acknowledged holds, what was refused did not happen, what nobody knows of may be
  * either. Keys are never used again. Gives what is wrong.
  */
-export function checkKept(operations: readonly Operation[], found: readonly string[]): string[] {
+export function checkStored(operations: readonly Operation[], found: readonly string[]): string[] {
   const wrong: string[] = []
   const made = Map.groupBy(
     operations.filter(({ op }) => op === 'create'),

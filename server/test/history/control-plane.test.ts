@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { checkAnswer, checkWindows, type CountedRequest } from './check-answers.ts'
-import { checkKept, checkUnique } from './check-kept.ts'
+import { checkStored, checkUnique } from './check-kept.ts'
 import { checkRegisters } from './check-register.ts'
 import type { Operation, Outcome } from './history.ts'
 import { refuses } from './refuses.ts'
@@ -73,16 +73,16 @@ describe('the checker of what is kept', () => {
       remove('e', 'unknown'),
       remove('e', 'fail'),
     ]
-    assert.deepEqual(checkKept(all, ['a']), [])
-    assert.deepEqual(checkKept(all, ['a', 'd', 'e']), [])
+    assert.deepEqual(checkStored(all, ['a']), [])
+    assert.deepEqual(checkStored(all, ['a', 'd', 'e']), [])
   })
   it('refuses what is lost, made twice, still there, refused and there, or never asked for', () => {
-    refuses(checkKept([create('a')], []), /a was acknowledged and is lost/)
-    refuses(checkKept([create('a'), remove('a', 'fail')], []), /a was acknowledged and is lost/)
-    refuses(checkKept([create('a', 'unknown'), create('a')], ['a', 'a']), /a was made 2 times/)
-    refuses(checkKept([create('a'), remove('a')], ['a']), /a was said to be removed and is there/)
-    refuses(checkKept([create('a', 'fail')], ['a']), /a was refused and is there/)
-    refuses(checkKept([], ['a']), /a is there and was never asked for/)
+    refuses(checkStored([create('a')], []), /a was acknowledged and is lost/)
+    refuses(checkStored([create('a'), remove('a', 'fail')], []), /a was acknowledged and is lost/)
+    refuses(checkStored([create('a', 'unknown'), create('a')], ['a', 'a']), /a was made 2 times/)
+    refuses(checkStored([create('a'), remove('a')], ['a']), /a was said to be removed and is there/)
+    refuses(checkStored([create('a', 'fail')], ['a']), /a was refused and is there/)
+    refuses(checkStored([], ['a']), /a is there and was never asked for/)
   })
   it('refuses what was given to two', () => {
     const claim = (by: string, outcome: Outcome = 'ok') => ({ key: 'name', by, outcome })

@@ -1,4 +1,4 @@
-import { testSeed } from '../chance.ts'
+import { testSeed } from '../rng.ts'
 
 /** How long a model goes on, and from which seed: `CADRE_MODEL_RUNS` runs where it is set, else as many as fit in its time. */
 export interface Pace {

@@ -38,7 +38,7 @@ const create = async (script: object[]): Promise<string> =>
   (await post(`/agents/${agent}/tasks`, { input: JSON.stringify(script) })).body.id
 
 /** Milliseconds in which things happen while a task of a few writes is at work. */
-const moment = fc.nat(40)
+const timestamp = fc.nat(40)
 
 /** Has a race again and again, at other moments. */
 async function repeat<T>(name: string, times: fc.Arbitrary<T>, race: (times: T) => Promise<void>): Promise<void> {
@@ -66,7 +66,7 @@ async function endOf(id: string): Promise<string> {
 
 describe('of two things at once', () => {
   it('a cancellation and an end agree on what became of the task', async () => {
-    const times = fc.record({ work: moment, at: moment, isForced: fc.boolean() })
+    const times = fc.record({ work: timestamp, at: timestamp, isForced: fc.boolean() })
     await repeat('cancel ‖ complete', times, async ({ work, at, isForced }) => {
       const id = await create([{ text: 'a' }, { delay_ms: work }, { text: 'b' }])
       await delay(at)
@@ -126,7 +126,7 @@ describe('of two things at once', () => {
   })
 
   it('a message is read, or its sender is told that the task has ended', async () => {
-    const times = fc.record({ work: moment, at: moment })
+    const times = fc.record({ work: timestamp, at: timestamp })
     await repeat('message ‖ finish', times, async ({ work, at }) => {
       const id = await create([{ text: 'a' }, { delay_ms: work }, { text: 'b' }])
       await delay(at)

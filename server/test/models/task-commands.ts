@@ -35,7 +35,10 @@ const rarely = fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, { weight: 
 const kinds = fc.constantFrom(...(Object.keys(taskKinds) as TaskKind[]))
 const create = fc
   .record({ kind: kinds, isThreaded: rarely, isKeyed: rarely })
-  .map(({ kind, ...gates }) => new Do(`create ${kind} ${JSON.stringify(gates)}`, (run) => run.create(kind, gates)))
+  .map(
+    ({ kind, ...limitKeys }) =>
+      new Do(`create ${kind} ${JSON.stringify(limitKeys)}`, (run) => run.create(kind, limitKeys)),
+  )
 const verb = fc.constantFrom<AgentAction[]>('start', 'start', 'pause', 'stop', 'restart')
 const verbOrDelete = fc.oneof({ weight: 9, arbitrary: verb }, { weight: 1, arbitrary: fc.constant('delete' as const) })
 const createWhile = fc

@@ -45,10 +45,10 @@ function journalOf(task: ModelTask, steps: readonly SeenStep[], events: readonly
     const began = told.filter(({ type }) => type === 'step.started').length
     const done = told.filter(({ type }) => type === 'step.completed').length
     // What a retry has kept was told in the task before.
-    const isKept = task.retried_from !== null && told.length === 0
-    if (done > 1 || (done === 1) !== (step.status === 'completed' && !isKept))
+    const isStored = task.retried_from !== null && told.length === 0
+    if (done > 1 || (done === 1) !== (step.status === 'completed' && !isStored))
       wrong.push(`step ${step.index} is ${step.status} and was completed ${done} times`)
-    if (!isKept && began > step.attempt)
+    if (!isStored && began > step.attempt)
       wrong.push(`step ${step.index} began ${began} times in ${step.attempt} attempts`)
     if (task.last === 'completed' && step.status === 'started') wrong.push(`step ${step.index} has no result`)
   }

@@ -115,11 +115,11 @@ export class TaskRun {
   ): Promise<void> {
     if (!this.#mayFail(kind)) return
     const input = JSON.stringify(taskKinds[kind])
-    const gates = {
+    const limitKeys = {
       ...(isThreaded ? { thread_id: this.thread_id } : {}),
       ...(isKeyed ? { concurrency_key: this.id } : {}),
     }
-    const body = { input, ...limitsOf(kind), ...gates }
+    const body = { input, ...limitsOf(kind), ...limitKeys }
     const states = [this.state]
     const version = this.#version
     const [reply] = await Promise.all([

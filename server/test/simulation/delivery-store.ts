@@ -3,12 +3,12 @@ import type {
   AttemptResult,
   DeliveryStore,
   DueDelivery,
-  FoundLane,
+  FoundLease,
   Rest,
-  RestingLane,
+  RestingLease,
 } from '../../src/events/webhooks/delivery/delivery-store.ts'
 import { failingMax_ms, failuresApart_ms, isTrouble } from '../../src/events/webhooks/webhook-health.ts'
-import type { Chance } from '../chance.ts'
+import type { Rng } from '../rng.ts'
 import type { DeliveryWitness } from './delivery-witness.ts'
 import type { Transactions } from './transactions.ts'
 import type { VirtualTime } from './virtual-time.ts'
@@ -17,7 +17,7 @@ import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 /** Rules that can be broken on purpose, to see that it shows. */
 export type PlantedDeliveryFault = 'ownership is not checked' | 'waits are ignored' | 'lanes rest by an old look'
 
-interface StoredLane {
+interface StoredLease {
   due_at: number | null
   owner: string | null
   is_troubled: boolean
@@ -34,7 +34,7 @@ export class SimulatedDeliveryStore {
   readonly events = new Map<string, { isMatched: boolean; isFor: (webhook_id: string) => boolean }>()
   readonly webhooks = new Map<string, AttemptedWebhook>()
   readonly deliveries = new Map<string, StoredDelivery>()
-  readonly lanes = new Map<string, StoredLane>()
+  readonly leases = new Map<string, StoredLease>()
   /** Processes that count as alive. */
   readonly workers = new Set<string>()
   readonly #pendingOf = new Map<string, Set<StoredDelivery>>()
@@ -42,20 +42,20 @@ export class SimulatedDeliveryStore {
   readonly #seen = new Map<string, number | null>()
   readonly #failures: StoredAttempt[] = []
   readonly #time: VirtualTime
-  readonly #chance: Chance
+  readonly #rng: Rng
   readonly #transactions: Transactions
   readonly #witness: DeliveryWitness
   readonly #planted: PlantedDeliveryFault | undefined
 
   constructor(options: {
     time: VirtualTime
-    chance: Chance
+    rng: Rng
     transactions: Transactions
     witness: DeliveryWitness
     planted: PlantedDeliveryFault | undefined
   }) {
     this.#time = options.time
-    this.#chance = options.chance
+    this.#rng = options.rng
     this.#transactions = options.transactions
     this.#witness = options.witness
     this.#planted = options.planted
@@ -68,17 +68,17 @@ export class SimulatedDeliveryStore {
     return {
       take: (room) => run((commits) => this.#take(owner, room, commits)),
       listWoken: (ids) =>
-        run(() => ids.filter((id) => this.lanes.get(id)?.owner === owner && this.#isDue(this.lanes.get(id)!))),
-      find: (lanes) => run((commits) => lanes.flatMap((lane) => this.#find(owner, lane, commits) ?? [])),
+        run(() => ids.filter((id) => this.leases.get(id)?.owner === owner && this.#isDue(this.leases.get(id)!))),
+      find: (leases) => run((commits) => leases.flatMap((lease) => this.#find(owner, lease, commits) ?? [])),
       write: (results) => run((commits) => void commits.push(() => this.#write(process, results))),
-      rest: (lanes, { leave }) =>
+      rest: (leases, { leave }) =>
         run((commits) => {
           const rests = new Map<string, Rest>()
-          for (const lane of lanes) {
+          for (const lease of leases) {
             const isOld = this.#planted === 'lanes rest by an old look' && !leave
-            const due_at = isOld ? (this.#seen.get(lane.webhook_id) ?? null) : this.#nextDue(lane, leave)
-            const rest = this.#rest(owner, lane, { leave, due_at }, commits)
-            if (rest) rests.set(lane.webhook_id, rest)
+            const due_at = isOld ? (this.#seen.get(lease.webhook_id) ?? null) : this.#nextDue(lease, leave)
+            const rest = this.#rest(owner, lease, { leave, due_at }, commits)
+            if (rest) rests.set(lease.webhook_id, rest)
           }
           return rests
         }),
@@ -136,25 +136,25 @@ export class SimulatedDeliveryStore {
   }
 
   #makeDue(webhook_id: string): void {
-    const lane = this.lanes.get(webhook_id)
-    if (!lane) this.lanes.set(webhook_id, { due_at: this.#time.now, owner: null, is_troubled: false })
-    else lane.due_at = Math.min(lane.due_at ?? Infinity, this.#time.now)
+    const lease = this.leases.get(webhook_id)
+    if (!lease) this.leases.set(webhook_id, { due_at: this.#time.now, owner: null, is_troubled: false })
+    else lease.due_at = Math.min(lease.due_at ?? Infinity, this.#time.now)
   }
 
-  #isDue({ due_at }: StoredLane): boolean {
+  #isDue({ due_at }: StoredLease): boolean {
     return due_at !== null && due_at <= this.#time.now
   }
 
   #take(owner: string, room: { healthy: number; troubled: number }, commits: (() => void)[]) {
     if (!this.workers.has(owner)) return []
-    const free = [...this.lanes]
-      .filter(([, lane]) => lane.owner === null && this.#isDue(lane))
+    const free = [...this.leases]
+      .filter(([, lease]) => lease.owner === null && this.#isDue(lease))
       .toSorted(([, a], [, b]) => a.due_at! - b.due_at!)
     const taken = [
       ...free.filter(([, { is_troubled }]) => !is_troubled).slice(0, room.healthy),
       ...free.filter(([, { is_troubled }]) => is_troubled).slice(0, room.troubled),
     ]
-    commits.push(() => taken.forEach(([, lane]) => (lane.owner = owner)))
+    commits.push(() => taken.forEach(([, lease]) => (lease.owner = owner)))
     return taken.map(([webhook_id, { is_troubled }]) => ({ webhook_id, is_troubled }))
   }
 
@@ -162,9 +162,9 @@ export class SimulatedDeliveryStore {
     owner: string,
     { webhook_id, count, except }: { webhook_id: string; count: number; except: readonly string[] },
     commits: (() => void)[],
-  ): FoundLane | undefined {
+  ): FoundLease | undefined {
     const webhook = this.webhooks.get(webhook_id)!
-    if (this.lanes.get(webhook_id)?.owner !== owner) return undefined
+    if (this.leases.get(webhook_id)?.owner !== owner) return undefined
     const now = new Date(this.#time.now)
     const is_slowed = webhook.slowed_until !== null && Date.parse(webhook.slowed_until) > this.#time.now
     if (webhook.status !== 'active') {
@@ -172,9 +172,9 @@ export class SimulatedDeliveryStore {
       this.#seen.set(webhook_id, null)
       return { webhook_id, is_slowed, now, due: [] }
     }
-    const moment = now.toISOString()
+    const timestamp = now.toISOString()
     const due = this.#pending(webhook_id, except)
-      .filter(({ next_attempt_at }) => next_attempt_at! <= moment)
+      .filter(({ next_attempt_at }) => next_attempt_at! <= timestamp)
       .slice(0, count)
     this.#seen.set(webhook_id, this.#nextDue({ webhook_id, except: [...except, ...due.map(({ id }) => id)] }, false))
     return {
@@ -215,12 +215,12 @@ export class SimulatedDeliveryStore {
     for (const result of results) {
       const webhook = this.webhooks.get(result.webhook_id)!
       const delivery = this.deliveries.get(result.delivery_id)!
-      const isOwn = this.lanes.get(webhook.id)?.owner === process.id && delivery.attempts === result.attempts
+      const isOwn = this.leases.get(webhook.id)?.owner === process.id && delivery.attempts === result.attempts
       if (!isOwn && this.#planted !== 'ownership is not checked') continue
       this.#witness.wrote(process, result, isOwn)
       const after = afterAttempt(delivery, { ...webhook, failed_before: this.#failedBefore(webhook.id) }, result, {
         now: new Date(this.#time.now),
-        chance: this.#chance.next(),
+        rng: this.#rng.next(),
       })
       if (this.#planted === 'waits are ignored' && after.delivery.status === 'pending')
         after.delivery.next_attempt_at = this.#iso(this.#time.now)
@@ -229,7 +229,7 @@ export class SimulatedDeliveryStore {
         this.#failures.push({ webhook_id: webhook.id, at: result.at.getTime(), counts: !delivery.is_redelivery })
       this.#keep(Object.assign(delivery, after.delivery))
       Object.assign(webhook, after.webhook)
-      this.lanes.get(webhook.id)!.is_troubled = isTrouble(result)
+      this.leases.get(webhook.id)!.is_troubled = isTrouble(result)
       if (after.disabled) this.disable(webhook, after.disabled === 'gone' ? 'gone' : 'webhook_disabled')
     }
   }
@@ -245,38 +245,38 @@ export class SimulatedDeliveryStore {
     )
   }
 
-  #nextDue({ webhook_id, except }: RestingLane, leave: boolean): number | null {
+  #nextDue({ webhook_id, except }: RestingLease, leave: boolean): number | null {
     const next = this.#pending(webhook_id, leave ? [] : except)[0]?.next_attempt_at
     return next ? Date.parse(next) : null
   }
 
   #rest(
     owner: string,
-    { webhook_id, except }: RestingLane,
+    { webhook_id, except }: RestingLease,
     { leave, due_at }: { leave: boolean; due_at: number | null },
     commits: (() => void)[],
   ): Rest | undefined {
-    const lane = this.lanes.get(webhook_id)
-    if (lane?.owner !== owner) return undefined
+    const lease = this.leases.get(webhook_id)
+    if (lease?.owner !== owner) return undefined
     const isDue = due_at !== null && due_at <= this.#time.now
     const isGivenBack = leave || !(isDue || except.length > 0)
     commits.push(() => {
-      lane.due_at = leave && due_at !== null ? Math.max(due_at, this.#time.now) : due_at
-      if (isGivenBack) lane.owner = null
+      lease.due_at = leave && due_at !== null ? Math.max(due_at, this.#time.now) : due_at
+      if (isGivenBack) lease.owner = null
       const next = this.#nextDue({ webhook_id, except }, leave) ?? Infinity
       this.#witness.must(
-        Math.max(next, this.#time.now) >= (lane.due_at ?? Infinity),
-        `a lane that rests is due when something in it is: ${webhook_id} at ${lane.due_at}, not ${next}`,
+        Math.max(next, this.#time.now) >= (lease.due_at ?? Infinity),
+        `a lane that rests is due when something in it is: ${webhook_id} at ${lease.due_at}, not ${next}`,
       )
     })
     return isGivenBack ? 'given_back' : isDue ? 'due' : 'waiting'
   }
 
   #freeDead(owner: string, commits: (() => void)[]): void {
-    for (const lane of this.lanes.values())
-      if (lane.owner !== null && lane.owner !== owner && !this.workers.has(lane.owner))
+    for (const lease of this.leases.values())
+      if (lease.owner !== null && lease.owner !== owner && !this.workers.has(lease.owner))
         commits.push(() =>
-          Object.assign(lane, { owner: null, due_at: Math.min(lane.due_at ?? Infinity, this.#time.now) }),
+          Object.assign(lease, { owner: null, due_at: Math.min(lease.due_at ?? Infinity, this.#time.now) }),
         )
   }
 

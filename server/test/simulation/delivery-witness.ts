@@ -114,12 +114,12 @@ export class DeliveryWitness extends Witness {
     const promised = promised_ms[delivery.round_attempts - 1] ?? Number.NaN
     const asked = Math.min(result.retry_after_ms ?? 0, 24 * hour_ms)
     const wait_ms = Date.parse(delivery.next_attempt_at!) - this.#time.now
-    const [least, most] = [Math.max(promised * 0.8, asked), Math.max(promised * 1.2, asked)]
+    const [min, max] = [Math.max(promised * 0.8, asked), Math.max(promised * 1.2, asked)]
     this.must(
-      wait_ms >= least - 1 && wait_ms <= most + 1,
+      wait_ms >= min - 1 && wait_ms <= max + 1,
       `attempts follow the schedule: ${before.id} waits ${wait_ms} ms after attempt ${delivery.round_attempts}`,
     )
-    this.#notBefore.set(before.id, this.#time.now + least - 1)
+    this.#notBefore.set(before.id, this.#time.now + min - 1)
   }
 
   /** At the end: nothing that was begun is left unsaid. */

@@ -2,7 +2,7 @@ import timersPromises from 'node:timers/promises'
 import type { AttemptedWebhook } from '../../src/events/webhooks/delivery/after-attempt.ts'
 import { Delivery } from '../../src/events/webhooks/delivery/deliver.ts'
 import type { AttemptResult, DueDelivery } from '../../src/events/webhooks/delivery/delivery-store.ts'
-import { makeChance, type Chance } from '../chance.ts'
+import { makeRng, type Rng } from '../rng.ts'
 import { SimulatedDeliveryStore, type PlantedDeliveryFault } from './delivery-store.ts'
 import { DeliveryWitness } from './delivery-witness.ts'
 import { makeFaults, type Faults } from './faults.ts'
@@ -18,8 +18,8 @@ const processesCount = 3
 const dead = 'wh_0'
 const webhooksCount = 3
 /** First minutes in which much happens at once, then days in which attempts come to their end. */
-const dense = { length_ms: minute_ms, look_ms: 500, pace_ms: 8000 }
-const days = { length_ms: 135 * hour_ms, look_ms: hour_ms, pace_ms: 14 * hour_ms }
+const dense = { length_ms: minute_ms, pollInterval_ms: 500, pace_ms: 8000 }
+const days = { length_ms: 135 * hour_ms, pollInterval_ms: hour_ms, pace_ms: 14 * hour_ms }
 /** From the last fault until all is done: the longest wait, and some looks. */
 const drain_ms = 32 * hour_ms
 
@@ -51,7 +51,7 @@ export async function runDeliveryWorld(seed: number, planted?: PlantedDeliveryFa
   const time = new VirtualTime(new Date('2026-11-20T10:00Z'))
   const uninstall = time.install()
   try {
-    return await new DeliveryWorld(time, makeChance(seed), planted).run()
+    return await new DeliveryWorld(time, makeRng(seed), planted).run()
   } finally {
     uninstall()
   }
@@ -59,7 +59,7 @@ export async function runDeliveryWorld(seed: number, planted?: PlantedDeliveryFa
 
 class DeliveryWorld {
   readonly #time: VirtualTime
-  readonly #chance: Chance
+  readonly #rng: Rng
   readonly #faults: Faults
   readonly #witness: DeliveryWitness
   readonly #store: SimulatedDeliveryStore
@@ -72,15 +72,15 @@ class DeliveryWorld {
   #happened = 0
   #hasEnded = false
 
-  constructor(time: VirtualTime, chance: Chance, planted: PlantedDeliveryFault | undefined) {
+  constructor(time: VirtualTime, rng: Rng, planted: PlantedDeliveryFault | undefined) {
     this.#time = time
-    this.#chance = chance
-    this.#faults = makeFaults(chance.fork())
+    this.#rng = rng
+    this.#faults = makeFaults(rng.fork())
     this.#witness = new DeliveryWitness(time)
-    this.#transactions = new Transactions({ time, chance: chance.fork(), faults: this.#faults })
+    this.#transactions = new Transactions({ time, rng: rng.fork(), faults: this.#faults })
     this.#store = new SimulatedDeliveryStore({
       time,
-      chance: chance.fork(),
+      rng: rng.fork(),
       witness: this.#witness,
       transactions: this.#transactions,
       planted,
@@ -88,7 +88,7 @@ class DeliveryWorld {
     for (let i = 0; i < webhooksCount; i++) {
       const id = `wh_${i}`
       this.#store.webhooks.set(id, aWebhook(id))
-      this.#moods.set(id, chance.pick(moods))
+      this.#moods.set(id, rng.pick(moods))
     }
     this.#moods.set(dead, 'failing')
   }
@@ -98,7 +98,7 @@ class DeliveryWorld {
     const isBroken = (): boolean => this.#witness.broken !== undefined
     for (let i = 0; i < processesCount; i++) this.#start()
     time.after(0, this.#people)
-    time.after(noticed_ms, this.#bury)
+    time.after(noticed_ms, this.#reap)
     await time.run(time.now + dense.length_ms, isBroken)
     this.#renew(days)
     await time.run(time.now + days.length_ms, isBroken)
@@ -116,23 +116,23 @@ class DeliveryWorld {
   }
 
   #isOver(): boolean {
-    const { events, deliveries, lanes } = this.#store
+    const { events, deliveries, leases } = this.#store
     return (
       [...events.values()].every(({ isMatched }) => isMatched) &&
       [...deliveries.values()].every(({ status }) => status !== 'pending') &&
-      [...lanes.values()].every(({ owner, due_at }) => owner === null && due_at === null)
+      [...leases.values()].every(({ owner, due_at }) => owner === null && due_at === null)
     )
   }
 
   #check(): void {
-    const { events, deliveries, lanes } = this.#store
+    const { events, deliveries, leases } = this.#store
     for (const [id, { isMatched }] of events) this.#witness.must(isMatched, `everything drains: ${id} is not matched`)
     for (const { id, status, next_attempt_at, webhook_id } of deliveries.values())
       this.#witness.must(
         status !== 'pending',
-        `everything drains: ${id} is pending until ${next_attempt_at}, its lane is ${JSON.stringify(lanes.get(webhook_id))}`,
+        `everything drains: ${id} is pending until ${next_attempt_at}, its lane is ${JSON.stringify(leases.get(webhook_id))}`,
       )
-    for (const [id, { owner, due_at }] of lanes)
+    for (const [id, { owner, due_at }] of leases)
       this.#witness.must(
         owner === null && due_at === null,
         `everything drains: lane ${id} of ${owner} is due ${due_at}`,
@@ -151,7 +151,7 @@ class DeliveryWorld {
     const store = this.#store
     const time = this.#time
     const id = `worker_${(this.#started += 1)}`
-    const { look_ms } = this.#age
+    const { pollInterval_ms } = this.#age
     const process: Deliverer = {
       id,
       isDead: false,
@@ -165,13 +165,13 @@ class DeliveryWorld {
       store: store.connect(process),
       send: (delivery, { at, signal }) => this.#send(process, delivery, at, signal),
       log: { warn: () => undefined },
-      look_ms,
+      pollInterval_ms,
     })
     this.#processes.add(process)
     store.workers.add(id)
     this.#witness.note(`${id} starts`)
     time.every(
-      beat_ms > look_ms ? beat_ms : Math.max(beat_ms, look_ms / 2),
+      beat_ms > pollInterval_ms ? beat_ms : Math.max(beat_ms, pollInterval_ms / 2),
       () => {
         process.seen_at = time.now
         store.workers.add(id)
@@ -184,7 +184,7 @@ class DeliveryWorld {
       if (await store.match(process).catch(() => false)) process.delivery.look()
     }
     const match = (): void =>
-      void process.match().then(() => time.after(look_ms, () => time.scope.run({ process }, match), process))
+      void process.match().then(() => time.after(pollInterval_ms, () => time.scope.run({ process }, match), process))
     time.scope.run({ process }, () => {
       process.delivery.start()
       match()
@@ -192,9 +192,9 @@ class DeliveryWorld {
   }
 
   #harm(process: Deliverer): void {
-    const { time, chance, faults } = { time: this.#time, chance: this.#chance, faults: this.#faults }
+    const { time, rng, faults } = { time: this.#time, rng: this.#rng, faults: this.#faults }
     if (faults.hits('process is killed')) this.#replace(process)
-    else if (faults.hits('process freezes')) process.frozen_until = time.now + chance.between(500, 30_000)
+    else if (faults.hits('process freezes')) process.frozen_until = time.now + rng.between(500, 30_000)
     else if (faults.hits('process stops'))
       time.scope.run({ process }, () => void process.delivery.stop(stop_ms).then(() => this.#replace(process)))
   }
@@ -202,7 +202,7 @@ class DeliveryWorld {
   #replace(process: Deliverer): void {
     if (process.isDead) return
     this.#kill(process)
-    this.#time.after(this.#chance.between(100, 20_000), () => this.#start())
+    this.#time.after(this.#rng.between(100, 20_000), () => this.#start())
   }
 
   #kill(process: Deliverer): void {
@@ -213,7 +213,7 @@ class DeliveryWorld {
   }
 
   /** Those that are dead, or silent for too long, are forgotten. */
-  readonly #bury = (): false => {
+  readonly #reap = (): false => {
     const { now } = this.#time
     for (const process of this.#processes) {
       const isGone = process.isDead && now - process.died_at >= noticed_ms
@@ -223,13 +223,13 @@ class DeliveryWorld {
       this.#witness.note(`${process.id} is taken for dead`)
       this.#witness.excuses(process, { isDead: process.isDead })
     }
-    this.#time.after(this.#age === dense ? noticed_ms : 10 * minute_ms, this.#bury)
+    this.#time.after(this.#age === dense ? noticed_ms : 10 * minute_ms, this.#reap)
     return false
   }
 
   async #send(process: Deliverer, delivery: DueDelivery, at: Date, signal: AbortSignal): Promise<AttemptResult> {
     const time = this.#time
-    const isOwner = this.#store.lanes.get(delivery.webhook_id)?.owner === process.id
+    const isOwner = this.#store.leases.get(delivery.webhook_id)?.owner === process.id
     const request = this.#witness.begins(process, delivery, isOwner)
     const begun = time.now
     const { took_ms, status, retry_after_ms } = this.#answer(delivery.webhook_id)
@@ -260,19 +260,15 @@ class DeliveryWorld {
   }
 
   #answer(webhook_id: string): { took_ms: number; status: number | null; retry_after_ms: number | undefined } {
-    const chance = this.#chance
+    const rng = this.#rng
     const mood = this.#moods.get(webhook_id)!
-    const took_ms = chance.happens(0.1) ? chance.between(1000, 14_000) : chance.between(2, 300)
+    const took_ms = rng.happens(0.1) ? rng.between(1000, 14_000) : rng.between(2, 300)
     const answer = (status: number, retry_after_ms?: number) => ({ took_ms, status, retry_after_ms })
-    if (this.#faults.hits('receiver is gone') && chance.happens(0.03)) return answer(410)
-    if (mood === 'hanging' && chance.happens(0.8))
-      return { took_ms: timeout_ms, status: null, retry_after_ms: undefined }
-    if (mood === 'overloaded' && chance.happens(0.6))
-      return answer(
-        chance.pick([429, 502, 503, 504]),
-        chance.happens(0.5) ? chance.between(1000, 30 * hour_ms) : undefined,
-      )
-    if (mood === 'failing' || (mood === 'mixed' && chance.happens(0.5))) return answer(chance.pick([500, 404, 301]))
+    if (this.#faults.hits('receiver is gone') && rng.happens(0.03)) return answer(410)
+    if (mood === 'hanging' && rng.happens(0.8)) return { took_ms: timeout_ms, status: null, retry_after_ms: undefined }
+    if (mood === 'overloaded' && rng.happens(0.6))
+      return answer(rng.pick([429, 502, 503, 504]), rng.happens(0.5) ? rng.between(1000, 30 * hour_ms) : undefined)
+    if (mood === 'failing' || (mood === 'mixed' && rng.happens(0.5))) return answer(rng.pick([500, 404, 301]))
     return answer(200)
   }
 
@@ -283,7 +279,7 @@ class DeliveryWorld {
     this.#store.events.set(`evt_${number}`, { isMatched: false, isFor: (id) => id !== dead || number % 5 === 1 })
     const living = [...this.#processes].filter(({ isDead }) => !isDead)
     if (living.length === 0) return false
-    const process = this.#chance.pick(living)
+    const process = this.#rng.pick(living)
     if (process.frozen_until > this.#time.now) return false
     this.#time.scope.run({ process }, () => void process.match())
     return true
@@ -292,19 +288,19 @@ class DeliveryWorld {
   /** They bring events about, change receivers, ask for deliveries again, and switch webhooks off and on. */
   readonly #people = (): false => {
     if (this.#hasEnded) return false
-    const { chance, store, time } = { chance: this.#chance, store: this.#store, time: this.#time }
+    const { rng, store, time } = { rng: this.#rng, store: this.#store, time: this.#time }
     // Often something follows at once, while requests are under way and lanes are given back.
-    for (let after_ms = 0; after_ms < 500; after_ms += chance.between(5, 700)) time.after(after_ms, this.#happens)
-    const webhook = chance.pick([...store.webhooks.values()])
-    if (webhook.id !== dead && chance.happens(0.3)) this.#moods.set(webhook.id, chance.pick(moods))
+    for (let after_ms = 0; after_ms < 500; after_ms += rng.between(5, 700)) time.after(after_ms, this.#happens)
+    const webhook = rng.pick([...store.webhooks.values()])
+    if (webhook.id !== dead && rng.happens(0.3)) this.#moods.set(webhook.id, rng.pick(moods))
     if (webhook.status === 'disabled') Object.assign(webhook, { ...aWebhook(webhook.id) })
-    else if (webhook.id !== dead && chance.happens(0.02)) store.disable(webhook, 'webhook_disabled')
+    else if (webhook.id !== dead && rng.happens(0.02)) store.disable(webhook, 'webhook_disabled')
     const over = [...store.deliveries.values()].filter(
       ({ status, webhook_id }) => status === 'failed' && store.webhooks.get(webhook_id)!.status === 'active',
     )
-    if (over.length > 0 && chance.happens(0.3)) store.redeliver(chance.pick(over))
-    if (chance.happens(0.05)) this.#transactions.away_until = time.now + chance.between(500, 8000)
-    time.after(chance.between(1, this.#age.pace_ms), this.#people)
+    if (over.length > 0 && rng.happens(0.3)) store.redeliver(rng.pick(over))
+    if (rng.happens(0.05)) this.#transactions.away_until = time.now + rng.between(500, 8000)
+    time.after(rng.between(1, this.#age.pace_ms), this.#people)
     return false
   }
 }

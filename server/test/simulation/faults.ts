@@ -1,4 +1,4 @@
-import type { Chance } from '../chance.ts'
+import type { Rng } from '../rng.ts'
 
 /** Where the simulated world may hurt. */
 const points = [
@@ -37,11 +37,11 @@ export interface Faults {
   stop(): void
 }
 
-export function makeFaults(chance: Chance): Faults {
-  const shares = new Map(points.map((point) => [point, chance.happens(1 / 3) ? often : seldom]))
+export function makeFaults(rng: Rng): Faults {
+  const shares = new Map(points.map((point) => [point, rng.happens(1 / 3) ? often : seldom]))
   let isOn = true
   return {
-    hits: (point) => isOn && chance.happens(shares.get(point)!),
+    hits: (point) => isOn && rng.happens(shares.get(point)!),
     stop: () => void (isOn = false),
   }
 }

@@ -1,6 +1,6 @@
 import { DueTimes } from '../../src/resources/schedules/cron.ts'
 import { decide, firstDue, missed_ms, type Situation, type Timing } from '../../src/resources/schedules/due.ts'
-import { makeChance, type Chance } from '../chance.ts'
+import { makeRng, type Rng } from '../rng.ts'
 import { makeFaults, type Faults } from './faults.ts'
 import type { WorldReport } from './task-world.ts'
 import { VirtualTime, type SimulatedProcess } from './virtual-time.ts'
@@ -38,12 +38,12 @@ interface StoredSchedule extends Timing {
  * clocks. What a schedule does is decided by `due.ts`; in the planted fault it is moved after its task is created.
  */
 export async function runScheduleWorld(seed: number, isMovedAfter = false): Promise<WorldReport> {
-  const world = new ScheduleWorld(makeChance(seed), isMovedAfter)
+  const world = new ScheduleWorld(makeRng(seed), isMovedAfter)
   return world.run()
 }
 
 class ScheduleWorld {
-  readonly #chance: Chance
+  readonly #rng: Rng
   readonly #faults: Faults
   readonly #time: VirtualTime
   readonly #witness: Witness
@@ -56,21 +56,21 @@ class ScheduleWorld {
     queue_is_full: false,
   }
 
-  constructor(chance: Chance, isMovedAfter: boolean) {
-    this.#chance = chance
+  constructor(rng: Rng, isMovedAfter: boolean) {
+    this.#rng = rng
     this.#isMovedAfter = isMovedAfter
-    this.#faults = makeFaults(chance.fork())
-    const { time_zone, at } = chance.pick(beginnings)
-    this.#time = new VirtualTime(new Date(Date.parse(at) + chance.between(0, 3_600_000)))
+    this.#faults = makeFaults(rng.fork())
+    const { time_zone, at } = rng.pick(beginnings)
+    this.#time = new VirtualTime(new Date(Date.parse(at) + rng.between(0, 3_600_000)))
     this.#witness = new Witness(this.#time)
     this.#schedules = Array.from({ length: schedulesCount }, (_, i): StoredSchedule => {
-      const cron = chance.pick(patterns)
+      const cron = rng.pick(patterns)
       return {
         id: `schedule_${i}`,
         cron,
         time_zone,
-        overlap: chance.pick(['skip', 'queue'] as const),
-        catch_up: chance.pick(['once', 'none'] as const),
+        overlap: rng.pick(['skip', 'queue'] as const),
+        catch_up: rng.pick(['once', 'none'] as const),
         next_run_at: firstDue({ cron, time_zone }, new Date(this.#time.now)),
         tasks: [],
         acts: [],
@@ -100,18 +100,17 @@ class ScheduleWorld {
     const process: SimulatedProcess = { isDead: false, frozen_until: 0 }
     const look = (): false => {
       for (const schedule of this.#schedules) this.#look(schedule, process)
-      if (this.#faults.hits('worker freezes'))
-        process.frozen_until = this.#time.now + this.#chance.between(0, 3_000_000)
+      if (this.#faults.hits('worker freezes')) process.frozen_until = this.#time.now + this.#rng.between(0, 3_000_000)
       if (this.#faults.hits('worker is killed')) this.#die(name, process)
-      this.#time.after(this.#chance.between(1000, 50_000), look, process)
+      this.#time.after(this.#rng.between(1000, 50_000), look, process)
       return false
     }
-    this.#time.after(this.#chance.between(0, 1000), look, process)
+    this.#time.after(this.#rng.between(0, 1000), look, process)
   }
 
   #die(name: string, process: SimulatedProcess): void {
     process.isDead = true
-    this.#time.after(this.#chance.between(1000, 1_000_000), () => (this.#start(name), false))
+    this.#time.after(this.#rng.between(1000, 1_000_000), () => (this.#start(name), false))
   }
 
   /** As `act` of `scheduler.ts`: one transaction, in which a due schedule is moved on and its task is created. */
@@ -134,14 +133,14 @@ class ScheduleWorld {
     if (!fault) this.#create(schedule, due)
     if (this.#faults.hits('scheduler dies')) process.isDead = true
     if (!this.#isMovedAfter) move()
-    else this.#time.after(this.#chance.between(1, 50), () => (move(), false), process)
+    else this.#time.after(this.#rng.between(1, 50), () => (move(), false), process)
     if (process.isDead) this.#die('scheduler', process)
   }
 
   #create(schedule: StoredSchedule, due: string): void {
     const task = { due, isOpen: true }
     schedule.tasks.push(task)
-    this.#time.after(this.#chance.between(1000, 900_000), () => ((task.isOpen = false), false))
+    this.#time.after(this.#rng.between(1000, 900_000), () => ((task.isOpen = false), false))
   }
 
   /** What a decision must be, whatever made it. */
@@ -162,17 +161,17 @@ class ScheduleWorld {
 
   /** They stop the agent, fill its queue, and pause and resume schedules. */
   readonly #people = (): false => {
-    const { time, chance } = { time: this.#time, chance: this.#chance }
-    this.#situation.agent_accepts_tasks = chance.happens(0.8)
+    const { time, rng } = { time: this.#time, rng: this.#rng }
+    this.#situation.agent_accepts_tasks = rng.happens(0.8)
     this.#situation.agent_status = this.#situation.agent_accepts_tasks ? 'running' : 'stopped'
-    this.#situation.queue_is_full = chance.happens(0.1)
-    const schedule = chance.pick(this.#schedules)
+    this.#situation.queue_is_full = rng.happens(0.1)
+    const schedule = rng.pick(this.#schedules)
     if (schedule.next_run_at === null) this.#resume(schedule)
-    else if (!this.#isMovedAfter && chance.happens(0.1)) {
+    else if (!this.#isMovedAfter && rng.happens(0.1)) {
       schedule.next_run_at = null
       schedule.spans.at(-1)!.to = time.now
     }
-    time.after(chance.between(60_000, 1_200_000), this.#people)
+    time.after(rng.between(60_000, 1_200_000), this.#people)
     return false
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { testSeed } from '../chance.ts'
+import { testSeed } from '../rng.ts'
 import { runDeliveryWorld } from './delivery-world.ts'
 import { runScheduleWorld } from './schedule-world.ts'
 import { runTaskWorld, type WorldReport } from './task-world.ts'

@@ -8,7 +8,7 @@ import type { Job } from '../../src/engine/queue/queue.ts'
 import { settled } from '../../src/engine/budgets/ledger.ts'
 import { newJob, nextRow, type PublishedEvents } from '../../src/engine/journal/task-changes.ts'
 import { noUsage } from '../../src/engine/journal/task-rows.ts'
-import type { Chance } from '../chance.ts'
+import type { Rng } from '../rng.ts'
 import type { Faults } from './faults.ts'
 import { Transactions } from './transactions.ts'
 import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
@@ -57,13 +57,7 @@ export class SimulatedStore {
   readonly #transactions: Transactions
   readonly #witness: Witness
 
-  constructor(options: {
-    time: VirtualTime
-    chance: Chance
-    faults: Faults
-    witness: Witness
-    budget: BudgetCounters
-  }) {
+  constructor(options: { time: VirtualTime; rng: Rng; faults: Faults; witness: Witness; budget: BudgetCounters }) {
     this.#time = options.time
     this.#transactions = new Transactions(options)
     this.#witness = options.witness
@@ -88,8 +82,8 @@ export class SimulatedStore {
     return this.#transactions.away_until
   }
 
-  set away_until(moment: number) {
-    this.#transactions.away_until = moment
+  set away_until(timestamp: number) {
+    this.#transactions.away_until = timestamp
   }
 
   get isAway(): boolean {
@@ -242,7 +236,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
     told_at: now,
     tokens_used: 0,
     has_budget: true,
-    money: { budgets, settled: false, near: [] },
+    ledger: { budgets, settled: false, near: [] },
     work: {
       id: row.id,
       input: row.id,

@@ -1,7 +1,7 @@
 import { windowStart } from '#contract/resources/budget-window.ts'
 import type { Bus } from '../../src/events/streams/streams-bus.ts'
 import { canceled } from '../../src/engine/journal/cancel.ts'
-import { makeChance, type Chance } from '../chance.ts'
+import { makeRng, type Rng } from '../rng.ts'
 import { makeFaults, type Faults } from './faults.ts'
 import { isOver, SimulatedStore } from './store.ts'
 import { VirtualTime, type SimulatedProcess } from './virtual-time.ts'
@@ -34,27 +34,27 @@ const drain_ms = 900_000
 
 /** Runs the world of a seed to its end, or to the first broken promise. */
 export async function runTaskWorld(seed: number, planted?: PlantedFault): Promise<WorldReport> {
-  const chance = makeChance(seed)
+  const rng = makeRng(seed)
   // Shortly before a full hour, in which the window of the budget changes.
-  const time = new VirtualTime(new Date(Date.UTC(2026, 10, 20, 9, 59) + chance.between(0, 120_000)))
-  const faults = makeFaults(chance.fork())
+  const time = new VirtualTime(new Date(Date.UTC(2026, 10, 20, 9, 59) + rng.between(0, 120_000)))
+  const faults = makeFaults(rng.fork())
   const witness = new Witness(time)
-  const store = new SimulatedStore({ time, chance: chance.fork(), faults, witness, budget: aBudget(time, chance) })
+  const store = new SimulatedStore({ time, rng: rng.fork(), faults, witness, budget: aBudget(time, rng) })
   const world: WorkerWorld = {
     time,
-    chance: chance.fork(),
+    rng: rng.fork(),
     faults,
     store,
     witness,
     outage: { until: 0 },
-    bus: makeBuses(time, chance, faults),
+    bus: makeBuses(time, rng, faults),
   }
   store.fences = planted !== 'fencing is not checked'
   time.waits = planted !== 'backoff is ignored'
 
   const uninstall = time.install()
   try {
-    const people = new People(world, chance.fork())
+    const people = new People(world, rng.fork())
     people.begin()
     // A canceled task's job for later is found then, and discarded.
     const isOverAll = (): boolean =>
@@ -82,14 +82,14 @@ function checkEnd(store: SimulatedStore, witness: Witness): void {
   witness.must(store.budget.held_tokens === 0, `nothing is held: ${store.budget.held_tokens} tokens`)
 }
 
-function aBudget({ now }: VirtualTime, chance: Chance): SimulatedStore['budget'] {
+function aBudget({ now }: VirtualTime, rng: Rng): SimulatedStore['budget'] {
   return {
     id: 'budget_1',
     scope: 'project',
     subject: 'proj_1',
     period: 'hour',
     max_cost_usd: null,
-    max_tokens: chance.happens(0.5) ? 1e9 : chance.between(1000, 6000),
+    max_tokens: rng.happens(0.5) ? 1e9 : rng.between(1000, 6000),
     spent_cost_usd: 0,
     spent_tokens: 0,
     held_cost_usd: 0,
@@ -101,7 +101,7 @@ function aBudget({ now }: VirtualTime, chance: Chance): SimulatedStore['budget']
 }
 
 /** Signals between processes, some of which are lost. */
-function makeBuses(time: VirtualTime, chance: Chance, faults: Faults): WorkerWorld['bus'] {
+function makeBuses(time: VirtualTime, rng: Rng, faults: Faults): WorkerWorld['bus'] {
   const listeners: { process: SimulatedProcess; kind: string; tell: Parameters<Bus['on']>[1] }[] = []
   return (process) => ({
     on(kind, tell) {
@@ -111,7 +111,7 @@ function makeBuses(time: VirtualTime, chance: Chance, faults: Faults): WorkerWor
     tell(kind, id = '') {
       for (const listener of listeners) {
         if (listener.kind !== kind || listener.process === process || faults.hits('signal is lost')) continue
-        time.after(chance.between(1, 40), () => (listener.tell(id, 'elsewhere'), false), listener.process)
+        time.after(rng.between(1, 40), () => (listener.tell(id, 'elsewhere'), false), listener.process)
       }
     },
   })
@@ -120,14 +120,14 @@ function makeBuses(time: VirtualTime, chance: Chance, faults: Faults): WorkerWor
 /** Those who give tasks, cancel them, and do the workers and the store harm. */
 class People {
   readonly #world: WorkerWorld
-  readonly #chance: Chance
+  readonly #rng: Rng
   readonly #workers: SimulatedWorker[] = []
   #started = 0
   #hasEnded = false
 
-  constructor(world: WorkerWorld, chance: Chance) {
+  constructor(world: WorkerWorld, rng: Rng) {
     this.#world = world
-    this.#chance = chance
+    this.#rng = rng
   }
 
   begin(): void {
@@ -135,16 +135,13 @@ class People {
     for (let i = 0; i < workersCount; i++) this.#start(`host-${i}`)
     for (let i = 0; i < tasksCount; i++) {
       const config = this.#aConfig()
-      const max_attempts = this.#chance.between(2, 5)
-      time.after(
-        this.#chance.between(0, 90_000),
-        () => (store.insert(`task_${i + 10}`, { config, max_attempts }), false),
-      )
+      const max_attempts = this.#rng.between(2, 5)
+      time.after(this.#rng.between(0, 90_000), () => (store.insert(`task_${i + 10}`, { config, max_attempts }), false))
     }
     const harm = (): void => {
       if (this.#hasEnded) return
       this.#harm()
-      time.after(this.#chance.between(200, 4000), harm)
+      time.after(this.#rng.between(200, 4000), harm)
     }
     time.after(1000, harm)
   }
@@ -177,37 +174,37 @@ class People {
   }
 
   #aConfig() {
-    const chance = this.#chance
+    const rng = this.#rng
     const retry = {
-      max_attempts: chance.between(2, 6),
-      initial_delay_seconds: chance.pick([0.1, 0.5, 2, 5]),
-      max_delay_seconds: chance.pick([5, 30]),
+      max_attempts: rng.between(2, 6),
+      initial_delay_seconds: rng.pick([0.1, 0.5, 2, 5]),
+      max_delay_seconds: rng.pick([5, 30]),
     }
     return {
       model: 'one',
-      max_tokens: chance.between(20, 300),
-      ...(chance.happens(0.3) ? { fallback_models: ['two'] } : {}),
-      ...(chance.happens(0.8) ? { retry } : {}),
+      max_tokens: rng.between(20, 300),
+      ...(rng.happens(0.3) ? { fallback_models: ['two'] } : {}),
+      ...(rng.happens(0.8) ? { retry } : {}),
     }
   }
 
   #harm(): void {
     const { faults, time, store, witness, outage } = this.#world
-    const chance = this.#chance
-    if (faults.hits('store is away')) store.away_until = time.now + chance.between(500, 20_000)
-    if (faults.hits('model is away')) outage.until = time.now + chance.between(5000, 40_000)
+    const rng = this.#rng
+    if (faults.hits('store is away')) store.away_until = time.now + rng.between(500, 20_000)
+    if (faults.hits('model is away')) outage.until = time.now + rng.between(5000, 40_000)
     const alive = this.#alive()
     if (alive.length === 0) return
-    const worker = chance.pick(alive)
+    const worker = rng.pick(alive)
     if (faults.hits('worker freezes')) {
-      worker.frozen_until = time.now + chance.between(500, 30_000)
+      worker.frozen_until = time.now + rng.between(500, 30_000)
       witness.note(`${worker.id} freezes for ${worker.frozen_until - time.now} ms`)
     }
-    if (faults.hits('lock is lost')) worker.lockLost_until = time.now + chance.between(100, 8000)
+    if (faults.hits('lock is lost')) worker.lockLost_until = time.now + rng.between(100, 8000)
     if (faults.hits('worker is killed')) {
       witness.note(`${worker.id} is killed`)
       worker.kill()
-      time.after(chance.between(10, 15_000), () => this.#restart(worker))
+      time.after(rng.between(10, 15_000), () => this.#restart(worker))
     } else if (faults.hits('worker stops') && !worker.isClosing) {
       witness.note(`${worker.id} stops`)
       worker.stop()
@@ -226,7 +223,7 @@ class People {
     const { store } = this.#world
     const open = [...store.tasks.values()].filter((task) => !isOver(task))
     if (open.length === 0) return
-    const { id } = this.#chance.pick(open)
+    const { id } = this.#rng.pick(open)
     const request = { reason: null, mode: 'force' as const, user_id: 'user_1' }
     const cancel = store.begin(undefined, async (tx) => {
       const task = (await tx.lock([id])).get(id)!

@@ -1,4 +1,4 @@
-import type { Chance } from '../chance.ts'
+import type { Rng } from '../rng.ts'
 import type { Faults } from './faults.ts'
 import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 
@@ -12,12 +12,12 @@ const statement_ms = 30_000
 export class Transactions {
   away_until = 0
   readonly #time: VirtualTime
-  readonly #chance: Chance
+  readonly #rng: Rng
   readonly #faults: Faults
 
-  constructor({ time, chance, faults }: { time: VirtualTime; chance: Chance; faults: Faults }) {
+  constructor({ time, rng, faults }: { time: VirtualTime; rng: Rng; faults: Faults }) {
     this.#time = time
-    this.#chance = chance
+    this.#rng = rng
     this.#faults = faults
   }
 
@@ -40,7 +40,7 @@ export class Transactions {
         }
         if (this.#faults.hits('store fails before the commit')) return answer(() => reject(connectionLost()))
         if (this.#faults.hits('store does not answer')) {
-          if (this.#chance.happens(0.5)) commits.forEach((commit) => commit())
+          if (this.#rng.happens(0.5)) commits.forEach((commit) => commit())
           this.#time.after(statement_ms, () => reject(new Error('Query read timeout')), process)
           return
         }
@@ -53,7 +53,7 @@ export class Transactions {
   }
 
   #latency_ms(): number {
-    return this.#chance.between(1, 10) + (this.#faults.hits('store is slow') ? this.#chance.between(100, 5000) : 0)
+    return this.#rng.between(1, 10) + (this.#faults.hits('store is slow') ? this.#rng.between(100, 5000) : 0)
   }
 }
 

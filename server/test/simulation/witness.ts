@@ -13,7 +13,7 @@ interface Tries {
   /** What the provider asked for with each refusal, by the attempt that heard it. */
   retryAfter: Map<number, number | undefined>
   /** Not before this moment it may be tried again, by that attempt, or by anybody where the task was put aside. */
-  notBefore?: { moment: number; attempt: number; isParked: boolean }
+  notBefore?: { timestamp: number; attempt: number; isDeferred: boolean }
 }
 
 /** Where an agent's configuration says nothing about retries. */
@@ -105,10 +105,10 @@ export class Witness {
     tries.retryAfter.delete(attempt)
     this.counts.tries += 1
     const { notBefore } = tries
-    if (notBefore && (notBefore.isParked || notBefore.attempt === attempt))
+    if (notBefore && (notBefore.isDeferred || notBefore.attempt === attempt))
       this.must(
-        this.#time.now >= notBefore.moment - 1,
-        `a failed call is tried again after its wait: ${row.id} came ${notBefore.moment - this.#time.now} ms too early`,
+        this.#time.now >= notBefore.timestamp - 1,
+        `a failed call is tried again after its wait: ${row.id} came ${notBefore.timestamp - this.#time.now} ms too early`,
       )
     delete tries.notBefore
     // Each attempt at the task may have asked once without having been able to write what came of it.
@@ -170,20 +170,17 @@ export class Witness {
     const whole = Math.min(rule.max_delay_seconds, rule.initial_delay_seconds * 2 ** (tries.failed - 1))
     const isSpared = /was not asked: it has just asked/.test(step.error?.message ?? '')
     const asked = isSpared ? undefined : tries.retryAfter.get(row.attempt)
-    const least = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
+    const min = asked === undefined ? whole / 2 : Math.min(asked, day_seconds)
     // A model that does not answer is left alone for longer than that.
-    const most = asked === undefined ? Math.max(whole, isSpared ? patience_seconds : leftAlone_seconds) : least
+    const max = asked === undefined ? Math.max(whole, isSpared ? patience_seconds : leftAlone_seconds) : min
     const told = Number(data['retry_after_seconds'])
-    this.must(told >= least && told <= most, `waits follow the retry of the agent: ${told} s, not ${least} to ${most}`)
-    const isParked = status === 'waiting' && wait?.reason === 'provider'
-    tries.notBefore = { moment: this.#time.now + least * 1000, attempt: row.attempt, isParked }
-    if (!isParked) return
+    this.must(told >= min && told <= max, `waits follow the retry of the agent: ${told} s, not ${min} to ${max}`)
+    const isDeferred = status === 'waiting' && wait?.reason === 'provider'
+    tries.notBefore = { timestamp: this.#time.now + min * 1000, attempt: row.attempt, isDeferred }
+    if (!isDeferred) return
     this.counts.waits += 1
     const wait_ms = Date.parse(wait?.until ?? '') - Date.parse(task.now)
-    this.must(
-      wait_ms >= least * 1000 - 1 && wait_ms <= most * 1100 + 1,
-      `a task is put aside for its wait: ${wait_ms} ms`,
-    )
+    this.must(wait_ms >= min * 1000 - 1 && wait_ms <= max * 1100 + 1, `a task is put aside for its wait: ${wait_ms} ms`)
   }
 
   #ended({ error, steps = [] }: TaskChange, row: StoredTask): void {

@@ -1,17 +1,17 @@
 import { inspect } from 'node:util'
 import type { Hub } from '../../src/events/streams/streams-hub.ts'
 import type { Bus } from '../../src/events/streams/streams-bus.ts'
-import { named, putAside, take } from '../../src/engine/run/claim.ts'
+import { named, deferTask, take } from '../../src/engine/run/claim.ts'
 import { joined } from '../../src/engine/journal/endings.ts'
 import { Journal, LeaseLost, type Claim, type Decide } from '../../src/engine/journal/journal.ts'
 import { givenBack, heartbeat_ms, isDead } from '../../src/engine/maintenance/leases.ts'
-import { isPassing } from '../../src/platform/postgres/database.ts'
-import { makeBreaker } from '../../src/engine/models/circuit-breaker.ts'
+import { isTransient } from '../../src/platform/postgres/database.ts'
+import { makeCircuitBreaker } from '../../src/engine/models/circuit-breaker.ts'
 import { makeCooldown } from '../../src/engine/models/cooldown.ts'
 import { beginWithClaim, runTask, type RunContext } from '../../src/engine/run/run-task.ts'
 import { Run } from '../../src/engine/run/run.ts'
 import type { Sql } from '../../src/platform/postgres/database.ts'
-import type { Chance } from '../chance.ts'
+import type { Rng } from '../rng.ts'
 import type { Faults } from './faults.ts'
 import { simulatedModel, simulatedTools } from './model.ts'
 import type { SimulatedStore } from './store.ts'
@@ -21,7 +21,7 @@ import type { TaskChange } from '../../src/engine/task.ts'
 
 export interface WorkerWorld {
   time: VirtualTime
-  chance: Chance
+  rng: Rng
   faults: Faults
   store: SimulatedStore
   witness: Witness
@@ -84,11 +84,11 @@ export class SimulatedWorker implements SimulatedProcess {
     this.id = id
     this.instance = instance
     this.#world = world
-    const { time, chance, store, witness } = world
+    const { time, rng, store, witness } = world
     const model = simulatedModel({ ...world, retryAfterMax_seconds: 40 })
     this.#context = {
       journal: new WatchedJournal(
-        { store: store.connect(this, this.#believed), hub: silentHub, onParked: () => {} },
+        { store: store.connect(this, this.#believed), hub: silentHub, onDeferred: () => {} },
         (claim, position) => witness.writes(claim, position, store.tasks.get(claim.task_id)),
       ),
       models: { resolve: (name) => ({ model, name }) },
@@ -97,15 +97,15 @@ export class SimulatedWorker implements SimulatedProcess {
       turns: { seal: () => '', open: (_, messages) => [...messages] },
       reload: async (run) => void (run.steps = [...(store.tasks.get(run.claim.task_id)?.steps ?? [])]),
       tokens_per_hour: Infinity,
-      random: () => chance.next(),
+      random: () => rng.next(),
       isClosing: () => this.isClosing,
       cooldown: makeCooldown({ bus: world.bus(this), now: () => time.now }),
-      breaker: makeBreaker({ now: () => time.now }),
+      circuitBreaker: makeCircuitBreaker({ now: () => time.now }),
     }
   }
 
   start(): void {
-    const { time, chance, store, faults, witness } = this.#world
+    const { time, rng, store, faults, witness } = this.#world
     witness.note(`${this.id} starts on ${this.instance}`)
     store.workers.set(this.id, { instance: this.instance, seen_at: time.now })
     store.locks.set(this.id, () => !this.isDead && this.lockLost_until <= time.now)
@@ -116,11 +116,11 @@ export class SimulatedWorker implements SimulatedProcess {
       return false
     }
     time.every(heartbeat_ms, beat, this)
-    time.every(poll_ms + chance.between(0, 50), () => this.#inScope(this.#wantsTasks, this.#claim), this)
-    time.every(heartbeat_ms + chance.between(0, 50), () => this.#inScope(this.#hasStrays, this.#giveBackStrays), this)
-    time.every(heartbeat_ms + chance.between(0, 50), () => this.#bury(false), this)
+    time.every(poll_ms + rng.between(0, 50), () => this.#inScope(this.#wantsTasks, this.#claim), this)
+    time.every(heartbeat_ms + rng.between(0, 50), () => this.#inScope(this.#hasStrays, this.#requeueStrays), this)
+    time.every(heartbeat_ms + rng.between(0, 50), () => this.#reap(false), this)
     time.every(budgets_ms, () => this.#inScope(() => store.roomy().length > 0, this.#sendRoomy), this)
-    this.#bury(true)
+    this.#reap(true)
   }
 
   /** It stops as it was asked to: what it holds is ended or given back. */
@@ -161,7 +161,7 @@ export class SimulatedWorker implements SimulatedProcess {
           tx.discard(job.id)
           continue
         }
-        const change = (await putAside(noSql, task)) ?? take(task, this.id)
+        const change = (await deferTask(noSql, task)) ?? take(task, this.id)
         if (!change.claimed) {
           changes.push(change)
           continue
@@ -175,7 +175,7 @@ export class SimulatedWorker implements SimulatedProcess {
           expires_at: null,
           environment: {},
         })
-        run.toolset = simulatedTools(this.#world.chance)
+        run.toolset = simulatedTools(this.#world.rng)
         taken.push(run)
         const first = beginWithClaim(run, task, this.#context)
         changes.push(first ? { ...joined(change, first), task } : change)
@@ -196,7 +196,7 @@ export class SimulatedWorker implements SimulatedProcess {
       run.end()
       if (this.runs.get(task_id) === run) this.runs.delete(task_id)
       if (error instanceof LeaseLost) witness.counts.lost += 1
-      else if (error && !isPassing(error)) witness.must(false, `nothing goes wrong on our side: ${inspect(error)}`)
+      else if (error && !isTransient(error)) witness.must(false, `nothing goes wrong on our side: ${inspect(error)}`)
     }
     time.scope.run({ process: this, attempt }, () => void runTask(run, this.#context).then(() => end(), end))
   }
@@ -212,7 +212,7 @@ export class SimulatedWorker implements SimulatedProcess {
     )
   }
 
-  async #giveBackStrays(): Promise<void> {
+  async #requeueStrays(): Promise<void> {
     const { store, time } = this.#world
     const lost = await store.begin(this, async (tx) => {
       tx.also(() => {
@@ -226,7 +226,7 @@ export class SimulatedWorker implements SimulatedProcess {
     for (const id of lost) this.runs.get(id)?.interrupt('lost')
   }
 
-  #bury(starting: boolean): boolean {
+  #reap(starting: boolean): boolean {
     const { store, time } = this.#world
     if (store.isAway) return false
     let found = false
@@ -235,12 +235,12 @@ export class SimulatedWorker implements SimulatedProcess {
       if (id === this.id || !isDead({ ...seen, is_predecessor })) continue
       found = true
       // What fails is done by the next look.
-      time.scope.run({ process: this }, () => void this.#giveBackAll(id).catch(() => {}))
+      time.scope.run({ process: this }, () => void this.#requeueAll(id).catch(() => {}))
     }
     return found
   }
 
-  async #giveBackAll(worker_id: string): Promise<void> {
+  async #requeueAll(worker_id: string): Promise<void> {
     const { store, witness } = this.#world
     await store.begin(this, async (tx) => {
       const held = await tx.lock(store.heldBy(worker_id).map(({ id }) => id))

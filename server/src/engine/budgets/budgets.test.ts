@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { billionthsOf, costOf, dollarsOf, modelPrices, type ModelPrice } from '#contract/models/model-prices.ts'
 import { isNearlySpent, outputDefault, outputMin, ownBudget, reserve, settle, stateOf } from './budgets.ts'
 import { noUsage } from '../journal/task-rows.ts'
-import type { BudgetState, Hold, Need } from '../task.ts'
+import type { BudgetState, Reservation, Need } from '../task.ts'
 
 const now = '2026-11-20T09:30:00.000Z'
 const price: ModelPrice = { input: 1, cached_input: 0.1, output: 10 }
@@ -207,8 +207,8 @@ it('a hold survives being kept as JSON', () => {
     fc.property(fc.integer({ min: 0, max: 10 ** 15 }), (cost) => {
       const shared = budget({ max_cost_usd: 1 })
       shared.held_cost = cost
-      const hold: Hold = { tokens: 0, cost_usd: dollarsOf(cost), budget_ids: ['budget_1'] }
-      settle([shared], JSON.parse(JSON.stringify(hold)) as Hold, undefined)
+      const hold: Reservation = { tokens: 0, cost_usd: dollarsOf(cost), budget_ids: ['budget_1'] }
+      settle([shared], JSON.parse(JSON.stringify(hold)) as Reservation, undefined)
       assert.equal(shared.held_cost, 0)
     }),
   )

@@ -6,7 +6,7 @@ import {
   type BudgetScope,
 } from '#contract/resources/budget-window.ts'
 import { billionthsOf, dollarsOf, highestRates } from '#contract/models/model-prices.ts'
-import type { TaskUsage, TaskLimits, BudgetState, Hold, Need } from '../task.ts'
+import type { TaskUsage, TaskLimits, BudgetState, Reservation, Need } from '../task.ts'
 
 /** What a call used. A cost that is not known is null, and cannot be counted. */
 export interface Spent {
@@ -19,8 +19,8 @@ export interface Spent {
  * it will have when other calls end, else not before `resets_at`, or until it is raised. `unpriced`: `by` limits a cost
  * that nobody knows.
  */
-export type Reservation =
-  | { outcome: 'held'; hold: Hold | null; max_output_tokens: number | undefined }
+export type ReservationResult =
+  | { outcome: 'held'; hold: Reservation | null; max_output_tokens: number | undefined }
   | { outcome: 'refused'; by: BudgetState; passing: boolean; resets_at: string | null }
   | { outcome: 'unpriced'; by: BudgetState }
 
@@ -97,7 +97,7 @@ export function ownBudget(task_id: string, limits: TaskLimits, usage: TaskUsage)
  * spent; what other calls hold is not taken for spent, so that no answer is cut short because of answers that turn out
  * short: such a call waits for the others instead.
  */
-export function reserve(budgets: readonly BudgetState[], need: Need): Reservation {
+export function reserve(budgets: readonly BudgetState[], need: Need): ReservationResult {
   if (budgets.length === 0) return { outcome: 'held', hold: null, max_output_tokens: need.max_output_tokens }
   const unpriced = budgets.find(({ max_cost }) => max_cost !== null && need.price === null)
   if (unpriced) return { outcome: 'unpriced', by: unpriced }
@@ -121,7 +121,11 @@ export function reserve(budgets: readonly BudgetState[], need: Need): Reservatio
 }
 
 /** Takes back what was held, wherever it still is, and counts what was used; gives the budgets that are near their end. */
-export function settle(budgets: readonly BudgetState[], hold: Hold | null, spent: Spent | undefined): BudgetState[] {
+export function settle(
+  budgets: readonly BudgetState[],
+  hold: Reservation | null,
+  spent: Spent | undefined,
+): BudgetState[] {
   for (const budget of budgets) {
     if (hold && budget.id !== null && hold.budget_ids.includes(budget.id)) {
       budget.held_tokens = Math.max(0, budget.held_tokens - hold.tokens)

@@ -2,27 +2,27 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { billionthsOf, dollarsOf } from '#contract/models/model-prices.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { lockBudgets, writeBudgets } from './budget-rows.ts'
-import { budgetFacts, fullestUnit, ownBudget, reserve, settle, type Reservation, type Spent } from './budgets.ts'
-import type { LockedTask, TaskChange, CallUse, Hold, Need } from '../task.ts'
+import { budgetFacts, fullestUnit, ownBudget, reserve, settle, type ReservationResult, type Spent } from './budgets.ts'
+import type { LockedTask, TaskChange, CallUse, Reservation, Need } from '../task.ts'
 
 /** What a task holds that waits: nothing, and what it waits for. */
-export const nothingHeld = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Hold
+export const nothingReserved = { tokens: 0, cost_usd: 0, budget_ids: [] } as const satisfies Reservation
 
 /** Locks what tasks may spend, after the tasks themselves. A budget that several of them share is one. */
-export async function openMoney(tx: Sql, all: readonly LockedTask[]): Promise<void> {
-  for (const task of all) task.money = { budgets: [], settled: false, near: [] }
+export async function openLedger(tx: Sql, all: readonly LockedTask[]): Promise<void> {
+  for (const task of all) task.ledger = { budgets: [], settled: false, near: [] }
   const tasks = all.filter(({ has_budget }) => has_budget)
   if (tasks.length === 0) return
   for (const [task, budgets] of await lockBudgets(tx, tasks)) {
     const own = ownBudget(task.id, task.budget, task.usage)
-    task.money = { budgets: own ? [...budgets, own] : budgets, settled: false, near: [] }
+    task.ledger = { budgets: own ? [...budgets, own] : budgets, settled: false, near: [] }
   }
 }
 
 /** Reserves what a call needs, after the call before it is settled. The task's money is open. */
-export function reserveCall(task: LockedTask, ended: readonly CallUse[], need: Need): Reservation {
+export function reserveCall(task: LockedTask, ended: readonly CallUse[], need: Need): ReservationResult {
   settleTask(task, ended)
-  return reserve(task.money?.budgets ?? [], need)
+  return reserve(task.ledger?.budgets ?? [], need)
 }
 
 /**
@@ -34,12 +34,12 @@ export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Pr
   const ending = changes.filter((change) => endsCall(change) || releases(change))
   const closed = ending
     .map(({ task }) => task)
-    .filter(({ money, hold }) => !money && hold && hold.budget_ids.length > 0)
-  if (closed.length > 0) await openMoney(tx, closed)
+    .filter(({ ledger, hold }) => !ledger && hold && hold.budget_ids.length > 0)
+  if (closed.length > 0) await openLedger(tx, closed)
   const told = settled(changes)
   await writeBudgets(
     tx,
-    changes.flatMap(({ task }) => task.money?.budgets ?? []),
+    changes.flatMap(({ task }) => task.ledger?.budgets ?? []),
   )
   return told
 }
@@ -48,7 +48,7 @@ export async function settleChanges(tx: Sql, changes: readonly TaskChange[]): Pr
 export function settled(changes: readonly TaskChange[]): TaskChange[] {
   for (const change of changes) if (endsCall(change) || releases(change)) settleTask(change.task, change.calls ?? [])
   return changes.map((change) => {
-    const near = change.task.money?.near ?? []
+    const near = change.task.ledger?.near ?? []
     if (near.length === 0) return change
     const warnings = near.map((budget) => ({
       type: 'budget.warning' as const,
@@ -59,24 +59,24 @@ export function settled(changes: readonly TaskChange[]): TaskChange[] {
 }
 
 /** What changes mean for tasks that wait for budgets: that there are some, that there may be room. */
-export function budgetNews(changes: readonly TaskChange[]): { waits: boolean; roomMade: boolean } {
+export function budgetSignals(changes: readonly TaskChange[]): { waits: boolean; roomMade: boolean } {
   return {
     waits: changes.some(({ hold }) => hold?.needs !== undefined),
-    roomMade: changes.some(({ task }) => task.money?.settled === true && (task.hold?.budget_ids.length ?? 0) > 0),
+    roomMade: changes.some(({ task }) => task.ledger?.settled === true && (task.hold?.budget_ids.length ?? 0) > 0),
   }
 }
 
 /** What a task holds after a change. */
-export function holdAfter(change: TaskChange): Hold | null {
+export function reservationAfter(change: TaskChange): Reservation | null {
   if (change.hold !== undefined) return change.hold
   return endsCall(change) || releases(change) ? null : change.task.hold
 }
 
 function settleTask(task: LockedTask, calls: readonly CallUse[]): void {
-  const { money, hold } = task
-  if (!money || money.settled) return
-  money.settled = true
-  money.near.push(...settle(money.budgets, hold, spentBy(calls)))
+  const { ledger, hold } = task
+  if (!ledger || ledger.settled) return
+  ledger.settled = true
+  ledger.near.push(...settle(ledger.budgets, hold, spentBy(calls)))
 }
 
 function endsCall({ calls = [] }: TaskChange): boolean {

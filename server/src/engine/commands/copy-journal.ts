@@ -16,13 +16,13 @@ export async function copyJournal(tx: Sql, from_task: string, to_task: string, f
   await tx`
     update task_event set data = data || ${jsonb({ retried_from: from_task, from_step })}::jsonb
     where task_id = ${to_task} and sequence = 1`
-  const kept = await keptSteps(tx, from_task, from_step)
-  await copySteps(tx, from_task, to_task, kept)
-  await copyMessages(tx, { from_task, to_task, from_step, kept })
+  const stored = await storedSteps(tx, from_task, from_step)
+  await copySteps(tx, from_task, to_task, stored)
+  await copyMessages(tx, { from_task, to_task, from_step, stored })
 }
 
 /** The indexes of the steps that are kept, in their order. */
-async function keptSteps(tx: Sql, from_task: string, from_step: number): Promise<number[]> {
+async function storedSteps(tx: Sql, from_task: string, from_step: number): Promise<number[]> {
   const rows = await tx<{ index: number }>`
     with begun as (
       select index, type, status, input->>'tool_call_id' as call,
@@ -42,31 +42,36 @@ async function keptSteps(tx: Sql, from_task: string, from_step: number): Promise
   return rows.map(({ index }) => index)
 }
 
-async function copySteps(tx: Sql, from_task: string, to_task: string, kept: readonly number[]): Promise<void> {
-  if (kept.length === 0) return
-  const ids = kept.map(() => newId('step'))
+async function copySteps(tx: Sql, from_task: string, to_task: string, stored: readonly number[]): Promise<void> {
+  if (stored.length === 0) return
+  const ids = stored.map(() => newId('step'))
   await tx`
     insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
       started_at, finished_at)
     select ${to_task}, k.place - 1, k.id, s.agent_id, s.type, case when s.status = 'unknown' then 'started' else s.status end,
       s.attempt, 0, s.name,
       case when s.status in ('started', 'unknown') and s.input->>'safety' is distinct from 'safe'
-        then s.input - 'repeat' - 'approval_id' || '{"safety": "unsafe"}' else ${moved(tx, 'input', 'results_left_out_before', kept)} end,
-      ${moved(tx, 'output', 'before_step', kept)}, s.error, s.model, null, s.turn, s.started_at, s.finished_at
-    from unnest(${[...kept]}::int[], ${ids}::text[]) with ordinality as k(index, id, place)
+        then s.input - 'repeat' - 'approval_id' || '{"safety": "unsafe"}' else ${moved(tx, 'input', 'results_left_out_before', stored)} end,
+      ${moved(tx, 'output', 'before_step', stored)}, s.error, s.model, null, s.turn, s.started_at, s.finished_at
+    from unnest(${[...stored]}::int[], ${ids}::text[]) with ordinality as k(index, id, place)
     join task_step s on s.task_id = ${from_task} and s.index = k.index`
 }
 
 /** A member of a step that names a step by its index, as that is in the new journal. */
-function moved({ fragment }: Sql, column: 'input' | 'output', member: string, kept: readonly number[]): Fragment {
+function moved({ fragment }: Sql, column: 'input' | 'output', member: string, stored: readonly number[]): Fragment {
   const of = column === 'input' ? fragment`s.input` : fragment`s.output`
   return fragment`case when jsonb_typeof(${of}->${member}) = 'number' and s.type in ('model_call', 'compaction') then jsonb_set(${of}, array[${member}]::text[],
-        to_jsonb((select count(*) from unnest(${[...kept]}::int[]) i(index) where i.index < (${of}->>${member})::int))) else ${of} end`
+        to_jsonb((select count(*) from unnest(${[...stored]}::int[]) i(index) where i.index < (${of}->>${member})::int))) else ${of} end`
 }
 
 async function copyMessages(
   tx: Sql,
-  { from_task, to_task, from_step, kept }: { from_task: string; to_task: string; from_step: number; kept: number[] },
+  {
+    from_task,
+    to_task,
+    from_step,
+    stored,
+  }: { from_task: string; to_task: string; from_step: number; stored: number[] },
 ): Promise<void> {
   const messages = await tx<{ position: number }>`
     select position from task_message where task_id = ${from_task} and before_step <= ${from_step} order by position`
@@ -75,7 +80,7 @@ async function copyMessages(
   await tx`
     insert into task_message (task_id, position, id, content, before_step, created_by, created_at)
     select ${to_task}, k.place, k.id, m.content,
-      (select count(*) from unnest(${kept}::int[]) s(index) where s.index < m.before_step), m.created_by, m.created_at
+      (select count(*) from unnest(${stored}::int[]) s(index) where s.index < m.before_step), m.created_by, m.created_at
     from unnest(${positions}::int[], ${positions.map(() => newId('msg'))}::text[]) with ordinality as k(position, id, place)
     join task_message m on m.task_id = ${from_task} and m.position = k.position`
 }

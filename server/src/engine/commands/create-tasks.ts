@@ -1,12 +1,12 @@
 import { notFound, type Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { Groups, togetherOrEach } from '../../platform/batcher.ts'
+import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
 import type { Queue } from '../queue/queue.ts'
 
 const groupMax = 64
-const lanes = 2
+const concurrency = 2
 /** A task with more to store than this, in characters, makes no other one wait. */
 const groupedMax_chars = 16_384
 
@@ -41,9 +41,9 @@ export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): C
     tx.afterCommit(onSent)
     return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
   }
-  const groups = new Groups<NewTask, TaskRow>(
-    (tasks) => togetherOrEach(tasks, (some) => sql.begin((tx) => createAll(tx, some), 'byKeys')),
-    { lanes, groupMax },
+  const groups = new Batcher<NewTask, TaskRow>(
+    (tasks) => batchOrEach(tasks, (some) => sql.begin((tx) => createAll(tx, some), 'forceIndexPlan')),
+    { concurrency, groupMax },
   )
   const mayShare = (task: NewTask): boolean => isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task)
   const alone: Create = (task) =>

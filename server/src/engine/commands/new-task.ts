@@ -5,10 +5,10 @@ import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
 import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
-import { freeSlots, gatesOf, isKeyHeld, lockGates } from '../queue/concurrency-limits.ts'
+import { freeSlots, limitKeysOf, isKeyHeld, lockLimits } from '../queue/concurrency-limits.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
-import { isToldOfTasks, taskOutbox } from '../journal/task-outbox.ts'
+import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
 import { noUsage } from '../journal/task-rows.ts'
 import type { TaskLimits } from '../task.ts'
 
@@ -57,7 +57,7 @@ const defaultAttemptsMax = 5
 /** A task that is due later than this stays out of the queue until then: waiting jobs slow down fetching (engine 2). */
 const dueSoon_ms = 60_000
 /** The same for one that has gates: while its job waits for the moment, it keeps others from passing. */
-const gatedSoon_ms = 10_000
+const limitedSoon_ms = 10_000
 
 /** What becomes of a new task: whether it is sent, and what it holds then. */
 interface Admission {
@@ -96,8 +96,8 @@ export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewT
 
 /** Whether a task may be sent whatever else there is, as far as can be seen without a lock: the claim looks again. */
 export function isOrdinary({ agent, run_after, thread_id, concurrency_key }: NewTask, isFull: boolean): boolean {
-  const seemsGated = thread_id != null || concurrency_key != null || agent.config?.max_concurrent_tasks != null
-  return !seemsGated && !isFull && agentMayWork(agent) && isWithin(run_after, dueSoon_ms)
+  const seemsLimited = thread_id != null || concurrency_key != null || agent.config?.max_concurrent_tasks != null
+  return !seemsLimited && !isFull && agentMayWork(agent) && isWithin(run_after, dueSoon_ms)
 }
 
 function isWithin(run_after: string | null | undefined, ms: number): boolean {
@@ -119,7 +119,7 @@ async function store(
   created: readonly { task: NewTask; admission: Admission }[],
 ): Promise<Map<string, TaskRow>> {
   const rows = created.map(({ task, admission }) => newRow(task, admission))
-  const kept = await tx.run<StoredRow>(tx.fragment`
+  const stored = await tx.run<StoredRow>(tx.fragment`
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
         run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
@@ -146,12 +146,12 @@ async function store(
     select created.*, (
       select jsonb_build_object('org_id', p.org_id, 'agent_name', a.name)
       from agent a join project p on p.id = a.project_id join webhook w on w.org_id = p.org_id
-      where a.id = created.agent_id and ${isToldOfTasks} and w.events && ${subscriptionsOf('task.created')} limit 1) as told
+      where a.id = created.agent_id and ${hasTaskSubscription} and w.events && ${subscriptionsOf('task.created')} limit 1) as told
     from created`)
-  const found = new Map(kept.map(({ told: _told, ...row }) => [row.id, row]))
+  const found = new Map(stored.map(({ told: _told, ...row }) => [row.id, row]))
   await emitAll(
     tx,
-    kept.flatMap((row) => createdEvents(row, created)),
+    stored.flatMap((row) => createdEvents(row, created)),
   )
   await queue.send(
     tx,
@@ -238,14 +238,14 @@ async function admit(tx: Sql, task: NewTask, isFull: boolean): Promise<Admission
   if (!sure) throw notFound('agent_not_found', 'agent', agent.id)
   if (thread_id !== null) await joinThread(tx, thread_id, agent)
   const isLimited = sure.max_concurrent_tasks !== null
-  const gates = gatesOf({ ...agent, agent_id: agent.id, thread_id, concurrency_key }, isLimited)
-  if (gates.length > 0) await lockGates(tx, gates)
+  const limitKeys = limitKeysOf({ ...agent, agent_id: agent.id, thread_id, concurrency_key }, isLimited)
+  if (limitKeys.length > 0) await lockLimits(tx, limitKeys)
   const thread_position = thread_id === null ? null : await nextPosition(tx, thread_id)
-  const soon_ms = gates.length > 0 ? gatedSoon_ms : dueSoon_ms
+  const soon_ms = limitKeys.length > 0 ? limitedSoon_ms : dueSoon_ms
   if (run_after && !isWithin(run_after, soon_ms))
     return { ...held, thread_position, due_at: new Date(Date.parse(run_after) - soon_ms) }
-  if (isFull && gates.length === 0) return { ...held, backlog: agentMayWork(sure) }
-  const sent = agentMayWork(sure) && (gates.length === 0 || (await areOpen(tx, task, gates, isLimited)))
+  if (isFull && limitKeys.length === 0) return { ...held, backlog: agentMayWork(sure) }
+  const sent = agentMayWork(sure) && (limitKeys.length === 0 || (await areOpen(tx, task, limitKeys, isLimited)))
   return { ...held, thread_position, sent, slot: sent && isLimited ? 'held' : null }
 }
 
@@ -265,10 +265,10 @@ async function nextPosition(tx: Sql, thread_id: string): Promise<number> {
 }
 
 /** Whether locked gates have room for a new task. While one waits to be dispatched, its room is for those that came before. */
-async function areOpen(tx: Sql, task: NewTask, gates: readonly string[], isLimited: boolean): Promise<boolean> {
+async function areOpen(tx: Sql, task: NewTask, limitKeys: readonly string[], isLimited: boolean): Promise<boolean> {
   const { agent, thread_id = null, concurrency_key = null } = task
   const [row] = await tx.run<{ isBusy: boolean }>(tx.fragment`
-    select exists (select from freed_gate where gate = any(${[...gates]}))
+    select exists (select from freed_gate where gate = any(${[...limitKeys]}))
       or exists (select from task t where t.thread_id = ${thread_id}::text and t.finished_at is null)
       or ${isKeyHeld(tx, agent.project_id, concurrency_key)} as "isBusy"`)
   if (row?.isBusy) return false

@@ -12,7 +12,7 @@ import { callHash } from '../tools/call-hash.ts'
 import { inputOf, type ApprovedCall } from '../journal/call-states.ts'
 import { canceled, readReceipt, requested } from '../journal/cancel.ts'
 import type { Queue } from '../queue/queue.ts'
-import { goOn, tell, type Told } from '../journal/resume.ts'
+import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
 import { findStep, lockTasks } from '../journal/task-rows.ts'
 import { stepEvents } from '../run/tool-plan.ts'
 import { checkArguments } from '../tools/arguments.ts'
@@ -44,7 +44,7 @@ export async function resolveApproval(
   queue: Queue,
   approval_id: string,
   resolution: Resolution,
-): Promise<Told> {
+): Promise<JournalNotice> {
   const approval = await findApproval(tx, approval_id)
   if (!approval) throw notFound('approval_not_found', 'approval', approval_id)
   const complaint =
@@ -139,7 +139,7 @@ function resolvedEvent(approval: ApprovalRow, decision: Resolution['decision']) 
 }
 
 /** Answers for those who did not in time: their calls are rejected, or their tasks canceled. `more`: of a batch. */
-export async function expireApprovals(tx: Sql, queue: Queue): Promise<Told & { more: boolean }> {
+export async function expireApprovals(tx: Sql, queue: Queue): Promise<JournalNotice & { more: boolean }> {
   const late = await listExpiredApprovals(tx, batch)
   const tasks = await lockTasks(tx, [...new Set(late.map(({ task_id }) => task_id))])
   const changes: TaskChange[] = []

@@ -2,7 +2,7 @@ import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Queue } from '../queue/queue.ts'
-import { goOn, tell, type Told } from '../journal/resume.ts'
+import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import { stepEvents } from '../run/tool-plan.ts'
 import type { LockedTask, Step } from '../task.ts'
@@ -38,7 +38,7 @@ export async function sendMessage(
   queue: Queue,
   task_id: string,
   { content, user_id }: NewMessage,
-): Promise<{ result: MessageOutcome; told?: Told }> {
+): Promise<{ result: MessageOutcome; told?: JournalNotice }> {
   const task = (await lockTasks(tx, [task_id])).get(task_id)
   if (!task) return { result: { outcome: 'missing' } }
   if (isFinished(task.status)) return { result: { outcome: 'finished', status: task.status } }

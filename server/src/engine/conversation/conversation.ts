@@ -1,7 +1,7 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { MessageContent, TaskInput } from '#contract/tasks/tasks.ts'
 import { answersIn, type ModelToolCall } from '../models/model.ts'
-import type { KeptMessage } from './turns.ts'
+import type { StoredMessage } from './turns.ts'
 import type { Step, CallInput, ReadMessage } from '../task.ts'
 
 /** What the intent of a model call says of the conversation that the model reads. */
@@ -46,7 +46,7 @@ export interface ToolCallOutput {
 /** All that a conversation is made of. */
 export interface Conversation {
   /** What earlier tasks of the thread said. */
-  history?: readonly KeptMessage[]
+  history?: readonly StoredMessage[]
   input: TaskInput
   steps: readonly Step[]
   messages?: readonly ReadMessage[]
@@ -55,11 +55,11 @@ export interface Conversation {
 /** A conversation in the parts that a compaction treats differently. */
 export interface ConversationParts {
   /** The thread's past, or a summary of it with what was kept. */
-  before: KeptMessage[]
+  before: StoredMessage[]
   /** The task itself, which is never summed up. */
-  input: KeptMessage[]
+  input: StoredMessage[]
   /** What has happened since, or a summary of that with what was kept. */
-  after: KeptMessage[]
+  after: StoredMessage[]
 }
 
 /**
@@ -67,7 +67,7 @@ export interface ConversationParts {
  * there were before it, so storage grows with the conversation, not with its square. `next` is the input of a model call
  * that is not among the steps yet.
  */
-export function conversation(of: Conversation, next?: ModelCallInput): KeptMessage[] {
+export function conversation(of: Conversation, next?: ModelCallInput): StoredMessage[] {
   const { before, input, after } = conversationParts(of, next)
   return [...before, ...input, ...after]
 }
@@ -90,8 +90,8 @@ export function conversationParts(
   if (!summary) return { before: [...history], input: first, after }
   const system = history.filter(({ role }) => role === 'system')
   if (from > 0) return { before: system, input: first, after: [summary, ...after] }
-  const kept = compaction.kept_history === 0 ? [] : history.slice(-compaction.kept_history)
-  return { before: [...system, summary, ...kept.filter(({ role }) => role !== 'system')], input: first, after }
+  const stored = compaction.kept_history === 0 ? [] : history.slice(-compaction.kept_history)
+  return { before: [...system, summary, ...stored.filter(({ role }) => role !== 'system')], input: first, after }
 }
 
 /** What the last finished compaction of a journal left; undefined where there is none. */
@@ -102,7 +102,7 @@ export function lastCompaction(steps: readonly Step[]): CompactionOutput | undef
 
 const summaryMark = 'The earlier part of this conversation was too long and was replaced by this summary of it:'
 
-function summaryMessage(summary: string, stands_for: number): KeptMessage {
+function summaryMessage(summary: string, stands_for: number): StoredMessage {
   return { role: 'user', content: `${summaryMark}\n\n${summary}`, stands_for }
 }
 
@@ -112,7 +112,7 @@ function answersBefore(steps: readonly Step[], from: number): number {
 }
 
 /** What a task was given, as messages; an object is read as JSON. */
-export function inputMessages(input: TaskInput): KeptMessage[] {
+export function inputMessages(input: TaskInput): StoredMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   if (!Array.isArray(input)) return [{ role: 'user', content: JSON.stringify(input) }]
   return input.map(({ role, content }) => ({ role, content: textOf(content) }))
@@ -129,8 +129,8 @@ function journalMessages(
   messages: readonly ReadMessage[],
   from: number,
   next: ModelCallInput | undefined,
-): KeptMessage[] {
-  const all: KeptMessage[] = []
+): StoredMessage[] {
+  const all: StoredMessage[] = []
   let read = messages.findIndex(({ before_step }) => before_step >= from)
   if (read < 0) read = messages.length
   /** Messages from outside come before a call of the model, never between a call of a tool and its result. */
@@ -168,15 +168,15 @@ export const conversationMax = 8 * 1024 * 1024
 
 /** Characters of a conversation, with the arguments of calls as JSON and turns as they are kept. */
 export function conversationLength(parts: Conversation): number {
-  const lengthOf = ({ content, tool_calls, sealed_turn = '' }: KeptMessage): number =>
-    content.length + sealed_turn.length + (tool_calls ? JSON.stringify(tool_calls).length : 0)
+  const lengthOf = ({ content, tool_calls, encrypted_turn = '' }: StoredMessage): number =>
+    content.length + encrypted_turn.length + (tool_calls ? JSON.stringify(tool_calls).length : 0)
   return conversation(parts).reduce((sum, message) => sum + lengthOf(message), 0)
 }
 
 const leftOutMark = '[This result was left out, because the conversation did not fit with it.]'
 
 /** An answer of the model and the results of its calls, in the order of the calls. */
-function exchange(answer: Step, later: readonly Step[], leftOut: number): KeptMessage[] {
+function exchange(answer: Step, later: readonly Step[], leftOut: number): StoredMessage[] {
   const { text, tool_calls } = answer.output as ModelCallOutput
   const end = later.findIndex(({ type }) => type === 'model_call')
   const results = new Map<string, Step>()
@@ -188,9 +188,9 @@ function exchange(answer: Step, later: readonly Step[], leftOut: number): KeptMe
       role: 'assistant',
       content: text,
       ...(tool_calls.length > 0 ? { tool_calls } : {}),
-      ...(answer.turn ? { sealed_turn: answer.turn } : {}),
+      ...(answer.turn ? { encrypted_turn: answer.turn } : {}),
     },
-    ...tool_calls.flatMap((call): KeptMessage[] => {
+    ...tool_calls.flatMap((call): StoredMessage[] => {
       const step = results.get(call.id)
       const content = step && resultOf(step)
       if (!step || content === undefined) return []

@@ -1,5 +1,5 @@
 import type { ModelTool } from '../models/model.ts'
-import type { KeptMessage } from './turns.ts'
+import type { StoredMessage } from './turns.ts'
 import type { Step } from '../task.ts'
 
 /** Bytes of text a token, at least: most text has four, so that most estimates are too high rather than too low. */
@@ -9,7 +9,7 @@ const messageTokens = 4
 
 /** All that goes to a model with its next call. */
 export interface NextCall {
-  messages: readonly KeptMessage[]
+  messages: readonly StoredMessage[]
   system_prompt: string | undefined
   tools: readonly ModelTool[]
   /** The schema of the answer, where it has one. */
@@ -43,15 +43,15 @@ function countedIn({ usage, input }: Step): { tokens: number; messages: number }
   return input_tokens > 0 ? { tokens: input_tokens + output_tokens, messages } : undefined
 }
 
-function sum(messages: readonly KeptMessage[]): number {
+function sum(messages: readonly StoredMessage[]): number {
   return messages.reduce(
-    (tokens, { content, tool_calls, sealed_turn = '' }) =>
+    (tokens, { content, tool_calls, encrypted_turn = '' }) =>
       tokens +
       messageTokens +
       // A turn as it is kept has all that the message says, in base64.
       Math.max(
         tokensOf(content) + (tool_calls ? tokensOf(JSON.stringify(tool_calls)) : 0),
-        Math.ceil((sealed_turn.length * 3) / 4 / tokenBytes),
+        Math.ceil((encrypted_turn.length * 3) / 4 / tokenBytes),
       ),
     0,
   )
@@ -65,7 +65,7 @@ function tokensOf(text: string): number {
 const tokenBytesMax = 8
 
 /** Tokens that messages have at least, whatever a provider counted. */
-export function leastInput(messages: readonly KeptMessage[], system_prompt = ''): number {
+export function leastInput(messages: readonly StoredMessage[], system_prompt = ''): number {
   const bytes = messages.reduce(
     (sum, { content, tool_calls }) =>
       sum + Buffer.byteLength(content) + (tool_calls ? Buffer.byteLength(JSON.stringify(tool_calls)) : 0),

@@ -1,7 +1,7 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { conversation, lastCompaction } from './conversation.ts'
-import type { KeptMessage } from './turns.ts'
+import type { StoredMessage } from './turns.ts'
 import type { Step, ReadMessage } from '../task.ts'
 
 /** What of a thread's past goes into a task's conversation at most; older tasks are left out whole. */
@@ -25,7 +25,7 @@ interface PastTask {
 export async function threadHistory(
   sql: Sql,
   { id, thread_id }: { id: string; thread_id: string | null },
-): Promise<KeptMessage[]> {
+): Promise<StoredMessage[]> {
   if (thread_id === null) return []
   const past = await sql<PastTask>`
     with me as (select thread_position from task where id = ${id}),
@@ -47,7 +47,10 @@ export async function threadHistory(
         from (select position, content, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
     from newest n join task t on t.id = n.id
     where n.total - n.bytes <= ${historyMax.bytes} order by n.thread_position desc`
-  return newestWithin(past).reduce<KeptMessage[]>((history, task) => wellFormed(conversation({ history, ...task })), [])
+  return newestWithin(past).reduce<StoredMessage[]>(
+    (history, task) => wellFormed(conversation({ history, ...task })),
+    [],
+  )
 }
 
 /**
@@ -69,9 +72,9 @@ function newestWithin(tasks: readonly PastTask[]): PastTask[] {
 }
 
 /** A conversation in which every call has its result; an answer of which nothing remains is left out. */
-function wellFormed(messages: readonly KeptMessage[]): KeptMessage[] {
+function wellFormed(messages: readonly StoredMessage[]): StoredMessage[] {
   const answered = new Set(messages.flatMap(({ tool_call_id }) => tool_call_id ?? []))
-  return messages.flatMap((message): KeptMessage[] => {
+  return messages.flatMap((message): StoredMessage[] => {
     const { tool_calls, ...rest } = message
     if (!tool_calls) return message.role === 'assistant' && message.content === '' ? [] : [message]
     const calls = tool_calls.filter(({ id }) => answered.has(id))

@@ -181,7 +181,7 @@ describe('the turns of a task', () => {
     )
     await eventually(async () => (await callsOf(id)) === 16)
     // A restart: the calls in flight go on for a while, and no further one begins.
-    await sql.begin((tx) => engine.parkTasks(tx, agent.id, 'agent_stopped'))
+    await sql.begin((tx) => engine.deferTasks(tx, agent.id, 'agent_stopped'))
     await sql`update witness set turn = 1 where input like ${`${id}:%`}`
     await reaches(id, 'completed')
     assert.equal(await callsOf(id), 18)

@@ -10,12 +10,12 @@ export interface Turns {
   /** A turn as it is kept, in base64. */
   seal(agent_id: string, turn: ProviderTurn): string
   /** Messages with the turns that were kept with them; without those that cannot be read. */
-  open(agent_id: string, messages: readonly KeptMessage[]): ModelMessage[]
+  open(agent_id: string, messages: readonly StoredMessage[]): ModelMessage[]
 }
 
 /** A message of a conversation, with the turn as it is kept. */
-export interface KeptMessage extends ModelMessage {
-  sealed_turn?: string
+export interface StoredMessage extends ModelMessage {
+  encrypted_turn?: string
 }
 
 export function makeTurns(secrets: Secrets, log: Logger): Turns {
@@ -30,8 +30,8 @@ export function makeTurns(secrets: Secrets, log: Logger): Turns {
   return {
     seal: (agent_id, turn) => secrets.encrypt(turnLabel, JSON.stringify(turn), agent_id).toString('base64'),
     open: (agent_id, messages) =>
-      messages.map(({ sealed_turn, ...message }) => {
-        const turn = sealed_turn === undefined ? undefined : read(agent_id, sealed_turn)
+      messages.map(({ encrypted_turn, ...message }) => {
+        const turn = encrypted_turn === undefined ? undefined : read(agent_id, encrypted_turn)
         return turn ? { ...message, turn } : message
       }),
   }

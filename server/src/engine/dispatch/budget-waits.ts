@@ -7,7 +7,7 @@ import { mayWork } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyChanges } from '../journal/task-changes.ts'
 import { lockTasks } from '../journal/task-rows.ts'
-import type { TaskUsage, TaskChange, TaskLimits, BudgetState, Hold } from '../task.ts'
+import type { TaskUsage, TaskChange, TaskLimits, BudgetState, Reservation } from '../task.ts'
 
 /** Waiting tasks that are looked at together. */
 const batch = 500
@@ -17,7 +17,7 @@ export interface Waiter extends Spender {
   id: string
   budget: TaskLimits
   usage: TaskUsage
-  hold: Hold | null
+  hold: Reservation | null
 }
 
 /** What one look found: tasks that go on, and where the next look begins; undefined at the end. */

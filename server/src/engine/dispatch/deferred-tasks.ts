@@ -1,14 +1,14 @@
 import { agentMayWork, type agentWaitReasons } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { canceled, readReceipt } from '../journal/cancel.ts'
-import { agentGate, isBacklog, isParked, mayWork, noteFreed } from '../queue/concurrency-limits.ts'
+import { agentLimitKey, isBacklog, isDeferred, mayWork, noteFreed } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { CancelRequest, TaskChange } from '../task.ts'
 
 /** Tasks that one transaction puts into the queue, or relabels; more follow in transactions of their own. */
-const parkingBatch = 1000
+const deferredBatch = 1000
 /**
  * Jobs of one project that wait in the queue at most, but for those of a second: the jobs of a project that has its share of
  * the workers are looked through by every fetch for another's (engine 2). It is about what the workers get through meanwhile.
@@ -30,56 +30,56 @@ interface Dispatched {
  * waited for it. At most a batch, the most urgent first. The caller holds the agent's row, and frees the agent's gate after
  * its commit: what remains is noted, so that a crash leaves nothing behind.
  */
-export async function dispatchParked(tx: Sql, queue: Queue, agent_id: string): Promise<void> {
+export async function dispatchDeferred(tx: Sql, queue: Queue, agent_id: string): Promise<void> {
   const { more } = await dispatchBatch(tx, queue, agent_id)
-  if (more || (await hasGated(tx, agent_id))) await noteFreed(tx, [agentGate(agent_id)])
+  if (more || (await hasLimited(tx, agent_id))) await noteFreed(tx, [agentLimitKey(agent_id)])
 }
 
 /** Those of the agents that have parked tasks, whatever they wait for. */
-export async function listWithParked(tx: Sql, agent_ids: readonly string[]): Promise<string[]> {
+export async function listWithDeferred(tx: Sql, agent_ids: readonly string[]): Promise<string[]> {
   if (agent_ids.length === 0) return []
   const rows = await tx.run<{ id: string }>(tx.fragment`
     select a.id from unnest(${agent_ids}::text[]) as a(id)
-    where exists (select from task t where t.agent_id = a.id and ${isParked(tx)})`)
+    where exists (select from task t where t.agent_id = a.id and ${isDeferred(tx)})`)
   return rows.map(({ id }) => id)
 }
 
-async function hasGated(tx: Sql, agent_id: string): Promise<boolean> {
-  const [gated] = await tx.run(tx.fragment`
-    select from task t where t.agent_id = ${agent_id} and ${isParked(tx)} limit 1`)
-  return gated !== undefined
+async function hasLimited(tx: Sql, agent_id: string): Promise<boolean> {
+  const [limited] = await tx.run(tx.fragment`
+    select from task t where t.agent_id = ${agent_id} and ${isDeferred(tx)} limit 1`)
+  return limited !== undefined
 }
 
 async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<Dispatched> {
-  const parked = await tx.run<Parked & { project_id: number }>(tx.fragment`
+  const deferred = await tx.run<DeferredTask & { project_id: number }>(tx.fragment`
     select t.id, t.status, t.run_after, t.project_id from task t join agent a on a.id = t.agent_id
-    where t.agent_id = ${agent_id} and ${isParked(tx)}
+    where t.agent_id = ${agent_id} and ${isDeferred(tx)}
       and t.thread_id is null and t.concurrency_key is null and a.max_concurrent_tasks is null
-    order by t.priority desc, t.id limit ${parkingBatch}`)
-  const more = parked.length === parkingBatch
-  const [first] = parked
+    order by t.priority desc, t.id limit ${deferredBatch}`)
+  const more = deferred.length === deferredBatch
+  const [first] = deferred
   if (!first) return { sent: 0, more }
   const room = waitingMax - ((await queue.countWaiting(tx, waitingMax, [first.project_id])).get(first.project_id) ?? 0)
   // Those that have begun do not wait for room.
-  const now = parked.filter(({ status }, at) => at < room || status === 'waiting')
-  const rest = parked.filter(({ status }, at) => at >= room && status !== 'waiting').map(({ id }) => id)
+  const now = deferred.filter(({ status }, at) => at < room || status === 'waiting')
+  const rest = deferred.filter(({ status }, at) => at >= room && status !== 'waiting').map(({ id }) => id)
   if (rest.length > 0)
     await tx`update task set backlog = true where id = any(${rest}) and status = 'queued' and job_id is null`
   return { sent: await send(tx, queue, now), more }
 }
 
-interface Parked {
+interface DeferredTask {
   id: string
   status: string
   run_after: string | null
 }
 
-async function send(tx: Sql, queue: Queue, parked: readonly Parked[]): Promise<number> {
+async function send(tx: Sql, queue: Queue, deferred: readonly DeferredTask[]): Promise<number> {
   const tasks = await lockTasks(
     tx,
-    parked.map(({ id }) => id),
+    deferred.map(({ id }) => id),
   )
-  const changes = parked.flatMap(({ id, run_after }): TaskChange[] => {
+  const changes = deferred.flatMap(({ id, run_after }): TaskChange[] => {
     const task = tasks.get(id)
     // Sent, canceled or expired since it was looked for.
     if (!task || task.job_id !== null || (task.status !== 'queued' && task.status !== 'waiting')) return []
@@ -93,9 +93,9 @@ async function send(tx: Sql, queue: Queue, parked: readonly Parked[]): Promise<n
 export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number, count: number): Promise<Dispatched> {
   let sent = 0
   for (let left = count; left > 0;) {
-    const limit = Math.min(left, parkingBatch)
+    const limit = Math.min(left, deferredBatch)
     const found = await sql.begin(async (tx) => {
-      const waiting = await tx.run<Parked>(tx.fragment`
+      const waiting = await tx.run<DeferredTask>(tx.fragment`
         select t.id, t.status, t.run_after from task t join agent a on a.id = t.agent_id
         where t.project_id = ${project_id} and ${isBacklog(tx)} and ${mayWork(tx)}
         order by t.priority desc, t.id limit ${limit}`)
@@ -103,7 +103,7 @@ export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number
       return waiting.length
     })
     if (found < limit) {
-      await parkBacklog(sql, project_id)
+      await deferBacklog(sql, project_id)
       return { sent, more: false }
     }
     left -= found
@@ -112,11 +112,11 @@ export async function dispatchBacklog(sql: Sql, queue: Queue, project_id: number
 }
 
 /** Leaves tasks of a backlog to their agents, which were paused or stopped meanwhile; a batch of them. */
-async function parkBacklog(sql: Sql, project_id: number): Promise<void> {
+async function deferBacklog(sql: Sql, project_id: number): Promise<void> {
   await sql.begin(async (tx) => {
     const held = await tx.run<{ id: string; agent_id: string }>(tx.fragment`
       select t.id, t.agent_id from task t join agent a on a.id = t.agent_id
-      where t.project_id = ${project_id} and ${isBacklog(tx)} and not ${mayWork(tx)} limit ${parkingBatch}`)
+      where t.project_id = ${project_id} and ${isBacklog(tx)} and not ${mayWork(tx)} limit ${deferredBatch}`)
     if (held.length === 0) return
     // Under the agents' locks: a start in between would take them for a part of the backlog still.
     const agent_ids = [...new Set(held.map(({ agent_id }) => agent_id))]
@@ -146,7 +146,7 @@ export async function dispatchAgent(
       if (!agent) return false
       if (!agentMayWork(agent)) {
         const reason = (agent.settles_to ?? agent.status) === 'paused' ? 'agent_paused' : 'agent_stopped'
-        return (await relabelBatch(tx, agent_id, reason)) === parkingBatch
+        return (await relabelBatch(tx, agent_id, reason)) === deferredBatch
       }
       const batch = await dispatchBatch(tx, queue, agent_id)
       if (batch.sent > 0) tx.afterCommit(wake)
@@ -160,8 +160,8 @@ export async function dispatchAgent(
  * get to them: a batch of them here, the rest when the agent's gate is freed after the commit. Jobs in the queue are dealt
  * with when they are fetched.
  */
-export async function relabelParked(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<void> {
-  if ((await relabelBatch(tx, agent_id, reason)) === parkingBatch) await noteFreed(tx, [agentGate(agent_id)])
+export async function relabelDeferred(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<void> {
+  if ((await relabelBatch(tx, agent_id, reason)) === deferredBatch) await noteFreed(tx, [agentLimitKey(agent_id)])
 }
 
 async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<number> {
@@ -172,7 +172,7 @@ async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason):
     update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = greatest(now(), updated_at)
     where id in (
       select id from task where agent_id = ${agent_id} and status = 'waiting' and wait->>'reason' = ${other}
-      order by id limit ${parkingBatch} for update)
+      order by id limit ${deferredBatch} for update)
     returning id`)
   return rows.length
 }

@@ -2,13 +2,13 @@ import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import {
   clearFreed,
   freeSlots,
-  gatesOf,
+  limitKeysOf,
   isKeyHeld,
   listCandidates,
-  lockGates,
-  tryLockGates,
+  lockLimits,
+  tryLockLimits,
   type Candidate,
-  type Gate,
+  type LimitKey,
 } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyChanges } from '../journal/task-changes.ts'
@@ -30,12 +30,12 @@ export interface Passed {
  * Sends the parked tasks that a gate has room for, in a transaction of its own; those with other gates too only where these
  * are open as well. The gate's note in `freed_gate` goes with the last of them.
  */
-export async function passGate(sql: Sql, queue: Queue, gate: Gate): Promise<Passed> {
+export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey): Promise<Passed> {
   return sql.begin(async (tx) => {
     // Held before the look: a task that is being created under this gate is seen, or sees that there is room.
-    await lockGates(tx, [gate])
-    const found = await listFor(tx, gate)
-    const { candidates, contended } = await withOtherGates(tx, gate, found)
+    await lockLimits(tx, [limitKey])
+    const found = await listFor(tx, limitKey)
+    const { candidates, contended } = await withOtherLimits(tx, limitKey, found)
     const passing = await choose(tx, candidates)
     const tasks = await lockTasks(
       tx,
@@ -50,14 +50,14 @@ export async function passGate(sql: Sql, queue: Queue, gate: Gate): Promise<Pass
     })
     await applyChanges(tx, queue, changes)
     const more = passing.length > 0 || contended
-    if (!more) await clearFreed(tx, gate)
+    if (!more) await clearFreed(tx, limitKey)
     return { sent: changes.length, more }
   })
 }
 
 /** What a locked gate may let through. */
-async function listFor(tx: Sql, gate: Gate): Promise<Candidate[]> {
-  const [kind, id, key] = partsOf(gate)
+async function listFor(tx: Sql, limitKey: LimitKey): Promise<Candidate[]> {
+  const [kind, id, key] = partsOf(limitKey)
   const { fragment } = tx
   if (kind === 'thread') {
     const head = fragment`t.id = (
@@ -81,8 +81,8 @@ function ofAgent({ fragment }: Sql, agent_id: string): Fragment {
     and (t.thread_id is not null or t.concurrency_key is not null or a.max_concurrent_tasks is not null)`
 }
 
-function partsOf(gate: Gate): [kind: string, id: string, key: string] {
-  const [, kind = '', id = '', key = ''] = /^([a-z]+):([^:]*):?(.*)$/s.exec(gate) ?? []
+function partsOf(limitKey: LimitKey): [kind: string, id: string, key: string] {
+  const [, kind = '', id = '', key = ''] = /^([a-z]+):([^:]*):?(.*)$/s.exec(limitKey) ?? []
   return [kind, id, key]
 }
 
@@ -90,17 +90,17 @@ function partsOf(gate: Gate): [kind: string, id: string, key: string] {
  * Those whose other gates are free to be locked, and open once they are: a gate is never waited for with another in hand.
  * `contended` where somebody else holds one.
  */
-async function withOtherGates(
+async function withOtherLimits(
   tx: Sql,
-  gate: Gate,
+  limitKey: LimitKey,
   found: readonly Candidate[],
 ): Promise<{ candidates: readonly Candidate[]; contended: boolean }> {
-  const gates = (one: Candidate): Gate[] =>
-    gatesOf(one, one.max_concurrent_tasks !== null).filter((other) => other !== gate)
-  const others = [...new Set(found.flatMap(gates))]
+  const limitKeys = (one: Candidate): LimitKey[] =>
+    limitKeysOf(one, one.max_concurrent_tasks !== null).filter((other) => other !== limitKey)
+  const others = [...new Set(found.flatMap(limitKeys))]
   if (others.length === 0) return { candidates: found, contended: false }
-  const locked = await tryLockGates(tx, others)
-  const ids = found.filter((one) => gates(one).every((other) => locked.has(other))).map(({ id }) => id)
+  const locked = await tryLockLimits(tx, others)
+  const ids = found.filter((one) => limitKeys(one).every((other) => locked.has(other))).map(({ id }) => id)
   const candidates = await listCandidates(tx, tx.fragment`t.id = any(${ids})`, ids.length)
   return { candidates, contended: ids.length < found.length }
 }

@@ -1,48 +1,48 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Sql } from '../../platform/postgres/database.ts'
-import type { Gate } from '../queue/concurrency-limits.ts'
+import type { LimitKey } from '../queue/concurrency-limits.ts'
 import { dispatchAgent } from './deferred-tasks.ts'
-import { passGate } from './dispatch-limit.ts'
+import { dispatchAtLimit } from './dispatch-limit.ts'
 import type { Queue } from '../queue/queue.ts'
 
 /** Gates that one process dispatches at the same time: the others keep their connections. */
-const lanes = 4
+const concurrency = 4
 /** How long a gate is tried again whose tasks have another gate that somebody else holds. */
-const contended_ms = { first: 2, most: 100, tries: 50 }
+const contended_ms = { first: 2, max: 100, tries: 50 }
 
-export interface GateKeeper {
+export interface Dispatcher {
   /** Sends what has room at these gates, in the background; call it after the commit that freed them. */
-  free(gates: readonly Gate[]): void
+  free(limitKeys: readonly LimitKey[]): void
   /** Finishes what it began and begins nothing more; the upkeep of another process finds the rest. */
   stop(): Promise<void>
 }
 
 /** Sends the next tasks through gates that were freed, each gate once at a time. */
-export function openGateKeeper(options: { sql: Sql; queue: Queue; log: Logger; wake: () => void }): GateKeeper {
+export function openDispatcher(options: { sql: Sql; queue: Queue; log: Logger; wake: () => void }): Dispatcher {
   const { log } = options
   /** In the order in which they were freed; one that is freed anew while it is dispatched comes again. */
-  const waiting = new Set<Gate>()
-  const current = new Map<Gate, Promise<void>>()
+  const waiting = new Set<LimitKey>()
+  const current = new Map<LimitKey, Promise<void>>()
   let stopped = false
 
   const fill = (): void => {
-    for (const gate of waiting) {
-      if (stopped || current.size >= lanes) return
-      if (current.has(gate)) continue
-      waiting.delete(gate)
-      const passing = dispatch(gate, { ...options, isStopped: () => stopped })
-        .catch((error: unknown) => log.warn({ err: error, gate }, 'tasks remain at a gate for now'))
+    for (const limitKey of waiting) {
+      if (stopped || current.size >= concurrency) return
+      if (current.has(limitKey)) continue
+      waiting.delete(limitKey)
+      const passing = dispatch(limitKey, { ...options, isStopped: () => stopped })
+        .catch((error: unknown) => log.warn({ err: error, limitKey }, 'tasks remain at a gate for now'))
         .finally(() => {
-          current.delete(gate)
+          current.delete(limitKey)
           fill()
         })
-      current.set(gate, passing)
+      current.set(limitKey, passing)
     }
   }
   return {
-    free(gates) {
-      for (const gate of gates) waiting.add(gate)
+    free(limitKeys) {
+      for (const limitKey of limitKeys) waiting.add(limitKey)
       fill()
     },
     async stop() {
@@ -59,16 +59,17 @@ interface Dispatch {
   isStopped: () => boolean
 }
 
-async function dispatch(gate: Gate, { sql, queue, wake, isStopped }: Dispatch): Promise<void> {
-  if (gate.startsWith('agent:')) await dispatchAgent({ sql, queue, wake, isStopped }, gate.slice('agent:'.length))
+async function dispatch(limitKey: LimitKey, { sql, queue, wake, isStopped }: Dispatch): Promise<void> {
+  if (limitKey.startsWith('agent:'))
+    await dispatchAgent({ sql, queue, wake, isStopped }, limitKey.slice('agent:'.length))
   let wait_ms = contended_ms.first
   for (let tries = 0; tries < contended_ms.tries && !isStopped();) {
-    const { sent, more } = await passGate(sql, queue, gate)
+    const { sent, more } = await dispatchAtLimit(sql, queue, limitKey)
     if (sent > 0) wake()
     if (!more) return
     if (sent > 0) continue
     tries += 1
     await delay(wait_ms)
-    wait_ms = Math.min(wait_ms * 2, contended_ms.most)
+    wait_ms = Math.min(wait_ms * 2, contended_ms.max)
   }
 }

@@ -50,12 +50,12 @@ describe('tasks for later', () => {
     // And those that are due go on with their agent.
     await sql.begin(async (tx) => {
       await tx`update agent set status = 'running' where id = ${paused.id}`
-      await here.engine.dispatchParked(tx, paused.id)
+      await here.engine.dispatchDeferred(tx, paused.id)
     })
     await eventually(async () => {
-      const parked =
+      const deferred =
         await sql`select from task where agent_id = ${paused.id} and job_id is null and finished_at is null limit 1`
-      return parked.length === 0
+      return deferred.length === 0
     })
   })
 

@@ -122,7 +122,7 @@ describe('a project with more tasks than its share of the queue', () => {
     })
     await sql.begin(async (tx) => {
       await tx`update agent set status = 'running' where id = ${agent.id}`
-      await api.engine.dispatchParked(tx, agent.id)
+      await api.engine.dispatchDeferred(tx, agent.id)
     })
     await eventually(async () => {
       const [row] = await sql<{ sent: number; backlog: number }>`
@@ -141,7 +141,7 @@ describe('a project with more tasks than its share of the queue', () => {
     await eventually(async () => (await give(other, 'not held')).sent)
     await sql.begin(async (tx) => {
       await tx`update agent set status = 'running' where id = ${agent.id}`
-      await api.engine.dispatchParked(tx, agent.id)
+      await api.engine.dispatchDeferred(tx, agent.id)
     })
     assert.equal((await sql`select from task where id = any(${ids}) and job_id is null`).length, 0)
   })

@@ -11,7 +11,7 @@ import {
 } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { openDatabase, type Sql } from '../../platform/postgres/database.ts'
-import { buryWorker } from '../maintenance/leases.ts'
+import { reapWorker } from '../maintenance/leases.ts'
 import type { NewTask } from '../commands/new-task.ts'
 import { openQueue } from '../queue/queue.ts'
 
@@ -144,7 +144,7 @@ describe('workers that die', () => {
     const [id] = await create(1, 'lively')
     await eventually(async () => (await calls('lively')).length === 1)
     const [row] = await sql<{ worker_id: string }>`select worker_id from task where id = ${id!}`
-    await buryWorker(sql, queue, row!.worker_id)
+    await reapWorker(sql, queue, row!.worker_id)
     await finished([id!])
     const [task] = await sql`select status, attempt from task where id = ${id!}`
     assert.deepEqual(task, { status: 'completed', attempt: 2 })

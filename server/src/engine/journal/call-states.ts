@@ -10,7 +10,7 @@ export interface ApprovedCall {
 
 /**
  * Where a call stands: `fresh` nothing is known of it; `asked` its approval is pending; `approved` it may be made now;
- * `begun` an attempt began it and did not finish; `unknown` nobody knows what became of it; `parked` it waits for a
+ * `begun` an attempt began it and did not finish; `unknown` nobody knows what became of it; `deferred` it waits for a
  * moment or a message; `done` the model can read its result.
  */
 export type CallState =

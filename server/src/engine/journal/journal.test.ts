@@ -5,22 +5,22 @@ import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { openBus } from '../../events/streams/streams-bus.ts'
 import { openHub } from '../../events/streams/streams-hub.ts'
-import { isPassing, openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
+import { isTransient, openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
 import { claimTasks } from '../run/claim.ts'
 import { Journal, LeaseLost, taskStore, type Decide } from './journal.ts'
-import { giveBackTasks } from '../maintenance/leases.ts'
+import { requeueTasks } from '../maintenance/leases.ts'
 import { insertTask, type NewTask } from '../commands/new-task.ts'
 import { openQueue, type Queue } from '../queue/queue.ts'
 import type { Run } from '../run/run.ts'
 
 const log = pino({ level: 'silent' })
-const onParked = (): void => {}
+const onDeferred = (): void => {}
 
 it('failures of the disk and of the connection pass, and are no mistake of the task', () => {
   const failure = (code: string) => Object.assign(new Error('failed'), { code })
   for (const code of ['58030', '53100', '57P01', '08006', 'ECONNRESET', '40001'])
-    assert.ok(isPassing(failure(code)), code)
-  for (const code of ['23505', '22P02', 'XX001', '42P01']) assert.ok(!isPassing(failure(code)), code)
+    assert.ok(isTransient(failure(code)), code)
+  for (const code of ['23505', '22P02', 'XX001', '42P01']) assert.ok(!isTransient(failure(code)), code)
 })
 
 describe('the journal', () => {
@@ -77,11 +77,11 @@ describe('the journal', () => {
 
   it('refuses every write of a worker whose task was given to another', async () => {
     const id = await create()
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
     const [first] = await claim('worker_a')
     assert.equal(await journal.write(first!.claim, note('a')), true)
 
-    await giveBackTasks(sql, queue, 'worker_a', { crashed: true, except: [] })
+    await requeueTasks(sql, queue, 'worker_a', { crashed: true, except: [] })
     await assert.rejects(journal.write(first!.claim, note('late')), LeaseLost)
     const [second] = await claim('worker_b')
     assert.equal(second!.claim.attempt, 2)
@@ -95,12 +95,12 @@ describe('the journal', () => {
   it('refuses the claim of a job that was fetched again meanwhile', async () => {
     await create()
     const [slow] = await claim('worker_a')
-    await giveBackTasks(sql, queue, 'worker_a', { crashed: false, except: [] })
+    await requeueTasks(sql, queue, 'worker_a', { crashed: false, except: [] })
     const [fast] = await claim('worker_b')
     assert.ok(slow!.claim.attempt < fast!.claim.attempt)
     const [row] = await sql`select worker_id, crashes from task where id = ${fast!.claim.task_id}`
     assert.deepEqual(row, { worker_id: 'worker_b', crashes: 0 })
-    await new Journal({ store: taskStore(sql, queue), hub, onParked }).write(fast!.claim, end)
+    await new Journal({ store: taskStore(sql, queue), hub, onDeferred }).write(fast!.claim, end)
   })
 
   it('makes a write once whose commit got lost on the way back', async () => {
@@ -115,7 +115,7 @@ describe('the journal', () => {
         return result
       },
     })
-    const journal = new Journal({ store: taskStore(lossy, queue), hub, onParked })
+    const journal = new Journal({ store: taskStore(lossy, queue), hub, onDeferred })
     assert.equal(await journal.write(run!.claim, note('once')), true)
     losses = 1
     assert.equal(await journal.write(run!.claim, end), false)
@@ -131,7 +131,7 @@ describe('the journal', () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => create()))
     const runs = await claim('worker_a', 32)
     while (runs.length < 20) runs.push(...(await claim('worker_a', 32)))
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
     await Promise.all(
       runs.map(async (run) => {
         for (let i = 0; i < 10; i++) await journal.write(run.claim, note(String(i)))
@@ -154,7 +154,7 @@ describe('the journal', () => {
   it('does not let one impossible write take the others of its group with it', async () => {
     await Promise.all([create(), create()])
     const runs = await claim('worker_a', 2)
-    const journal = new Journal({ store: taskStore(sql, queue), hub, onParked })
+    const journal = new Journal({ store: taskStore(sql, queue), hub, onDeferred })
     const impossible: Decide = () => ({ events: [{ type: 'usage.updated', data: { text: '\0' } }] })
     const [bad, good] = await Promise.allSettled([
       journal.write(runs[0]!.claim, impossible),
@@ -169,7 +169,10 @@ describe('the journal', () => {
     const id = await create({ agent: lone })
     const [run] = await claim('worker_a')
     await sql`delete from agent where id = ${lone.id}`
-    await assert.rejects(new Journal({ store: taskStore(sql, queue), hub, onParked }).write(run!.claim, end), LeaseLost)
+    await assert.rejects(
+      new Journal({ store: taskStore(sql, queue), hub, onDeferred }).write(run!.claim, end),
+      LeaseLost,
+    )
     const [row] = await sql`select status from task where id = ${id}`
     assert.deepEqual(row, { status: 'running' })
   })

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../../events/streams/streams-hub.ts'
-import { isPassing, type Sql } from '../../platform/postgres/database.ts'
-import type { Gate } from '../queue/concurrency-limits.ts'
-import { Groups } from '../../platform/batcher.ts'
+import { isTransient, type Sql } from '../../platform/postgres/database.ts'
+import type { LimitKey } from '../queue/concurrency-limits.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import type { Queue } from '../queue/queue.ts'
-import { budgetNews, openMoney } from '../budgets/ledger.ts'
-import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import { budgetSignals, openLedger } from '../budgets/ledger.ts'
+import { applyChanges, agentsWithDeferred, type PublishedEvents } from './task-changes.ts'
 import { lockTasks } from './task-rows.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 
@@ -39,9 +39,9 @@ interface Write {
 
 /** How long a write is tried again while the database is away or busy; a model's answer is worth waiting for. */
 const retry_ms = 60_000
-const backoff_ms = { first: 50, most: 2000 }
+const backoff_ms = { first: 50, max: 2000 }
 const groupMax = 64
-const lanes = 2
+const concurrency = 2
 
 /** Tasks under lock, within one transaction. */
 export interface LockedTasks {
@@ -64,12 +64,12 @@ export function taskStore(sql: Sql, queue: Queue): TaskStore {
           work({
             async lock(ids) {
               const tasks = await lockTasks(tx, ids)
-              await openMoney(tx, [...tasks.values()])
+              await openLedger(tx, [...tasks.values()])
               return tasks
             },
             apply: (changes) => applyChanges(tx, queue, changes),
           }),
-        'byKeys',
+        'forceIndexPlan',
       ),
   }
 }
@@ -77,9 +77,9 @@ export function taskStore(sql: Sql, queue: Queue): TaskStore {
 export interface JournalOptions {
   store: TaskStore
   hub: Hub
-  onParked: (agent_ids: readonly string[]) => void
-  /** Told of gates that have room now: see `freedGates`. */
-  onFreed?: (gates: readonly Gate[]) => void
+  onDeferred: (agent_ids: readonly string[]) => void
+  /** Told of gates that have room now: see `freedLimits`. */
+  onFreed?: (limitKeys: readonly LimitKey[]) => void
   /** Told after writes by which calls gave back what they had reserved, or tasks began to wait for a budget. */
   onBudgets?: (what: { waits: boolean; roomMade: boolean }) => void
 }
@@ -88,19 +88,19 @@ export interface JournalOptions {
 export class Journal {
   readonly #store: TaskStore
   readonly #hub: Hub
-  readonly #onParked: (agent_ids: readonly string[]) => void
-  readonly #onFreed: (gates: readonly Gate[]) => void
+  readonly #onDeferred: (agent_ids: readonly string[]) => void
+  readonly #onFreed: (limitKeys: readonly LimitKey[]) => void
   readonly #onBudgets: NonNullable<JournalOptions['onBudgets']>
-  readonly #commits: Groups<Write, boolean>
+  readonly #commits: Batcher<Write, boolean>
 
-  /** `onParked` is told of agents that tasks were put aside for: see `parkedAgents`. */
-  constructor({ store, hub, onParked, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
+  /** `onDeferred` is told of agents that tasks were put aside for: see `agentsWithDeferred`. */
+  constructor({ store, hub, onDeferred, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
     this.#store = store
     this.#hub = hub
-    this.#onParked = onParked
+    this.#onDeferred = onDeferred
     this.#onFreed = onFreed
     this.#onBudgets = onBudgets
-    this.#commits = new Groups((writes) => this.#commit(writes), { lanes, groupMax })
+    this.#commits = new Batcher((writes) => this.#commit(writes), { concurrency, groupMax })
   }
 
   /**
@@ -118,11 +118,11 @@ export class Journal {
 
   async #commit(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const until = performance.now() + retry_ms
-    for (let wait_ms = backoff_ms.first; ; wait_ms = Math.min(wait_ms * 2, backoff_ms.most)) {
+    for (let wait_ms = backoff_ms.first; ; wait_ms = Math.min(wait_ms * 2, backoff_ms.max)) {
       try {
         return await this.#commitOnce(writes)
       } catch (error) {
-        if (!isPassing(error)) return writes.length === 1 ? [error as Error] : this.#commitEach(writes)
+        if (!isTransient(error)) return writes.length === 1 ? [error as Error] : this.#commitEach(writes)
         if (performance.now() > until) throw error
         await delay(wait_ms)
       }
@@ -138,7 +138,7 @@ export class Journal {
 
   async #commitOnce(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const results: (boolean | Error)[] = []
-    const { published, parked, budgets } = await this.#store.begin(async ({ lock, apply }) => {
+    const { published, deferred, budgets } = await this.#store.begin(async ({ lock, apply }) => {
       results.length = 0
       const tasks = await lock(writes.map(({ claim }) => claim.task_id))
       const changes: TaskChange[] = []
@@ -157,15 +157,15 @@ export class Journal {
       }
       return {
         published: await apply(changes),
-        parked: parkedAgents(changes),
-        budgets: budgetNews(changes),
+        deferred: agentsWithDeferred(changes),
+        budgets: budgetSignals(changes),
       }
     })
     for (const { task_id, events, freed } of published) {
       this.#hub.publish(task_id, events)
       this.#onFreed(freed)
     }
-    this.#onParked(parked)
+    this.#onDeferred(deferred)
     if (budgets.waits || budgets.roomMade) this.#onBudgets(budgets)
     return results
   }

@@ -2,14 +2,14 @@ import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
 import { agentHolds, waiting } from './endings.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Queue } from '../queue/queue.ts'
-import { applyChanges, parkedAgents, type PublishedEvents } from './task-changes.ts'
+import { applyChanges, agentsWithDeferred, type PublishedEvents } from './task-changes.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
 
 /** What a change by a person leaves to do after its commit. */
-export interface Told {
+export interface JournalNotice {
   published: PublishedEvents[]
-  /** Agents that tasks were put aside for: see `parkedAgents`. */
-  parked: string[]
+  /** Agents that tasks were put aside for: see `agentsWithDeferred`. */
+  deferred: string[]
   /** Tasks that are to be canceled, and whose workers confirm it. */
   canceling: string[]
 }
@@ -28,7 +28,7 @@ export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
 }
 
 /** Writes what a person, or the end of their time, changed. */
-export async function tell(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<Told> {
+export async function tell(tx: Sql, queue: Queue, changes: readonly TaskChange[]): Promise<JournalNotice> {
   const canceling = changes.filter(({ cancel, status }) => cancel && status === undefined).map(({ task }) => task.id)
-  return { published: await applyChanges(tx, queue, changes), parked: parkedAgents(changes), canceling }
+  return { published: await applyChanges(tx, queue, changes), deferred: agentsWithDeferred(changes), canceling }
 }

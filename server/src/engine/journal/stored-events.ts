@@ -10,14 +10,14 @@ type Data = Events[number]['data']
  * sent, and a task's output in its row. Instead of the text the data say where it is: `told_by_step` (an index),
  * `told_by_message`, `output_of_task`.
  */
-export function keptEvents(change: TaskChange): Events {
+export function storedEvents(change: TaskChange): Events {
   return (change.events ?? []).map(({ type, data }) => ({
     type,
-    data: type === 'message.completed' ? keptMessage(data, change) : keptEnd(data, change),
+    data: type === 'message.completed' ? storedMessage(data, change) : storedEnd(data, change),
   }))
 }
 
-function keptMessage(data: Data, { steps = [] }: TaskChange): Data {
+function storedMessage(data: Data, { steps = [] }: TaskChange): Data {
   const { content, tool_calls, ...rest } = data
   // A person's message that answers no call is a row of its own.
   if (data['role'] === 'user' && data['step_id'] === null) return { ...rest, tool_calls, told_by_message: true }
@@ -33,7 +33,7 @@ function says({ type, output }: Step, { content, tool_calls }: Data): boolean {
   return text === content && calls === tool_calls
 }
 
-function keptEnd(data: Data, { output }: TaskChange): Data {
+function storedEnd(data: Data, { output }: TaskChange): Data {
   if (!output || data['output'] !== output) return data
   const { output: _output, ...rest } = data
   return { ...rest, output_of_task: true }

@@ -5,11 +5,11 @@ import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
-import { gatesOf, noteFreed, type Gate } from '../queue/concurrency-limits.ts'
-import { keptEvents } from './stored-events.ts'
+import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
+import { storedEvents } from './stored-events.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
-import { holdAfter, settleChanges } from '../budgets/ledger.ts'
-import { taskOutbox, type ToldTask } from './task-outbox.ts'
+import { reservationAfter, settleChanges } from '../budgets/ledger.ts'
+import { taskOutbox, type PublishedTask } from './task-outbox.ts'
 import { newWarnings } from './model-warnings.ts'
 import { addUsage, type AgentConsumption } from './usage.queries.ts'
 import type { Step, TaskChange } from '../task.ts'
@@ -21,7 +21,7 @@ export interface PublishedEvents {
   task_id: string
   events: TaskEvent[]
   /** Gates that it leaves: whoever waits there may pass. */
-  freed: Gate[]
+  freed: LimitKey[]
 }
 
 /**
@@ -32,13 +32,13 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
   if (wanted.length === 0) return []
   const changes = await settleChanges(tx, wanted)
   const published = changes
-    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedGates(change) }))
+    .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
     .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
   const sends = changes.map(newJob)
   await writeTasks(tx, {
     rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
     steps: changes.flatMap(({ steps = [] }) => steps),
-    events: changes.flatMap((change) => sequenced({ ...change, events: keptEvents(change) })),
+    events: changes.flatMap((change) => sequenced({ ...change, events: storedEvents(change) })),
     logs: logRows(changes, await newWarnings(tx, changes)),
   })
   await writeApprovals(tx, changes)
@@ -50,7 +50,7 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
     sends.filter((job) => job !== undefined),
   )
   await queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob))
-  await queue.giveBack(
+  await queue.requeue(
     tx,
     changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
   )
@@ -78,20 +78,20 @@ function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChang
  * Agents whose tasks these changes take out of the queue, to wait for them. An agent may have been started between the
  * look at it and the commit, and then nobody would dispatch them: whoever parks looks again after the commit.
  */
-export function parkedAgents(changes: readonly TaskChange[]): string[] {
-  const parked = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
-  return [...new Set(parked.map(({ task }) => task.agent_id))]
+export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
+  const deferred = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
+  return [...new Set(deferred.map(({ task }) => task.agent_id))]
 }
 
 /**
  * The gates that a change leaves: all of its own where the task ends; its key and its agent's where its job goes before it
  * has begun; its agent's where it waits, or goes on without having got a slot yet.
  */
-function freedGates({ task, status = task.status, job }: TaskChange): Gate[] {
+function freedLimits({ task, status = task.status, job }: TaskChange): LimitKey[] {
   const over = isFinished(status)
   if (!over && (job === undefined || job.kind === 'back' || job.kind === 'first')) return []
   const { thread_id, concurrency_key } = task
-  return gatesOf(
+  return limitKeysOf(
     {
       ...task,
       thread_id: over ? thread_id : null,
@@ -146,7 +146,7 @@ export function nextRow(change: TaskChange, sent: string | undefined) {
     job_id: sent ?? (over || job?.kind === 'end' || job?.kind === 'forget' ? null : task.job_id),
     job_attempt: claimed ? claimed.job_attempt : sent ? -1 : task.job_attempt,
     slot: change.slot !== undefined ? change.slot : over || (job && job.kind !== 'back') ? null : task.slot,
-    hold: holdAfter(change),
+    hold: reservationAfter(change),
     cancel: change.cancel ?? task.cancel,
     unseen: change.read ? 0 : task.unseen + (change.told ? 1 : 0),
     cancel_requested: change.cancel !== undefined,
@@ -230,14 +230,15 @@ function outboxEvents(change: TaskChange): NewEvent[] {
   const { task, outbox = [] } = change
   const { org_id, project_id, agent_id } = task
   if (org_id === null) return []
-  const events = task.subscriptions === null ? [] : taskOutbox(toldTask(change), task.subscriptions, sequenced(change))
+  const events =
+    task.subscriptions === null ? [] : taskOutbox(publishedTask(change), task.subscriptions, sequenced(change))
   return [...events, ...(task.agent ? outbox : [])].map((event) => ({
     ...event,
     scope: { org_id, project_id, agent_id },
   }))
 }
 
-function toldTask({ task, status = task.status }: TaskChange): ToldTask {
+function publishedTask({ task, status = task.status }: TaskChange): PublishedTask {
   return { ...task, status, agent_name: task.agent?.name }
 }
 
@@ -248,7 +249,7 @@ function consumption(change: TaskChange): AgentConsumption {
   // Beginnings are small and would cost a statement each; what is stored is counted with results.
   const counts = consumed !== undefined || over
   const stored_bytes = counts
-    ? [...steps, ...keptEvents(change), output ?? ''].reduce(
+    ? [...steps, ...storedEvents(change), output ?? ''].reduce(
         (sum: number, part) => sum + (JSON.stringify(part)?.length ?? 0),
         0,
       )

@@ -6,12 +6,12 @@ import { subscriptions, taskEventNames, testEventName, type OutboxEventName } fr
 import { taskEventBounds } from '#contract/events/task-event-payloads.ts'
 import { webhookBody } from '#contract/events/webhook-delivery.ts'
 import { check } from '../../http/validation.ts'
-import { taskOutbox, type ToldTask } from './task-outbox.ts'
+import { taskOutbox, type PublishedTask } from './task-outbox.ts'
 
 /** A delivery of an event of a task is smaller than this, whatever happened in it. */
 const bytesMax = 20_000
 
-const task: ToldTask = {
+const task: PublishedTask = {
   id: eventExamples['task.created'].task.id,
   project_id: 42,
   agent_id: eventExamples['task.created'].agent.id,

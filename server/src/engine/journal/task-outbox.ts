@@ -11,10 +11,10 @@ import { raw } from '../../platform/postgres/database.ts'
  * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
  * `webhook_of_tasks`, which holds no other webhooks; a parameter would not be known to mean the same.
  */
-export const isToldOfTasks = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
+export const hasTaskSubscription = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
 
 /** A task as its events tell of it: as it is once they have happened. */
-export interface ToldTask {
+export interface PublishedTask {
   id: string
   project_id: number
   agent_id: string
@@ -27,7 +27,7 @@ export interface ToldTask {
 }
 
 /** An event of a task with its place among them. */
-interface Told {
+interface JournalNotice {
   type: TaskEventType
   sequence: number
   data: Record<string, unknown>
@@ -38,22 +38,27 @@ interface Told {
  * cut to the bounds that it gives them.
  */
 export function taskOutbox(
-  task: ToldTask,
+  task: PublishedTask,
   subscriptions: readonly string[],
-  events: readonly Told[],
+  events: readonly JournalNotice[],
 ): EventOf<TaskEventName>[] {
   return events.flatMap(({ type, sequence, data }) =>
-    isTold(type) && subscriptionsOf(type).some((name) => subscriptions.includes(name))
+    isPublished(type) && subscriptionsOf(type).some((name) => subscriptions.includes(name))
       ? [told(type, task, sequence, data)]
       : [],
   )
 }
 
-function isTold(type: TaskEventType): type is TaskEventName {
+function isPublished(type: TaskEventType): type is TaskEventName {
   return Object.hasOwn(taskEventPayloads, type)
 }
 
-function told(type: TaskEventName, task: ToldTask, sequence: number, own: Told['data']): EventOf<TaskEventName> {
+function told(
+  type: TaskEventName,
+  task: PublishedTask,
+  sequence: number,
+  own: JournalNotice['data'],
+): EventOf<TaskEventName> {
   const { id, agent_id, agent_version, thread_id, retried_from, status, agent_name } = task
   const project_id = projectId(task.project_id)
   const whole = {

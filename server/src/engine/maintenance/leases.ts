@@ -95,10 +95,10 @@ export async function listDeadWorkers(
  * Gives back the tasks of a dead worker, in batches, and forgets it. Whoever fetches them next goes on from their last
  * finished step; the dead one, should it still twitch, can write nothing more.
  */
-export async function buryWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
+export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
   let given = 0
   for (;;) {
-    const { count } = await giveBackTasks(sql, queue, worker_id, { crashed: true, except: [] })
+    const { count } = await requeueTasks(sql, queue, worker_id, { crashed: true, except: [] })
     given += count
     if (count < batch) break
   }
@@ -112,7 +112,7 @@ export function givenBack(task: LockedTask, { crashed }: { crashed: boolean }): 
 }
 
 /** Gives back tasks that a worker holds by their rows, but for those in `except`. */
-export async function giveBackTasks(
+export async function requeueTasks(
   sql: Sql,
   queue: Queue,
   worker_id: string,

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import type { Database } from '../../platform/postgres/database.ts'
 import { startHeartbeat, type Heartbeat } from './heartbeat.ts'
 import {
-  buryWorker,
-  giveBackTasks,
+  reapWorker,
+  requeueTasks,
   heartbeat_ms,
   lease_seconds,
   listDeadWorkers,
@@ -14,17 +14,17 @@ import {
 } from './leases.ts'
 import type { BudgetKeeper } from '../dispatch/budget-waits.ts'
 import type { Backlogs } from '../dispatch/backlogs.ts'
-import type { GateKeeper } from '../dispatch/dispatcher.ts'
-import { agentGate, listForgottenGates } from '../queue/concurrency-limits.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
+import { agentLimitKey, listForgottenLimits } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { expireApprovals } from '../commands/resolve-approval.ts'
-import { expireTasks, forceCancels, listAgentsWithParked, markDue, purgeRemovedAgents } from './sweeps.ts'
+import { expireTasks, forceCancels, listAgentsWithDeferred, markDue, purgeRemovedAgents } from './sweeps.ts'
 import type { PublishedEvents } from '../journal/task-changes.ts'
 import { addUsage } from '../journal/usage.queries.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import type { Worker } from '../run/worker.ts'
 
-export interface UpkeepOptions {
+export interface MaintenanceOptions {
   database: Database
   queue: Queue
   worker: Worker
@@ -32,8 +32,8 @@ export interface UpkeepOptions {
   meter: UsageMeter
   log: Logger
   publish: (published: readonly PublishedEvents[]) => void
-  onParked: (agent_ids: readonly string[]) => void
-  keeper: GateKeeper
+  onDeferred: (agent_ids: readonly string[]) => void
+  keeper: Dispatcher
   backlogs: Backlogs
   budgets: BudgetKeeper
   /** Jobs were put or given back into the queue. */
@@ -45,7 +45,7 @@ export interface UpkeepOptions {
 }
 
 /** What a process does beside running tasks: says that it lives and, where it works, looks after what others left behind. */
-export interface Upkeep {
+export interface Maintenance {
   /** Resolves when the worker is registered and the tasks of its predecessor are given back. */
   ready: Promise<void>
   /** No worker was seen for a while (decision D102). */
@@ -66,13 +66,13 @@ const forgotten_ms = 1000
 /** A gate freed so long ago and not dispatched is forgotten: its process is gone. */
 const forgotten_seconds = 2
 const forgottenMax = 1000
-const parked_ms = 60_000
+const deferred_ms = 60_000
 const budgets_ms = 2000
 const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
 
-export function startUpkeep(options: UpkeepOptions): Upkeep {
+export function startMaintenance(options: MaintenanceOptions): Maintenance {
   const {
     database,
     queue,
@@ -81,7 +81,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     meter,
     log,
     publish,
-    onParked,
+    onDeferred,
     keeper,
     backlogs,
     budgets,
@@ -90,17 +90,17 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     works,
   } = options
   const { sql } = database
-  const chores: Chore[] = []
+  const periodicJobs: PeriodicJob[] = []
   let seen_at = performance.now()
   /** When a worker was seen last, of any process. */
   let worked_at = seen_at
   /** Others may not have been able to say that they live while this process could not look: they are given a lease. */
   let blind_at = -Infinity
 
-  const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): Chore => {
-    const chore = makeChore(name, { every_ms, first_ms: (chores.length * apart_ms) % every_ms }, work, log)
-    chores.push(chore)
-    return chore
+  const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): PeriodicJob => {
+    const periodicJob = makeJob(name, { every_ms, first_ms: (periodicJobs.length * apart_ms) % every_ms }, work, log)
+    periodicJobs.push(periodicJob)
+    return periodicJob
   }
   const beat = async (): Promise<void> => {
     const { registered, slots } = await readWorkers(sql, me.id)
@@ -113,14 +113,14 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     if (!works) return
     await worker.withTasks(async (except) => {
       worker.interrupt(await listInterrupted(sql, me.id, except))
-      const { count } = await giveBackTasks(sql, queue, me.id, { crashed: true, except })
+      const { count } = await requeueTasks(sql, queue, me.id, { crashed: true, except })
       if (count > 0) wake()
     })
   }
-  const bury = async (starting = false): Promise<void> => {
+  const reap = async (starting = false): Promise<void> => {
     if (!starting && performance.now() - blind_at < lease_seconds * 1000) return
     for (const id of await listDeadWorkers(sql, me, { starting })) {
-      const given = await buryWorker(sql, queue, id)
+      const given = await reapWorker(sql, queue, id)
       log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were given back')
       if (given > 0) wake()
     }
@@ -128,17 +128,17 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   const wakeDue = async (): Promise<void> => {
     for (let more = true; more;) {
       const due = await markDue(sql)
-      keeper.free(due.gates)
+      keeper.free(due.limitKeys)
       more = due.more
     }
   }
   /** What other processes freed and did not dispatch. */
   const wakeForgotten = async (): Promise<void> =>
-    keeper.free(await listForgottenGates(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
-  const wakeParked = async (): Promise<void> => {
+    keeper.free(await listForgottenLimits(sql, { seconds: forgotten_seconds, limit: forgottenMax }))
+  const wakeDeferred = async (): Promise<void> => {
     for (let after: string | undefined = ''; after !== undefined;) {
-      const { agents, next } = await listAgentsWithParked(sql, after)
-      keeper.free(agents.map(agentGate))
+      const { agents, next } = await listAgentsWithDeferred(sql, after)
+      keeper.free(agents.map(agentLimitKey))
       after = next
     }
   }
@@ -158,19 +158,19 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     await registerWorker(sql, me)
     heartbeat = startHeartbeat({ settings: database.settings, worker_id: me.id, log })
     await queue.ready
-    if (works) await bury(true)
+    if (works) await reap(true)
     // Else a new worker would take its own slots for all that there are, and leave the tasks of a busy project to others.
     worker.setSlotsOfAll((await readWorkers(sql, me.id)).slots)
     seen_at = performance.now()
     repeat('heartbeat', heartbeat_ms, beat)
     if (!works) return
-    repeat('dead workers', heartbeat_ms, () => bury())
+    repeat('dead workers', heartbeat_ms, () => reap())
     repeat('expired tasks', heartbeat_ms, async () => publish(await expireTasks(sql, queue)))
     repeat('expired approvals', heartbeat_ms, async () => {
       for (let more = true; more;) {
         const told = await sql.begin((tx) => expireApprovals(tx, queue))
         publish(told.published)
-        onParked(told.parked)
+        onDeferred(told.deferred)
         told.canceling.forEach(interrupt)
         if (told.published.length > 0) wake()
         more = told.more
@@ -186,7 +186,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
       wake()
     })
     repeat('forgotten gates', forgotten_ms, wakeForgotten).now()
-    repeat('parked tasks', parked_ms, wakeParked).now()
+    repeat('parked tasks', deferred_ms, wakeDeferred).now()
     // Windows that end, and calls that ended on other processes.
     repeat('waiting for budgets', budgets_ms, async () => budgets.look())
   })()
@@ -199,7 +199,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
     purge: () => purging?.now(),
     async stop() {
       await ready.catch(() => {})
-      await Promise.all(chores.map((chore) => chore.stop()))
+      await Promise.all(periodicJobs.map((periodicJob) => periodicJob.stop()))
       await sampling?.last()
       await heartbeat?.stop()
       await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
@@ -209,7 +209,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   }
 }
 
-interface Chore {
+interface PeriodicJob {
   /** Does it now; once more where it is being done. */
   now(): void
   /** Does it once more, after `stop`. */
@@ -218,19 +218,19 @@ interface Chore {
 }
 
 /** Something done again and again after `first_ms`, never twice at a time. Failing is logged and tried again next time. */
-function makeChore(
+function makeJob(
   name: string,
   { every_ms, first_ms }: { every_ms: number; first_ms: number },
   work: () => Promise<unknown>,
   log: Logger,
-): Chore {
+): PeriodicJob {
   let current: Promise<void> | undefined
   let stopped = false
   const run = async (): Promise<void> => {
     try {
       await work()
     } catch (error) {
-      log.warn({ err: error, chore: name }, 'a chore of the engine failed; it will be done again')
+      log.warn({ err: error, periodicJob: name }, 'a chore of the engine failed; it will be done again')
     }
   }
   let again = false

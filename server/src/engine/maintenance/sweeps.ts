@@ -1,7 +1,7 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { forced } from '../journal/cancel.ts'
 import { expired } from '../journal/endings.ts'
-import { agentGate, isParked, mayWork, noteFreed, type Gate } from '../queue/concurrency-limits.ts'
+import { agentLimitKey, isDeferred, mayWork, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
 import { lightest } from './task-retention.ts'
@@ -62,17 +62,17 @@ export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEve
 }
 
 /** Agents that have parked tasks and may work, of a batch after `after`; `next` is where the following one begins. */
-export async function listAgentsWithParked(
+export async function listAgentsWithDeferred(
   sql: Sql,
   after: string,
 ): Promise<{ agents: string[]; next: string | undefined }> {
-  const parked = sql.fragment`${isParked(sql)}`
+  const deferred = sql.fragment`${isDeferred(sql)}`
   // An agent a step, so that one with many tasks costs no more than one with few.
   const rows = await sql.run<{ agent_id: string; works: boolean }>(sql.fragment`
     with recursive parked as (
-      (select t.agent_id, 1 as n from task t where t.agent_id > ${after} and ${parked} order by t.agent_id limit 1)
+      (select t.agent_id, 1 as n from task t where t.agent_id > ${after} and ${deferred} order by t.agent_id limit 1)
       union all
-      select (select t.agent_id from task t where t.agent_id > p.agent_id and ${parked} order by t.agent_id limit 1), p.n + 1
+      select (select t.agent_id from task t where t.agent_id > p.agent_id and ${deferred} order by t.agent_id limit 1), p.n + 1
       from parked p where p.agent_id is not null and p.n < ${agentsBatch}
     )
     select p.agent_id, coalesce(${mayWork(sql)}, false) as works from parked p left join agent a on a.id = p.agent_id
@@ -85,15 +85,15 @@ export async function listAgentsWithParked(
  * Lets tasks whose `run_after` comes near count as parked: from then on their agent and their gates alone decide. Gives
  * the gates of their agents, noted so that a crash before their dispatch loses nothing.
  */
-export async function markDue(sql: Sql): Promise<{ gates: Gate[]; more: boolean }> {
+export async function markDue(sql: Sql): Promise<{ limitKeys: LimitKey[]; more: boolean }> {
   return sql.begin(async (tx) => {
     const due = await tx<{ agent_id: string }>`
       update task set due_at = null where id in (
         select id from task where due_at <= now() order by due_at limit ${dueBatch} for update skip locked)
       returning agent_id`
-    const gates = [...new Set(due.map(({ agent_id }) => agentGate(agent_id)))]
-    if (gates.length > 0) await noteFreed(tx, gates)
-    return { gates, more: due.length === dueBatch }
+    const limitKeys = [...new Set(due.map(({ agent_id }) => agentLimitKey(agent_id)))]
+    if (limitKeys.length > 0) await noteFreed(tx, limitKeys)
+    return { limitKeys, more: due.length === dueBatch }
   })
 }
 
@@ -133,7 +133,7 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     const ids = lightest(tasks).map(({ id }) => id)
     await tx`delete from task_event where task_id = any(${ids})`
     await tx`delete from task_step where task_id = any(${ids})`
-    const gone = await tx<{ gate: Gate; job_id: string | null }>`
+    const gone = await tx<{ gate: LimitKey; job_id: string | null }>`
       delete from task where id = any(${ids})
       returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
     // Of a task that was created, and begun, while its agent was being deleted.
@@ -145,8 +145,8 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
     // A key is shared with other agents of the project.
-    const gates = new Set(gone.flatMap(({ gate }) => gate ?? []))
-    if (gates.size > 0) await noteFreed(tx, [...gates])
+    const limitKeys = new Set(gone.flatMap(({ gate }) => gate ?? []))
+    if (limitKeys.size > 0) await noteFreed(tx, [...limitKeys])
     return tasks.length === purgeBatch || ids.length < tasks.length
   })
 }

@@ -58,8 +58,8 @@ async function removeTasks(sql: Sql, days: number, { at, id }: Place): Promise<P
     where finished_at < now() - make_interval(days => ${days}) and (finished_at, id) > (${at}::timestamptz, ${id})
     order by finished_at, id limit ${tasksMax}`
   const batch = lightest(found)
-  const kept = await listKeptThreads(sql, days, batch)
-  const old = batch.filter(({ thread_id }) => thread_id === null || !kept.has(thread_id))
+  const stored = await listStoredThreads(sql, days, batch)
+  const old = batch.filter(({ thread_id }) => thread_id === null || !stored.has(thread_id))
   if (old.length > 0) await deleteTasks(sql, old)
   return found.length < tasksMax && batch.length === found.length ? undefined : batch.at(-1)
 }
@@ -72,7 +72,7 @@ export function lightest<Task extends { events: number }>(tasks: readonly Task[]
 }
 
 /** Of the threads of these tasks those that have a task which is open or ended later. */
-async function listKeptThreads(sql: Sql, days: number, tasks: readonly OldTask[]): Promise<Set<string>> {
+async function listStoredThreads(sql: Sql, days: number, tasks: readonly OldTask[]): Promise<Set<string>> {
   const threads = [...new Set(tasks.flatMap(({ thread_id }) => thread_id ?? []))]
   if (threads.length === 0) return new Set()
   // From the newest on: where a thread is in use, that is the first.

@@ -5,7 +5,7 @@ import { ModelError } from './model.ts'
  * failed, a 5xx that asks for no patience, silence) further calls are refused for a while, which doubles with each call that is let
  * through afterwards, one at a time, and fails too. The first answer ends it. Knowledge is this process's own (decision 0019).
  */
-export interface Breaker {
+export interface CircuitBreaker {
   /**
    * Asks for leave to call `provider/model`: gives what to tell of how it ended, or why it is refused. A refusal is a failure of
    * the call like those before it, with their code, to be tried again after `retry_after` seconds. The first word that counts
@@ -22,7 +22,7 @@ export type CallEnd = 'answered' | 'cut' | ModelError
 /** Calls in a row that came to nothing before the model is left alone. */
 const failuresMax = 10
 /** Until the next call is let through; doubled each time that one fails. */
-const wait_ms = { first: 1000, most: 10_000 }
+const wait_ms = { first: 1000, max: 10_000 }
 /** Models that are remembered; one more pushes out the one that failed first. */
 const entriesMax = 1000
 
@@ -36,7 +36,7 @@ interface Trouble {
 }
 
 /** `now` gives milliseconds that never go back. */
-export function makeBreaker({ now = () => performance.now() }: { now?: () => number } = {}): Breaker {
+export function makeCircuitBreaker({ now = () => performance.now() }: { now?: () => number } = {}): CircuitBreaker {
   const troubles = new Map<string, Trouble>()
 
   const fail = (provider_model: string, error: ModelError, isProbe: boolean): void => {
@@ -48,7 +48,7 @@ export function makeBreaker({ now = () => performance.now() }: { now?: () => num
     trouble.last = error
     // Calls that were under way when it was first left alone say nothing new.
     if (trouble.failures < failuresMax || (trouble.wait_ms > 0 && !isProbe)) return
-    trouble.wait_ms = Math.min(Math.max(trouble.wait_ms * 2, wait_ms.first), wait_ms.most)
+    trouble.wait_ms = Math.min(Math.max(trouble.wait_ms * 2, wait_ms.first), wait_ms.max)
     trouble.until = now() + trouble.wait_ms
   }
   const isOpen = ({ wait_ms: wait, until, isProbed }: Trouble): boolean => wait > 0 && (isProbed || until > now())

@@ -68,7 +68,7 @@ export function makeCooldown({
 
   bus?.on('cooldown', (id, origin) => {
     const told = origin === 'elsewhere' ? readSignal(id) : undefined
-    if (told) keep(told.provider_model, told.moment, told.code)
+    if (told) keep(told.provider_model, told.timestamp, told.code)
   })
   return {
     until(provider_model) {
@@ -90,8 +90,8 @@ export function makeCooldown({
     },
     note(provider_model, retry_after_seconds, code = 'provider_rate_limited') {
       if (provider_model.startsWith('builtin/')) return
-      const moment = Math.ceil(now() + Math.min(retry_after_seconds * 1000, cooldownMax_ms))
-      if (keep(provider_model, moment, code)) bus?.tell('cooldown', writeSignal(provider_model, moment, code))
+      const timestamp = Math.ceil(now() + Math.min(retry_after_seconds * 1000, cooldownMax_ms))
+      if (keep(provider_model, timestamp, code)) bus?.tell('cooldown', writeSignal(provider_model, timestamp, code))
     },
   }
 }
@@ -112,18 +112,18 @@ function refusal(provider_model: string, { code }: Rest, left_ms: number): Model
 }
 
 /** `provider/model@ms`, in ASCII, as ids of signals are; with a `!` behind it where it was unavailable (503). */
-function writeSignal(provider_model: string, moment: number, code: BusyCode): string {
+function writeSignal(provider_model: string, timestamp: number, code: BusyCode): string {
   const mark = code === 'provider_unavailable' ? '!' : ''
-  return `${encodeURIComponent(provider_model.toWellFormed())}@${moment}${mark}`
+  return `${encodeURIComponent(provider_model.toWellFormed())}@${timestamp}${mark}`
 }
 
 /** Undefined for what is no such signal: anybody on the same database may send one. */
-function readSignal(id: unknown): { provider_model: string; moment: number; code: BusyCode } | undefined {
-  const [, name, moment, mark] = /^([^@]{1,2000})@(\d{1,15})(!?)$/.exec(String(id)) ?? []
+function readSignal(id: unknown): { provider_model: string; timestamp: number; code: BusyCode } | undefined {
+  const [, name, timestamp, mark] = /^([^@]{1,2000})@(\d{1,15})(!?)$/.exec(String(id)) ?? []
   if (name === undefined) return undefined
   const code = mark === '!' ? 'provider_unavailable' : 'provider_rate_limited'
   try {
-    return { provider_model: decodeURIComponent(name), moment: Number(moment), code }
+    return { provider_model: decodeURIComponent(name), timestamp: Number(timestamp), code }
   } catch {
     return undefined
   }

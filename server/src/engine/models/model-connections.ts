@@ -1,9 +1,9 @@
-import { openWire, type Wire } from '../../platform/egress/connect.ts'
+import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { statusOfErrorBody } from './model-errors.ts'
 
 /** The network of one model call: a `fetch` for the provider's library, and what it cost. */
-export interface ModelCallWire {
+export interface ModelCallConnection {
   fetch: typeof globalThis.fetch
   /** Bytes that crossed the network since the call began. */
   use(): NetworkUse
@@ -23,35 +23,35 @@ const errorBodyMax = 64 * 1024
  * `platform/egress/safe-fetch.ts`) and they may be on this machine; but there is no proxy from the environment, no redirect is
  * followed, and every byte is counted. A call has a connection to itself while it lasts.
  */
-export function makeModelWires(): { begin(): ModelCallWire } {
-  const idle = new Map<string, Wire[]>()
+export function makeModelConnections(): { begin(): ModelCallConnection } {
+  const idle = new Map<string, UpstreamConnection[]>()
   return {
     begin: () => {
-      const used: { wire: Wire; origin: string; before: NetworkUse }[] = []
+      const used: { connection: UpstreamConnection; origin: string; before: NetworkUse }[] = []
       return {
         fetch: (async (input: string | URL, init?: RequestInit) => {
           const { origin } = new URL(input)
-          const wire = idle.get(origin)?.pop() ?? (await openWire(origin, { connectTimeout_ms }))
-          used.push({ wire, origin, before: wire.use() })
-          return send(wire, input, init)
+          const connection = idle.get(origin)?.pop() ?? (await openUpstream(origin, { connectTimeout_ms }))
+          used.push({ connection, origin, before: connection.use() })
+          return send(connection, input, init)
           // The libraries hand over a string and the members of `init` that both kinds of fetch know.
         }) as typeof globalThis.fetch,
         use: () => {
           const total = { bytes_in: 0, bytes_out: 0 }
-          for (const { wire, before } of used) {
-            const now = wire.use()
+          for (const { connection, before } of used) {
+            const now = connection.use()
             total.bytes_in += now.bytes_in - before.bytes_in
             total.bytes_out += now.bytes_out - before.bytes_out
           }
           return total
         },
         end: async () => {
-          for (const { wire, origin } of used) {
+          for (const { connection, origin } of used) {
             const waiting = idle.get(origin) ?? []
             idle.set(origin, waiting)
-            const isFree = !wire.client.destroyed && wire.client.stats.size === 0
-            if (isFree && waiting.length < idleMax) waiting.push(wire)
-            else await wire.destroy()
+            const isFree = !connection.client.destroyed && connection.client.stats.size === 0
+            if (isFree && waiting.length < idleMax) waiting.push(connection)
+            else await connection.destroy()
           }
         },
       }
@@ -59,11 +59,15 @@ export function makeModelWires(): { begin(): ModelCallWire } {
   }
 }
 
-async function send(wire: Wire, input: string | URL, init: RequestInit | undefined): Promise<Response> {
+async function send(
+  connection: UpstreamConnection,
+  input: string | URL,
+  init: RequestInit | undefined,
+): Promise<Response> {
   const { fetch } = await import('undici')
   const headers = { ...(init?.headers as Record<string, string>), 'accept-encoding': 'identity' }
   // undici's own types and the global ones describe the same objects.
-  const sent = { ...init, headers, dispatcher: wire.client, redirect: 'manual' } as Parameters<typeof fetch>[1]
+  const sent = { ...init, headers, dispatcher: connection.client, redirect: 'manual' } as Parameters<typeof fetch>[1]
   const response = (await fetch(input, sent)) as unknown as Response
   return response.ok ? requireStream(response) : response
 }

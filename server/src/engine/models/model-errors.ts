@@ -1,4 +1,4 @@
-import { WireError } from '../../platform/egress/connect.ts'
+import { UpstreamError } from '../../platform/egress/connect.ts'
 import { ModelError, type ModelErrorCode } from './model.ts'
 
 /** Characters of a provider's own words that a message repeats. */
@@ -18,7 +18,7 @@ export function isRetryable(code: ModelErrorCode): boolean {
 }
 
 /** What a provider said about a failure, in whatever form its library reports it. */
-interface Complaint {
+interface ProviderMessage {
   status: number | undefined
   message: string
   /** `code`, `type` and the like, joined: `insufficient_quota`, `overloaded_error`. */
@@ -32,7 +32,7 @@ interface Complaint {
  */
 export function toModelError(error: unknown, name: string): ModelError {
   if (error instanceof ModelError) return error
-  const complaint = readComplaint(error)
+  const complaint = readProviderMessage(error)
   if (complaint.status !== undefined && complaint.status >= 300) return byStatus(complaint, complaint.status, name)
 
   const links = chain(error)
@@ -63,7 +63,7 @@ export function cutOff(name: string): ModelError {
 export function statusOfErrorBody(text: string): number | undefined {
   const body = parseJson(text)
   if (!isRecord(body) || body['error'] === undefined || body['error'] === null) return undefined
-  const { status, kind } = readComplaint(body['error'])
+  const { status, kind } = readProviderMessage(body['error'])
   return status ?? statusOfKind(kind) ?? 500
 }
 
@@ -78,7 +78,7 @@ function readRetryAfter(headers: Record<string, string>): number | undefined {
   return Number.isNaN(until_ms) ? undefined : Math.max(0, (until_ms - Date.now()) / 1000)
 }
 
-function byStatus({ message, kind, headers }: Complaint, given: number, name: string): ModelError {
+function byStatus({ message, kind, headers }: ProviderMessage, given: number, name: string): ModelError {
   // In the middle of a stream there is no status, and a library that makes one up says 400 for all that it does not know.
   const status = given === 400 ? (statusOfKind(kind) ?? given) : given
   const said = `${name} answered ${status}${message === '' ? '.' : `: ${message}`}`
@@ -120,7 +120,7 @@ function fail(
   })
 }
 
-function readComplaint(error: unknown): Complaint {
+function readProviderMessage(error: unknown): ProviderMessage {
   const outer = isRecord(error) ? error : {}
   // The libraries keep the body as text, also where it does not have the form that they know.
   const body = typeof outer['responseBody'] === 'string' ? parseJson(outer['responseBody']) : undefined
@@ -155,7 +155,7 @@ function statusOfKind(kind: string): number | undefined {
 /** The failure of the connection, where that is what went wrong. */
 function networkError(links: readonly Error[], name: string): ModelError | undefined {
   for (const link of links) {
-    if (link instanceof WireError) {
+    if (link instanceof UpstreamError) {
       const code = link.code === 'connect_timed_out' ? 'provider_timeout' : 'provider_unavailable'
       return fail(code, `${name} cannot be reached: ${link.message}.`)
     }

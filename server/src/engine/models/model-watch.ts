@@ -30,7 +30,7 @@ export interface CallWatch {
 }
 
 /** How often the clock and the counter are looked at. */
-const look_ms = 1000
+const pollInterval_ms = 1000
 
 /**
  * Begins to watch. Silence is measured where it happens, on the network: a provider that sends comments to keep the
@@ -38,8 +38,8 @@ const look_ms = 1000
  */
 export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () => number): CallWatch {
   const stop = new AbortController()
-  const begun_ms = performance.now()
-  let heard_ms = begun_ms
+  const started_ms = performance.now()
+  let heard_ms = started_ms
   let bytes = 0
   let hasStarted = false
   let failure: ModelError | undefined
@@ -52,8 +52,8 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
     if (bytes > limits.bytesMax) {
       return new ModelError('provider_bad_answer', `The answer exceeds ${limits.bytesMax} bytes.`, { retryable: false })
     }
-    if (now_ms - begun_ms >= limits.total_ms) return late(`The call took longer than ${seconds(limits.total_ms)}.`)
-    if (!hasStarted && now_ms - begun_ms >= limits.start_ms) {
+    if (now_ms - started_ms >= limits.total_ms) return late(`The call took longer than ${seconds(limits.total_ms)}.`)
+    if (!hasStarted && now_ms - started_ms >= limits.start_ms) {
       return late(`No answer began within ${seconds(limits.start_ms)}.`)
     }
     if (hasStarted && now_ms - heard_ms >= limits.idle_ms) {
@@ -68,7 +68,7 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
       clearInterval(timer)
       stop.abort(failure)
     },
-    Math.min(look_ms, limits.idle_ms / 4, limits.start_ms / 4),
+    Math.min(pollInterval_ms, limits.idle_ms / 4, limits.start_ms / 4),
   )
 
   return {

@@ -10,7 +10,7 @@ import { echoModel } from './builtin/builtin-echo.ts'
 import { scriptModel } from './builtin/builtin-script.ts'
 import { type Model, ModelError } from './model.ts'
 import { type CallLimits, callLimits } from './model-watch.ts'
-import { makeModelWires } from './model-connections.ts'
+import { makeModelConnections } from './model-connections.ts'
 import { makeProviderModel } from './provider-model.ts'
 import { nearest } from '../../platform/nearest.ts'
 import { type FactsOf, ollamaBaseUrl } from './providers/providers.ts'
@@ -58,11 +58,11 @@ const builtinNames = builtinModels.join(' and ')
 
 /** Makes the models that the settings open. `builtin/…` and `ollama/…` are always there. */
 export function makeModels(settings: ModelSettings, { limits = callLimits }: { limits?: CallLimits } = {}): Models {
-  const wires = makeModelWires()
+  const connections = makeModelConnections()
   const facts = makeFacts(settings)
   const providers = listProviders(settings)
   const models = new Map(
-    providers.map((provider) => [provider.name, makeProviderModel(provider, { wires, limits, factsOf: facts })]),
+    providers.map((provider) => [provider.name, makeProviderModel(provider, { connections, limits, factsOf: facts })]),
   )
   const fallback = defaultProvider(settings, providers)
   const resolve = (full: string): { model: Model; name: string } => {

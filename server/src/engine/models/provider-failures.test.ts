@@ -294,13 +294,13 @@ for (const kind of providerKinds) {
     })
 
     it('is nothing where its answer is whole, however slowly it comes', async () => {
-      const gate = Promise.withResolvers<void>()
+      const limitKey = Promise.withResolvers<void>()
       // A piece further on the Responses protocol, whose answers begin with one more event.
-      server.next({ do: 'hold', pieces: kind === 'openai' ? 5 : 4, text: 'one two three', until: gate.promise })
+      server.next({ do: 'hold', pieces: kind === 'openai' ? 5 : 4, text: 'one two three', until: limitKey.promise })
       const heard = Promise.withResolvers<void>()
       const call = makeModel(kind, server.base_url).call(modelRequest('Hello?', { on_delta: () => heard.resolve() }))
       await heard.promise
-      gate.resolve()
+      limitKey.resolve()
       assert.equal((await call).text, 'one two three')
     })
   })

@@ -72,14 +72,14 @@ for (const kind of providerKinds) {
     }
 
     it('asks for tools by our names, with arguments parsed where they are JSON and as text where they are not', async () => {
-      const wire = 'shop_weather_now'
+      const connection = 'shop_weather_now'
       server.next({
         do: 'answer',
         text: 'Let me see.',
         tool_calls: [
-          { id: 'a', name: wire, arguments: { city: 'Köln', deep: { n: [1, null] } } },
-          { id: 'b', name: wire, arguments: '' },
-          { id: 'c', name: wire, arguments: '{"city": "K' },
+          { id: 'a', name: connection, arguments: { city: 'Köln', deep: { n: [1, null] } } },
+          { id: 'b', name: connection, arguments: '' },
+          { id: 'c', name: connection, arguments: '{"city": "K' },
           { id: 'd', name: 'unknown_tool', arguments: {} },
         ],
       })

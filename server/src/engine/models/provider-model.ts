@@ -3,7 +3,7 @@ import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
 import { type Model, ModelError, type ModelRequest, type ModelTool, type NetworkUse } from './model.ts'
 import { toModelError } from './model-errors.ts'
-import type { makeModelWires } from './model-connections.ts'
+import type { makeModelConnections } from './model-connections.ts'
 import { type CallLimits, watchCall } from './model-watch.ts'
 import { toCallOptions } from './prompt.ts'
 import { adapterOf, type FactsOf } from './providers/providers.ts'
@@ -19,15 +19,19 @@ import type { Provider } from './providers/provider.ts'
  */
 export function makeProviderModel(
   provider: Provider,
-  { wires, limits, factsOf }: { wires: ReturnType<typeof makeModelWires>; limits: CallLimits; factsOf: FactsOf },
+  {
+    connections,
+    limits,
+    factsOf,
+  }: { connections: ReturnType<typeof makeModelConnections>; limits: CallLimits; factsOf: FactsOf },
 ): Model {
   const adapter = adapterOf(provider)
   return {
     provider: provider.name,
     call: async (request) => {
       request.signal.throwIfAborted()
-      const wire = wires.begin()
-      const watch = watchCall(limits, request.signal, () => wire.use().bytes_in)
+      const connection = connections.begin()
+      const watch = watchCall(limits, request.signal, () => connection.use().bytes_in)
       try {
         const facts = factsOf(`${provider.name}/${request.model}`)
         const { dials, warnings } = setDials(request, provider, facts)
@@ -42,16 +46,16 @@ export function makeProviderModel(
           ...(dials.temperature === undefined ? {} : { temperature: dials.temperature }),
           ...(dials.max_tokens === undefined ? {} : { maxOutputTokens: dials.max_tokens }),
         })
-        const model = await adapter.open(provider, request.model, wire.fetch)
+        const model = await adapter.open(provider, request.model, connection.fetch)
         const { stream } = await model.doStream(options)
         const reading = { request, names, provider, answer_tool: answer_tool?.name, onPart: watch.started }
-        return cleanAnswer({ ...(await readAnswer(stream, reading)), network: wire.use() })
+        return cleanAnswer({ ...(await readAnswer(stream, reading)), network: connection.use() })
       } catch (error) {
         request.signal.throwIfAborted()
-        throw asFailedCall(watch.failure() ?? toModelError(error, provider.name), provider, wire.use())
+        throw asFailedCall(watch.failure() ?? toModelError(error, provider.name), provider, connection.use())
       } finally {
         watch.end()
-        await wire.end()
+        await connection.end()
       }
     },
   }

@@ -150,10 +150,10 @@ class AnswerReader {
   #begin(type: 'text' | 'reasoning', id: string, metadata: unknown): void {
     if (this.#parts.length >= partsMax) throw this.#tooLarge(`has more than ${partsMax} parts`)
     const part = { type, text: '' } as const
-    const kept: Exclude<TurnPart, { type: 'tool_call' }> = { ...part }
-    this.#parts.push(kept)
-    this.#open.set(keyOf(type, id), kept)
-    this.#note(kept, metadata)
+    const stored: Exclude<TurnPart, { type: 'tool_call' }> = { ...part }
+    this.#parts.push(stored)
+    this.#open.set(keyOf(type, id), stored)
+    this.#note(stored, metadata)
   }
 
   #add(
@@ -195,9 +195,9 @@ class AnswerReader {
   /** Keeps what the provider tells of a part; what comes later replaces what came before, unless it is nothing. */
   #note(part: TurnPart | undefined, metadata: unknown): void {
     if (!part || typeof metadata !== 'object' || metadata === null) return
-    const kept: TurnMetadata = (part.metadata ??= {})
+    const stored: TurnMetadata = (part.metadata ??= {})
     for (const [provider, members] of Object.entries(metadata as TurnMetadata)) {
-      const own = (kept[provider] ??= {})
+      const own = (stored[provider] ??= {})
       for (const [name, value] of Object.entries(members)) {
         if (value === null || value === undefined || own[name] === value) continue
         this.#opaque += typeof value === 'string' ? value.length : JSON.stringify(value).length

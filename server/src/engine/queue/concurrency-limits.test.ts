@@ -7,7 +7,7 @@ import { eventually, makeTestDatabase } from '../../../test/harness.ts'
 import { openDatabase, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { cancelTask } from '../journal/cancel.ts'
-import { lockGates } from './concurrency-limits.ts'
+import { lockLimits } from './concurrency-limits.ts'
 import type { Model, ModelMessage } from '../models/model.ts'
 import type { NewTask } from '../commands/new-task.ts'
 import { openQueue } from './queue.ts'
@@ -19,12 +19,12 @@ class HeldModel implements Model {
   readonly begun: string[] = []
   readonly conversations = new Map<string, ModelMessage[]>()
   readonly #inside = new Map<string, () => void>()
-  #most = 0
+  #max = 0
   /** How many calls were in it at once since this was asked last. */
-  most(): number {
-    const most = this.#most
-    this.#most = this.#inside.size
-    return most
+  max(): number {
+    const max = this.#max
+    this.#max = this.#inside.size
+    return max
   }
   release(input: string): void {
     this.#inside.get(input)?.()
@@ -36,7 +36,7 @@ class HeldModel implements Model {
     this.conversations.set(input, messages)
     const end = Promise.withResolvers<void>()
     this.#inside.set(input, end.resolve)
-    this.#most = Math.max(this.#most, this.#inside.size)
+    this.#max = Math.max(this.#max, this.#inside.size)
     signal.addEventListener('abort', () => end.resolve())
     if (input.includes('quick')) setImmediate(end.resolve)
     await end.promise
@@ -101,10 +101,10 @@ describe('gates', () => {
   for (const limit of [1, 2, 3]) {
     it(`an agent with a limit of ${limit} runs 30 tasks, and never more than that at once`, async () => {
       const agent = await insertTestAgent(sql, { max_concurrent_tasks: limit })
-      model.most()
+      model.max()
       const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => give(agent, `quick ${limit} ${i}`)))
       await ends(...ids)
-      assert.equal(model.most(), limit)
+      assert.equal(model.max(), limit)
       await isClean()
     })
   }
@@ -114,7 +114,7 @@ describe('gates', () => {
     const other = await openEngine({ connection, slots: 16, data_dir: 'other', model: () => model })
     const agent = await insertTestAgent(sql, { max_concurrent_tasks: 3 })
     const engines = [here.engine, other.engine]
-    model.most()
+    model.max()
     const ids = await Promise.all(
       Array.from({ length: 40 }, async (_, i) => {
         const task = newTestTask(agent, `quick shared ${i}`, i % 2 ? { concurrency_key: `pair ${i % 4}` } : {})
@@ -123,7 +123,7 @@ describe('gates', () => {
       }),
     )
     await ends(...ids)
-    assert.ok(model.most() <= 3)
+    assert.ok(model.max() <= 3)
     const begun = model.begun.filter((input) => input.startsWith('quick shared'))
     assert.deepEqual([begun.length, new Set(begun).size], [40, 40])
     await isClean()
@@ -241,12 +241,12 @@ describe('gates', () => {
     assert.equal(await isHeldBack(sameKey), true)
     // Its time comes while the slot is taken: it asks for one, and gets the next.
     await eventually(async () => (await sql`select from task where id = ${waits} and slot = 'wanted'`).length === 1)
-    model.most()
+    model.max()
     model.release('takes the slot')
     await eventually(async () => model.begun.filter((input) => input === 'patience').length === 2)
     model.release('patience')
     await ends(waits, other, sameKey)
-    assert.equal(model.most(), 1)
+    assert.equal(model.max(), 1)
     await isClean()
   })
 
@@ -260,7 +260,7 @@ describe('gates', () => {
     const isInside = () => model.begun.filter((input) => input.startsWith('sent before'))
     await eventually(async () => (await wanted()).length === 4 && isInside().length === 2)
     await sql`update agent set config = config - 'max_concurrent_tasks' where id = ${agent.id}`
-    await sql.begin((tx) => here.engine.dispatchParked(tx, agent.id))
+    await sql.begin((tx) => here.engine.dispatchDeferred(tx, agent.id))
     await eventually(async () => isInside().length === 6)
     for (const input of isInside()) model.release(input)
     await ends(...ids)
@@ -277,13 +277,13 @@ describe('gates', () => {
       ...Array.from({ length: 3 }, (_, i) => give(paused, `quick paused plain ${i}`)),
     ])
     assert.deepEqual(new Set(await Promise.all(ids.map(isHeldBack))), new Set([true]))
-    model.most()
+    model.max()
     await sql.begin(async (tx) => {
       await tx`update agent set status = 'running' where id = ${agent.id}`
-      await here.engine.dispatchParked(tx, agent.id)
+      await here.engine.dispatchDeferred(tx, agent.id)
     })
     await ends(...ids)
-    assert.ok(model.most() <= 2)
+    assert.ok(model.max() <= 2)
     await isClean()
   })
 
@@ -336,7 +336,7 @@ describe('gates', () => {
     const next = await give(agent, 'quick heir', { concurrency_key: 'killed' })
     // The gate is held here, so the child ends the task and waits with the dispatch.
     await pool.sql.begin(async (tx) => {
-      await lockGates(tx, [`key:${agent.project_id}:killed`])
+      await lockLimits(tx, [`key:${agent.project_id}:killed`])
       await ends(first)
       await child.kill()
     })

@@ -9,10 +9,10 @@ import type { Fragment, Sql } from '../../platform/postgres/database.ts'
  * of their hashes, tasks; whoever holds a gate only tries to get another one. Ending a task takes no gate's lock: it notes
  * in `freed_gate` that there is room, and after the commit the next is sent.
  */
-export type Gate = string
+export type LimitKey = string
 
 /** What a task's gates depend on. */
-export interface Gated {
+export interface LimitedTask {
   project_id: number
   agent_id: string
   thread_id: string | null
@@ -20,16 +20,19 @@ export interface Gated {
 }
 
 /** The gate of an agent; the same name stands for all its parked tasks, when it may work again. */
-export function agentGate(agent_id: string): Gate {
+export function agentLimitKey(agent_id: string): LimitKey {
   return `agent:${agent_id}`
 }
 
 /** The gates that a task has to pass; none for most tasks, which cost nothing then. */
-export function gatesOf({ project_id, agent_id, thread_id, concurrency_key }: Gated, isLimited: boolean): Gate[] {
+export function limitKeysOf(
+  { project_id, agent_id, thread_id, concurrency_key }: LimitedTask,
+  isLimited: boolean,
+): LimitKey[] {
   return [
     ...(thread_id === null ? [] : [`thread:${thread_id}`]),
     ...(concurrency_key === null ? [] : [`key:${project_id}:${concurrency_key}`]),
-    ...(isLimited ? [agentGate(agent_id)] : []),
+    ...(isLimited ? [agentLimitKey(agent_id)] : []),
   ]
 }
 
@@ -40,32 +43,32 @@ const lockSeed = 4711
  * is asked about gates is answered by a few rows, but the planner takes thousands of tasks of one thread for a reason to
  * read the whole table for each of them.
  */
-export async function lockGates(tx: Sql, gates: readonly Gate[]): Promise<void> {
+export async function lockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<void> {
   await tx`
     select set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock(hash) from (
-      select distinct hashtextextended(gate, ${lockSeed}) as hash from unnest(${[...gates]}::text[]) gate order by hash
+      select distinct hashtextextended(gate, ${lockSeed}) as hash from unnest(${[...limitKeys]}::text[]) gate order by hash
     ) sorted`
 }
 
 /** Locks those of the gates that nobody else holds at this moment, and gives them. */
-export async function tryLockGates(tx: Sql, gates: readonly Gate[]): Promise<Set<Gate>> {
-  const rows = await tx<{ gate: Gate; locked: boolean }>`
-    select gate, pg_try_advisory_xact_lock(hashtextextended(gate, ${lockSeed})) as locked from unnest(${[...gates]}::text[]) gate`
+export async function tryLockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<Set<LimitKey>> {
+  const rows = await tx<{ gate: LimitKey; locked: boolean }>`
+    select gate, pg_try_advisory_xact_lock(hashtextextended(gate, ${lockSeed})) as locked from unnest(${[...limitKeys]}::text[]) gate`
   return new Set(rows.filter(({ locked }) => locked).map(({ gate }) => gate))
 }
 
 /** Notes in the transaction that frees them that gates have room, so that a crash behind it loses nothing. */
-export async function noteFreed(tx: Sql, gates: readonly Gate[]): Promise<void> {
-  await tx`insert into freed_gate (gate) select unnest(${[...gates]}::text[])`
+export async function noteFreed(tx: Sql, limitKeys: readonly LimitKey[]): Promise<void> {
+  await tx`insert into freed_gate (gate) select unnest(${[...limitKeys]}::text[])`
 }
 
-export async function clearFreed(tx: Sql, gate: Gate): Promise<void> {
-  await tx`delete from freed_gate where gate = ${gate}`
+export async function clearFreed(tx: Sql, limitKey: LimitKey): Promise<void> {
+  await tx`delete from freed_gate where gate = ${limitKey}`
 }
 
 /** Gates that were freed a while ago and that nobody has dispatched: their process is gone. */
-export async function listForgottenGates(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
-  const rows = await sql<{ gate: Gate }>`
+export async function listForgottenLimits(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
+  const rows = await sql<{ gate: LimitKey }>`
     select distinct gate from (
       select gate from freed_gate where freed_at < now() - make_interval(secs => ${seconds}) order by id limit ${limit}
     ) oldest`
@@ -73,14 +76,14 @@ export async function listForgottenGates(sql: Sql, { seconds, limit }: { seconds
 }
 
 /** A parked task that might be sent. */
-export interface Candidate extends Gated {
+export interface Candidate extends LimitedTask {
   id: string
   run_after: string | null
   max_concurrent_tasks: number | null
 }
 
 /** Tasks without a job that may have one: the words of the index `task_parked`. */
-export const isParked = (sql: Sql): Fragment => sql.fragment`
+export const isDeferred = (sql: Sql): Fragment => sql.fragment`
   t.job_id is null and ((t.status = 'queued' and not t.backlog)
     or (t.status = 'waiting' and (t.slot = 'wanted' or t.wait->>'reason' in ('agent_paused', 'agent_stopped'))))
   and t.due_at is null`
@@ -100,7 +103,7 @@ export async function listCandidates(tx: Sql, which: Fragment, limit: number): P
   return tx.run<Candidate>(tx.fragment`
     select t.id, t.project_id, t.agent_id, t.thread_id, t.concurrency_key, t.run_after, a.max_concurrent_tasks
     from task t join agent a on a.id = t.agent_id
-    where ${which} and ${isParked(tx)} and ${mayWork(tx)}
+    where ${which} and ${isDeferred(tx)} and ${mayWork(tx)}
       and (t.thread_id is null or not exists (
         select from task e where e.thread_id = t.thread_id and e.thread_position < t.thread_position and e.finished_at is null))
       -- A task that has begun keeps its key while it waits.

@@ -54,7 +54,7 @@ export interface Queue {
    */
   discardLost(sql: Sql): Promise<number>
   /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
-  giveBack(tx: Sql, ids: readonly string[]): Promise<void>
+  requeue(tx: Sql, ids: readonly string[]): Promise<void>
   /** Stops its maintenance. Jobs stay as they are. */
   close(): Promise<void>
 }
@@ -173,7 +173,7 @@ export function openQueue({
         returning id`
       return lost.length
     },
-    async giveBack(tx, ids) {
+    async requeue(tx, ids) {
       if (ids.length === 0) return
       await ready
       await boss.fail(name, [...ids], null, { db: prepared(tx) })

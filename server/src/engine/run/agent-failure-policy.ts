@@ -25,7 +25,7 @@ interface FinishedTask {
  * Runs after the transaction in which a task failed; where the process dies between the two, the next failure counts
  * the same tasks again.
  */
-export async function checkBreaker(sql: Sql, agent_id: string): Promise<boolean> {
+export async function checkFailurePolicy(sql: Sql, agent_id: string): Promise<boolean> {
   return sql.begin(async (tx) => {
     const [agent] = await tx<{
       revision: number

@@ -1,10 +1,10 @@
 import { callModel, type CallContext } from './model-call.ts'
 import { type CallResult, providerFailed } from './model-call-result.ts'
-import { type GuardContext, waitForCooldown } from './run-guard.ts'
+import { type StopContext, waitForCooldown } from './run-guard.ts'
 import type { CallEnd } from '../models/circuit-breaker.ts'
 import type { Cooldown } from '../models/cooldown.ts'
 import type { ModelError } from '../models/model.ts'
-import type { BegunCall, Run } from './run.ts'
+import type { StartedCall, Run } from './run.ts'
 
 /**
  * Calls the model of a step once it may be asked, unless it is left alone: it asked for patience once more, or does not answer.
@@ -12,27 +12,27 @@ import type { BegunCall, Run } from './run.ts'
  */
 export async function askModel(
   run: Run,
-  { step, model, signal }: BegunCall,
-  context: Omit<CallContext, 'signal' | 'onBegun'> & GuardContext,
+  { step, model, signal }: StartedCall,
+  context: Omit<CallContext, 'signal' | 'onBegun'> & StopContext,
 ): Promise<CallResult> {
   if (model === undefined) return callModel(run, step, { ...context, signal })
   const busy = await waitForCooldown(model, context, signal)
   // The agent's own patience is not used up sooner by a model that is left alone for a moment.
   if (busy) return notAsked(providerFailed(run, step, busy, context.random, 'least'))
-  const entered = context.breaker.enter(model)
+  const entered = context.circuitBreaker.enter(model)
   if ('refusal' in entered) return notAsked(providerFailed(run, step, entered.refusal, context.random, 'least'))
   let end: CallEnd = 'cut'
-  let hasBegun = false
-  const onBegun = (): void => {
+  let hasStarted = false
+  const onStarted = (): void => {
     // Whoever waits for it to answer need not wait for the end of a long answer.
-    if (!hasBegun) {
+    if (!hasStarted) {
       entered.ended('answered')
       context.cooldown.answered(model)
     }
-    hasBegun = true
+    hasStarted = true
   }
   try {
-    const result = await callModel(run, step, { ...context, signal, onBegun })
+    const result = await callModel(run, step, { ...context, signal, onStarted })
     if (result.outcome === 'answered') {
       end = 'answered'
       context.cooldown.answered(model)

@@ -1,5 +1,5 @@
 import type { ModelFacts } from '#contract/models/model-facts.ts'
-import { budgetFacts, tightestUnit, type BudgetUnit, type Reservation } from '../budgets/budgets.ts'
+import { budgetFacts, tightestUnit, type BudgetUnit, type ReservationResult } from '../budgets/budgets.ts'
 import { compactionRequest } from './compaction.ts'
 import { conversation, type ModelCallInput } from '../conversation/conversation.ts'
 import { failed } from '../journal/endings.ts'
@@ -10,14 +10,25 @@ import { answerTokens } from '../models/dials.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { Run } from './run.ts'
 import { offered } from './run-model.ts'
-import { nothingHeld, reserveCall } from '../budgets/ledger.ts'
+import { nothingReserved, reserveCall } from '../budgets/ledger.ts'
 import { outputSchema } from './task-output.ts'
-import type { LockedTask, Wait, TaskUsage, TaskError, Step, CallWarning, CallUse, Hold, Need, Needs } from '../task.ts'
+import type {
+  LockedTask,
+  Wait,
+  TaskUsage,
+  TaskError,
+  Step,
+  CallWarning,
+  CallUse,
+  Reservation,
+  Need,
+  Needs,
+} from '../task.ts'
 
 type Change = ReturnType<Decide>
 /** Whether a call of a model may begin: with what it holds, or what becomes of its task instead. */
 export type Room =
-  | { begins: true; hold: Hold | null; max_output_tokens: number | undefined }
+  | { begins: true; hold: Reservation | null; max_output_tokens: number | undefined }
   | { begins: false; change: Change; error?: TaskError }
 
 /**
@@ -40,7 +51,7 @@ export function askRoom(
   // A summary is not an answer of the agent's: its dials do not count.
   const { max_tokens, lowered } = answerTokens(step.type === 'compaction' ? {} : run.work.config, facts)
   const call: Need = {
-    input_tokens: task.money && task.money.budgets.length > 0 ? estimateFor(run, step, facts) : 0,
+    input_tokens: task.ledger && task.ledger.budgets.length > 0 ? estimateFor(run, step, facts) : 0,
     max_output_tokens: max_tokens,
     price: prices.of(model),
   }
@@ -118,7 +129,11 @@ function unpriced(run: Run, task: LockedTask, { id, name }: Step): Room {
   return { begins: false, change: failed(task, error, run), error }
 }
 
-function waitForRoom(task: LockedTask, refused: Extract<Reservation, { outcome: 'refused' }>, needs: Needs): Change {
+function waitForRoom(
+  task: LockedTask,
+  refused: Extract<ReservationResult, { outcome: 'refused' }>,
+  needs: Needs,
+): Change {
   const { by, passing, resets_at } = refused
   const change = waitForBudget(task, passing ? null : resets_at, needs)
   // Other calls hold what is left: that is no news.
@@ -138,7 +153,7 @@ function waitForBudget(task: LockedTask, until: string | null, needs: Needs): Ch
     status: 'waiting',
     wait,
     job: { kind: 'end' },
-    hold: { ...nothingHeld, budget_ids: [], needs },
+    hold: { ...nothingReserved, budget_ids: [], needs },
     events: [{ type: 'task.waiting', data: { wait } }],
   }
 }

@@ -1,10 +1,10 @@
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
-import { planByKeys, type Sql } from '../../platform/postgres/database.ts'
+import { planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
 import { agentHolds, expired, failed, joined, waiting } from '../journal/endings.ts'
 import type { Job, Queue } from '../queue/queue.ts'
 import { Run } from './run.ts'
-import { applyChanges, parkedAgents, type PublishedEvents } from '../journal/task-changes.ts'
+import { applyChanges, agentsWithDeferred, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasksWithWork } from '../journal/task-rows.ts'
 import type { LockedTask, TaskWork, TaskChange } from '../task.ts'
 
@@ -28,8 +28,8 @@ export interface Claimed {
   /** Jobs that were fetched, whatever became of them: as many as asked for means that there are more. */
   fetched: number
   published: PublishedEvents[]
-  /** Agents that tasks were put aside for: see `parkedAgents`. */
-  parked: string[]
+  /** Agents that tasks were put aside for: see `agentsWithDeferred`. */
+  deferred: string[]
   /** Some were of an agent that is deleted: they are canceled, and to be purged. */
   orphaned: boolean
 }
@@ -44,8 +44,8 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
   const runs: Run[] = []
   const claiming = sql.begin(async (tx): Promise<Claimed> => {
     const jobs = await queue.fetch(tx, count, perProject, behind)
-    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], parked: [], orphaned: false }
-    await planByKeys(tx)
+    if (jobs.length === 0) return { runs: [], fetched: 0, published: [], deferred: [], orphaned: false }
+    await planByIndex(tx)
     const tasks = await lockTasksWithWork(
       tx,
       jobs.map(({ task_id }) => task_id),
@@ -55,7 +55,7 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
     const changes: TaskChange[] = []
     for (const { task } of found) {
       if (!task) continue
-      const change = (await putAside(tx, task)) ?? take(task, worker_id)
+      const change = (await deferTask(tx, task)) ?? take(task, worker_id)
       if (!change.claimed) {
         changes.push(change)
         continue
@@ -79,7 +79,7 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
       found.filter(({ task }) => !task).map(({ job }) => job.id),
     )
     const orphaned = found.some(({ task }) => task && !task.agent)
-    return { runs, fetched: jobs.length, published, parked: parkedAgents(changes), orphaned }
+    return { runs, fetched: jobs.length, published, deferred: agentsWithDeferred(changes), orphaned }
   })
   return claiming.catch((error: unknown) => {
     for (const run of runs) run.end()
@@ -103,7 +103,7 @@ function isOver({ expires_at, now }: LockedTask): boolean {
 }
 
 /** What becomes of a task that may not run now; undefined where it may. */
-export async function putAside(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
+export async function deferTask(tx: Sql, task: LockedTask): Promise<TaskChange | undefined> {
   const job = { kind: 'end' } as const
   // Created while its agent was being deleted: to be purged with the rest.
   if (!task.agent)

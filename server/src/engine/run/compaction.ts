@@ -14,7 +14,7 @@ import {
 import { estimateInput, leastInput, tokenBytes } from '../conversation/estimate.ts'
 import type { Run } from './run.ts'
 import { currentModel, offered } from './run-model.ts'
-import type { KeptMessage } from '../conversation/turns.ts'
+import type { StoredMessage } from '../conversation/turns.ts'
 import type { Step } from '../task.ts'
 
 /** How often the text to sum up is halved before the task is given up: no more than so many compactions without progress. */
@@ -91,12 +91,12 @@ function planCompaction(run: Run): CompactionInput | undefined {
     if (cut && cut.index > (last?.before_step ?? 0)) return { before_step: cut.index, kept_history: 0 }
   }
   if (last) return undefined
-  const kept_history = keptHistory(run.history, keep_last_steps)
+  const kept_history = storedHistory(run.history, keep_last_steps)
   return kept_history < run.history.length ? { before_step: 0, kept_history } : undefined
 }
 
 /** How many of the last messages of a thread's past are kept: so many steps, from a turn of the model or the user on. */
-function keptHistory(history: readonly KeptMessage[], keep: number): number {
+function storedHistory(history: readonly StoredMessage[], keep: number): number {
   let at = history.length
   for (let steps = 0; at > 0 && steps < keep;) {
     at -= 1
@@ -155,7 +155,7 @@ export function compactionRequest(
   run: Run,
   step: Step,
   facts: ModelFacts,
-): { system_prompt: string; messages: KeptMessage[] } {
+): { system_prompt: string; messages: StoredMessage[] } {
   const { before_step, kept_history, halved = 0 } = step.input as CompactionInput
   const { steps, messages, history } = run
   const earlier = conversationParts({
@@ -180,7 +180,7 @@ function isEarlierCompaction(steps: readonly Step[], index: number, { index: own
 }
 
 /** Messages as a text of so many bytes at most: results of tools are shortened first, then the middle is left out. */
-function transcript(messages: readonly KeptMessage[], bytesMax: number): string {
+function transcript(messages: readonly StoredMessage[], bytesMax: number): string {
   const whole = messages.map((message) => lineOf(message, Infinity)).join('\n\n')
   if (Buffer.byteLength(whole) <= bytesMax) return whole
   const short = messages.map((message) => lineOf(message, message.role === 'tool' ? resultMax : Infinity)).join('\n\n')
@@ -188,7 +188,7 @@ function transcript(messages: readonly KeptMessage[], bytesMax: number): string 
   return Buffer.byteLength(short) <= bytesMax ? short : shortened(short, Math.floor(bytesMax / 3))
 }
 
-function lineOf({ role, content, tool_calls = [], tool_name }: KeptMessage, max: number): string {
+function lineOf({ role, content, tool_calls = [], tool_name }: StoredMessage, max: number): string {
   const said = shortened(content, max)
   const calls = tool_calls.map(
     ({ name, arguments: given }) => `[calls ${name} with ${shortened(JSON.stringify(given), max)}]`,

@@ -22,7 +22,7 @@ export const outputBytesMax = 1_048_576
 /** A call is begun so often at most before the task fails. */
 const modelFailuresMax = 5
 /** Waits between tries where the provider says nothing: doubled each time, up to a bound, and spread by chance. */
-const backoff_seconds = { first: 0.5, most: 30 }
+const backoff_seconds = { first: 0.5, max: 30 }
 
 /** How a call ended: what it leaves for the journal, and how long to wait before it is tried again. */
 export type CallResult =
@@ -206,7 +206,7 @@ export function providerFailed(
 /** What a call leaves that the service cut: a failed step that will be begun again. */
 export function interrupted(run: Run, step: Step, thrown: unknown): Change {
   const reason = thrown instanceof Interrupted ? thrown.reason : 'agent'
-  const kept = run.unfinished
+  const stored = run.unfinished
   const change = unfinished(
     run,
     step,
@@ -214,7 +214,7 @@ export function interrupted(run: Run, step: Step, thrown: unknown): Change {
     { reason, will_retry: true },
   )
   // A task that is canceled or out of time keeps what there is of an answer.
-  run.unfinished = kept
+  run.unfinished = stored
   return change
 }
 
@@ -243,7 +243,7 @@ function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, mor
 function backoff(
   failures: number,
   random: () => number,
-  { initial_delay_seconds = backoff_seconds.first, max_delay_seconds = backoff_seconds.most } = {},
+  { initial_delay_seconds = backoff_seconds.first, max_delay_seconds = backoff_seconds.max } = {},
 ): number {
   const whole = Math.min(max_delay_seconds, initial_delay_seconds * 2 ** (failures - 1))
   return whole / 2 + (whole / 2) * random()

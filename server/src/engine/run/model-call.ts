@@ -99,7 +99,7 @@ export interface CallContext {
   random: () => number
   signal: AbortSignal
   /** Told of every part of an answer that has come. */
-  onBegun?: () => void
+  onStarted?: () => void
 }
 
 /**
@@ -108,7 +108,7 @@ export interface CallContext {
 export async function callModel(
   run: Run,
   step: Step,
-  { models, prices, hub, turns, random, signal, onBegun }: CallContext,
+  { models, prices, hub, turns, random, signal, onStarted }: CallContext,
 ): Promise<CallResult> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
@@ -132,7 +132,7 @@ export async function callModel(
       on_warning: (warning) => void warnings.push({ ...warning, model: step.name }),
       on_delta: (text) => {
         if (aborted.aborted) return
-        onBegun?.()
+        onStarted?.()
         const clean = cleanText(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
@@ -144,7 +144,7 @@ export async function callModel(
       // Its size is bounded with the whole answer's by the model.
       on_reasoning: (text) => {
         if (aborted.aborted) return
-        onBegun?.()
+        onStarted?.()
         if (isTurn) hub.reasoning(run.claim.task_id, messageId(step), cleanText(text))
       },
     })

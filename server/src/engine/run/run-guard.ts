@@ -4,7 +4,7 @@ import { lastText } from '../conversation/conversation.ts'
 import { agentHolds, expired, waiting } from '../journal/endings.ts'
 import type { Decide } from '../journal/journal.ts'
 import type { Run } from './run.ts'
-import type { Breaker } from '../models/circuit-breaker.ts'
+import type { CircuitBreaker } from '../models/circuit-breaker.ts'
 import type { Cooldown } from '../models/cooldown.ts'
 import type { ModelError } from '../models/model.ts'
 import type { LockedTask } from '../task.ts'
@@ -12,7 +12,7 @@ import type { LockedTask } from '../task.ts'
 type Change = ReturnType<Decide>
 
 /** What keeps tasks of a process from going on, beside themselves. */
-export interface GuardContext {
+export interface StopContext {
   /** Model tokens a credential may use an hour (decision D90). */
   tokens_per_hour: number
   /** 0 to 1. */
@@ -22,7 +22,7 @@ export interface GuardContext {
   /** When providers asked to be left alone. */
   cooldown: Cooldown
   /** Which models do not answer. */
-  breaker: Breaker
+  circuitBreaker: CircuitBreaker
 }
 
 /** A task is given back at a step's boundary after this long: others get their turn, and no lease grows old. */
@@ -30,20 +30,20 @@ const claim_ms = 3_600_000
 /** Cooldowns up to this long keep the worker's slot; for longer ones the task is put aside. */
 const heldCooldown_ms = 2000
 /** How often such a wait looks whether it is over: whoever went first may be answered, or refused, sooner. */
-const cooldownLook_ms = 100
+const cooldownPoll_ms = 100
 /** After so many looks, ten seconds, it asks whatever is known: those that went before it are all silent. */
-const cooldownLooksMax = 100
+const cooldownPollsMax = 100
 
 /**
  * What keeps a task from beginning anything further, seen under its lock and so true at this moment: somebody cancels
  * it, its time is over, its agent may not work, the process stops. Undefined where nothing does.
  */
-export function kept(run: Run, task: LockedTask, context: GuardContext): Change | undefined {
-  const change = keptBy(run, task, context)
+export function stopReason(run: Run, task: LockedTask, context: StopContext): Change | undefined {
+  const change = findStopReason(run, task, context)
   return change && { secrets: run.secrets, ...change }
 }
 
-function keptBy(run: Run, task: LockedTask, { isClosing }: GuardContext): Change | undefined {
+function findStopReason(run: Run, task: LockedTask, { isClosing }: StopContext): Change | undefined {
   if (task.cancel) return cancelRun(run, task, task.cancel)
   if (run.expired || (task.expires_at !== null && Date.parse(task.expires_at) <= Date.parse(task.now)))
     return expired(task, run)
@@ -54,7 +54,7 @@ function keptBy(run: Run, task: LockedTask, { isClosing }: GuardContext): Change
 }
 
 /** Before a call of a model: whether its credential has tokens left in this hour (decision D90). */
-export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: GuardContext): Change | undefined {
+export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: StopContext): Change | undefined {
   if (task.tokens_used < tokens_per_hour) return undefined
   const hour_ms = 3_600_000
   // Spread over the first seconds of the hour, so that not all come back in the same moment.
@@ -75,8 +75,8 @@ export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: Guard
  * Before a call of a model: whether its provider asked somebody to be left alone for longer than a moment, or another call
  * tries out just now whether it answers again. Such a wait counts as no failure of this task's.
  */
-export function coolingDown(task: LockedTask, model: string | undefined, context: GuardContext): Change | undefined {
-  const tried_ms = model === undefined ? 0 : context.breaker.tried_ms(model)
+export function coolingDown(task: LockedTask, model: string | undefined, context: StopContext): Change | undefined {
+  const tried_ms = model === undefined ? 0 : context.circuitBreaker.tried_ms(model)
   if (tried_ms > 0) return waiting(task, 'provider', new Date(Date.parse(task.now) + tried_ms * (1 + context.random())))
   const left_ms = cooldownLeft_ms(model, context)
   if (left_ms <= heldCooldown_ms) return undefined
@@ -92,22 +92,22 @@ export function coolingDown(task: LockedTask, model: string | undefined, context
  */
 export async function waitForCooldown(
   model: string | undefined,
-  { cooldown }: GuardContext,
+  { cooldown }: StopContext,
   signal: AbortSignal,
 ): Promise<ModelError | undefined> {
   if (model === undefined) return undefined
   let told: number | undefined
-  for (let looks = 0; looks < cooldownLooksMax && !signal.aborted; looks++) {
+  for (let looks = 0; looks < cooldownPollsMax && !signal.aborted; looks++) {
     const leave = cooldown.enter(model)
     if (leave.mayAsk) return undefined
     if (leave.left_ms > heldCooldown_ms || (told !== undefined && leave.told !== told)) return leave.refusal
     told = leave.told
-    await delay(Math.min(leave.left_ms, cooldownLook_ms), undefined, { signal }).catch(() => {})
+    await delay(Math.min(leave.left_ms, cooldownPoll_ms), undefined, { signal }).catch(() => {})
   }
   return undefined
 }
 
-function cooldownLeft_ms(model: string | undefined, { cooldown }: GuardContext): number {
+function cooldownLeft_ms(model: string | undefined, { cooldown }: StopContext): number {
   const until = model === undefined ? undefined : cooldown.until(model)
   return until === undefined ? 0 : until - Date.now()
 }

@@ -6,12 +6,12 @@ import { askModel } from './ask-model.ts'
 import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
 import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from '../conversation/conversation.ts'
 import { completed, failed, joined, waiting } from '../journal/endings.ts'
-import { coolingDown, kept, outOfTokens, type GuardContext } from './run-guard.ts'
+import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-guard.ts'
 import type { Decide, Journal } from '../journal/journal.ts'
 import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
-import type { BegunCall, Run } from './run.ts'
+import type { StartedCall, Run } from './run.ts'
 import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
 import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
@@ -23,7 +23,7 @@ import type { LockedTask, Wait, TaskError, TaskOutput, Step } from '../task.ts'
 type Change = ReturnType<Decide>
 
 /** What running tasks needs; the same for all of a process. */
-export interface RunContext extends GuardContext {
+export interface RunContext extends StopContext {
   journal: Journal
   models: ModelSource
   prices: Prices
@@ -63,7 +63,8 @@ export function beginWithClaim(run: Run, task: LockedTask, context: RunContext):
   const { model: signal } = run.nextSignals()
   const step = beginModelCall(run)
   const model = resolvedName(context.models, step.name)
-  if (kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)) return undefined
+  if (stopReason(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context))
+    return undefined
   const room = askRoom(run, task, step, { ...context, ended: [] })
   if (!room.begins) return undefined
   run.max_output_tokens = room.max_output_tokens
@@ -225,7 +226,7 @@ async function finish(
   let reads = false
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
-    if (run.expired) return joined(pending, kept(run, task, context)!)
+    if (run.expired) return joined(pending, stopReason(run, task, context)!)
     // Somebody wrote to it just now: the answer is not the last one.
     if (reads) return joined(pending, read(run))
     return joined(pending, error ? { ...failed(task, error, run), secrets: run.secrets } : completed(task, run, output))
@@ -249,7 +250,7 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
     failure = undefined
-    const held = kept(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
+    const held = stopReason(run, task, context) ?? outOfTokens(task, context) ?? coolingDown(task, model, context)
     if (held) return joined(pending, { secrets: run.secrets, ...held })
     if (reads) return joined(pending, read(run))
     const room = askRoom(run, task, step, { ...context, ended: pending?.calls ?? [] })
@@ -269,7 +270,7 @@ async function modelTurn(run: Run, context: RunContext, pending: Change | undefi
 }
 
 /** Makes the call of a model whose intent is committed. */
-async function makeCall(run: Run, context: RunContext, { step, model, signal }: BegunCall): Promise<Turn> {
+async function makeCall(run: Run, context: RunContext, { step, model, signal }: StartedCall): Promise<Turn> {
   run.steps[step.index] = step
   // It may wait for the provider first, but not before the write: that has results that a crash would lose.
   const result = await askModel(run, { step, model, signal }, context)
@@ -305,7 +306,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     reads = task.unseen > 0
     // The receipt tells what people said became of a call.
     if (task.cancel && reads) return joined(pending, read(run))
-    const held = kept(run, task, context)
+    const held = stopReason(run, task, context)
     if (held) return joined(pending, held)
     if (reads) return joined(pending, read(run))
     const plan = planCalls(run, task, complaints)
@@ -320,7 +321,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
       return joined(pending, { secrets: run.secrets, ...tooMany })
     }
     const change = joined(pending, { secrets: run.secrets, usage, ...planned(plan) })
-    return calls.length > 0 || isSettled(merged(run.steps, steps)) ? change : joined(change, parked(run, task, steps))
+    return calls.length > 0 || isSettled(merged(run.steps, steps)) ? change : joined(change, deferred(run, task, steps))
   })
   if (!holds) return over()
   run.steps = merged(run.steps, steps)
@@ -350,7 +351,7 @@ function isSettled(steps: readonly Step[]): boolean {
 }
 
 /** Every call that is left waits: for people, for a message, for a moment. */
-function parked(run: Run, task: LockedTask, steps: readonly Step[]): Change {
+function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   const open = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
   const approvals = open.flatMap(({ state, step }) => {
     const { approval_id } = inputOf(step)
@@ -382,7 +383,7 @@ async function waitToRetry(
     if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
     const until = new Date(Date.parse(task.now) + seconds * 1000 * (1 + random() / 10))
     // Whoever cancels it now counts on its worker: nobody would look at a task that is put aside.
-    return joined(failure, kept(run, task, context) ?? waiting(task, 'provider', until))
+    return joined(failure, stopReason(run, task, context) ?? waiting(task, 'provider', until))
   })
   if (!holds) return false
   // An interruption ends the wait; what it means is seen when the next step begins.

@@ -1,6 +1,6 @@
 import { noSpan, type Span } from '../../platform/tracing/tracing.ts'
 import type { Claim } from '../journal/journal.ts'
-import type { KeptMessage } from '../conversation/turns.ts'
+import type { StoredMessage } from '../conversation/turns.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
 
@@ -23,7 +23,7 @@ export class Interrupted extends Error {
 }
 
 /** A call of a model whose intent is committed, and that is to be made. */
-export interface BegunCall {
+export interface StartedCall {
   step: Step
   /** `provider/model`; undefined where the name has nothing behind it. */
   model: string | undefined
@@ -48,7 +48,7 @@ export class Run {
   /** Messages that were sent to the task and that it has read. */
   messages: readonly ReadMessage[]
   /** What earlier tasks of its thread said. */
-  history: readonly KeptMessage[] = []
+  history: readonly StoredMessage[] = []
   /** What its agent may call. */
   toolset: Toolset = noTools
   usage: TaskUsage
@@ -67,7 +67,7 @@ export class Run {
   /** Its tools and its past are there. */
   isPrepared = false
   /** The first call of its model, where the claim has written the intent already. */
-  begun: BegunCall | undefined
+  begun: StartedCall | undefined
   #abort = new AbortController()
   #toolAbort = new AbortController()
   #toolGrace: { timer: NodeJS.Timeout; at: number } | undefined

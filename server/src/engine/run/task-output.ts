@@ -2,7 +2,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { cleanValue } from '../../platform/clean-text.ts'
 import type { ModelCallInput, ModelCallOutput } from '../conversation/conversation.ts'
 import type { Run } from './run.ts'
-import { dataFault } from '../tools/arguments.ts'
+import { dataError } from '../tools/arguments.ts'
 import type { TaskError, Step } from '../task.ts'
 
 /** Further calls of the model to mend an answer that is not valid. */
@@ -28,7 +28,7 @@ export function judgeOutput(schema: Record<string, unknown> | undefined, answer:
     return { fault: isCut ? 'it was cut off at max_tokens before its end' : 'it is not JSON' }
   }
   if (!isObject(value)) return { fault: 'it is not a JSON object' }
-  const fault = dataFault(schema, value)
+  const fault = dataError(schema, value)
   if (fault) return { fault: fault.path === '' ? `it ${fault.message}` : `${fault.path} ${fault.message}` }
   const data = cleanValue(value) as Record<string, unknown>
   return JSON.stringify(data) === JSON.stringify(value)

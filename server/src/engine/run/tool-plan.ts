@@ -36,13 +36,13 @@ const approvalTimeout_seconds = 7 * 86_400
 const slowCheck_ms = 5
 
 /** What is wrong with the arguments of calls that may begin, by the names of the calls. */
-export type Complaints = ReadonlyMap<string, string>
+export type CallProblems = ReadonlyMap<string, string>
 
 /**
  * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and nobody
  * should wait for it, neither for the task's lock nor for this process.
  */
-export async function checkCalls({ steps, toolset }: Run): Promise<Complaints> {
+export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems> {
   const complaints = new Map<string, string>()
   for (const { call, at } of callsOf(steps).slice(0, callsMax)) {
     const tool = toolset.tools.get(call.name)
@@ -58,7 +58,7 @@ export async function checkCalls({ steps, toolset }: Run): Promise<Complaints> {
 }
 
 /** Plans every call that can go on; those that wait for a person, a moment or a message are left as they are. */
-export function planCalls(run: Run, task: LockedTask, complaints: Complaints): Plan {
+export function planCalls(run: Run, task: LockedTask, complaints: CallProblems): Plan {
   const plan: Plan = { steps: [], calls: [], approvals: [] }
   let index = run.steps.length
   callsOf(run.steps).forEach((open, position) => {
@@ -88,7 +88,7 @@ interface Place {
 function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
   if (at.state === 'fresh') return freshCall(run, task, call, place)
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)
-  if (at.state === 'begun') return begunCall(run, task, at.step)
+  if (at.state === 'begun') return startedCall(run, task, at.step)
   if (at.state === 'unknown') return unknownCall(run, task, at.step)
   if (at.state === 'parked' && isDue(at.step, task)) return { step: waited(at.step) }
   return undefined
@@ -104,7 +104,7 @@ function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, pos
   if (complaint !== undefined) return refuse('invalid_arguments', complaint)
   const args = call.arguments as Record<string, unknown>
   if (policy === 'ask') return askedCall(run, task, tool, call, index)
-  if (isEngineAnswered(tool)) return { step: parkedCall(run, task, call, args, index) }
+  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, call, args, index) }
   return begin(tool, newStep(run, 'tool_call', call, index), args)
 }
 
@@ -124,7 +124,7 @@ function approvedCall(
     return { step: refused(run, call, index, 'approval_mismatch', 'The approval was given for another call.') }
   if (complaint !== undefined) return { step: refused(run, call, index, 'invalid_arguments', complaint) }
   const approved = { ...call, arguments: args }
-  if (isEngineAnswered(tool)) return { step: parkedCall(run, task, approved, args, index) }
+  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, approved, args, index) }
   return begin(tool, newStep(run, 'tool_call', approved, index), args)
 }
 
@@ -134,7 +134,7 @@ function isEngineAnswered({ name }: Tool): boolean {
 }
 
 /** A call that an attempt began and did not finish: the crash rule. */
-function begunCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
+function startedCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { safety = 'unsafe' } = inputOf(step)
   if (safety === 'unsafe') return unknownCall(run, task, { ...step, status: 'unknown' })
   return again(run, step)
@@ -186,7 +186,7 @@ function question(
   }
 }
 
-function parkedCall(
+function deferredCall(
   run: Run,
   task: LockedTask,
   call: ModelToolCall,

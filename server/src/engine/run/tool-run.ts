@@ -46,8 +46,8 @@ export async function runCalls(
       else await (writing = writing.then(() => write(change)))
     }
   }
-  const lanes = Array.from({ length: Math.min(parallelMax, calls.length) }, lane)
-  const results = await Promise.allSettled(lanes)
+  const concurrency = Array.from({ length: Math.min(parallelMax, calls.length) }, lane)
+  const results = await Promise.allSettled(concurrency)
   for (const result of results) if (result.status === 'rejected') throw result.reason
   return last
 }

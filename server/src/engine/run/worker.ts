@@ -3,10 +3,10 @@ import type { Logger } from 'pino'
 import { builtinTools } from '#contract/resources/tools.ts'
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { Tracing } from '../../platform/tracing/tracing.ts'
-import { isPassing } from '../../platform/postgres/database.ts'
+import { isTransient } from '../../platform/postgres/database.ts'
 import { LeaseLost } from '../journal/journal.ts'
 import { failed } from '../journal/endings.ts'
-import { checkBreaker } from './agent-failure-policy.ts'
+import { checkFailurePolicy } from './agent-failure-policy.ts'
 import { claimTasks, type Claimed, type ClaimOptions, type Workable } from './claim.ts'
 import { fetchMax } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
@@ -18,7 +18,7 @@ import type { TaskError } from '../task.ts'
 /** How long an idle worker sleeps where nobody wakes it: a lost signal costs no more than this. */
 const poll_ms = 500
 /** After a failure of the database; doubled up to the most. */
-const backoff_ms = { first: 100, most: 5000 }
+const backoff_ms = { first: 100, max: 5000 }
 /** While there is a backlog, freed slots gather this long, so that one fetch fills several. */
 const gather_ms = 2
 /** At a stop: how long calls of models in flight may go on before they are aborted; calls of tools have longer. */
@@ -40,7 +40,7 @@ export interface WorkerOptions extends Pick<ClaimOptions, 'sql' | 'queue' | 'env
   log: Logger
   /** Told after each claim of the events that it made. */
   publish: (published: Claimed['published']) => void
-  onParked: (agent_ids: readonly string[]) => void
+  onDeferred: (agent_ids: readonly string[]) => void
   /** Told after a claim that found tasks of deleted agents. */
   onOrphaned: () => void
   tracing: Tracing
@@ -145,7 +145,7 @@ export class Worker {
       } catch (error) {
         this.#options.log.warn({ err: error }, 'tasks could not be fetched; trying again')
         await delay(wait_ms, undefined, { signal: this.#closing.signal }).catch(() => {})
-        wait_ms = Math.min(wait_ms * 2, backoff_ms.most)
+        wait_ms = Math.min(wait_ms * 2, backoff_ms.max)
       }
       await this.#sleep()
     }
@@ -181,7 +181,7 @@ export class Worker {
       await this.#take(count)
       this.#claimsAlone = false
     } catch (error) {
-      this.#claimsAlone = !isPassing(error)
+      this.#claimsAlone = !isTransient(error)
       throw error
     } finally {
       this.#claimed.clear()
@@ -189,9 +189,9 @@ export class Worker {
   }
 
   async #take(count: number): Promise<void> {
-    const { sql, queue, id, environmentOf, publish, onParked, onOrphaned } = this.#options
+    const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
-    const { runs, fetched, published, parked, orphaned } = await claimTasks({
+    const { runs, fetched, published, deferred, orphaned } = await claimTasks({
       sql,
       queue,
       worker_id: id,
@@ -203,7 +203,7 @@ export class Worker {
     })
     this.#hasMore = fetched > 0
     publish(published)
-    onParked(parked)
+    onDeferred(deferred)
     if (orphaned) onOrphaned()
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
@@ -263,7 +263,7 @@ export class Worker {
       await prepare(run)
       const error = await runTask(run, this.#context)
       error_type = error?.code ?? (run.expired ? 'timeout' : undefined)
-      if ((error || run.expired) && (await checkBreaker(sql, run.agent_id)))
+      if ((error || run.expired) && (await checkFailurePolicy(sql, run.agent_id)))
         this.#options.bus.tell('agent', run.agent_id)
     } catch (error) {
       error_type = error instanceof LeaseLost ? 'lease_lost' : 'internal_error'
@@ -271,7 +271,7 @@ export class Worker {
         return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
       log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
       // Where the database is away the lease tells others, or the next heartbeat gives the task back.
-      if (!isPassing(error)) await this.#failInternally(run)
+      if (!isTransient(error)) await this.#failInternally(run)
     } finally {
       endTaskSpan(run.span, before, run.usage, error_type)
     }

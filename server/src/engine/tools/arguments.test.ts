@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { checkArguments, schemaFault } from './arguments.ts'
+import { checkArguments, schemaError } from './arguments.ts'
 
 const check = (properties: Record<string, unknown>, args: unknown, more: object = {}) =>
   checkArguments({ name: 'weather', parameters: { type: 'object', properties, ...more } }, args)
@@ -91,7 +91,7 @@ describe('a schema', () => {
       },
       { $id: 'https://example.com/s', $schema: 'https://json-schema.org/draft/2020-12/schema', 'x-of-ours': 5 },
     ])
-      assert.equal(schemaFault({ type: 'object', ...schema }), undefined, JSON.stringify(schema))
+      assert.equal(schemaError({ type: 'object', ...schema }), undefined, JSON.stringify(schema))
   })
 
   it('of the same name as another one is still its own', () => {
@@ -117,19 +117,19 @@ describe('a schema', () => {
     ['many parts', { type: 'object', enum: Array.from({ length: 6000 }, () => ({})) }],
     ['many bytes', { type: 'object', description: 'x'.repeat(70_000) }],
   ] as const) {
-    it(`with ${what} is refused`, () => assert.match(schemaFault(schema) ?? '', /^(must|are) /))
+    it(`with ${what} is refused`, () => assert.match(schemaError(schema) ?? '', /^(must|are) /))
   }
 
   it('that takes too long does not spoil the others', () => {
     const slow = { type: 'object', oneOf: Array.from({ length: 1600 }, (_, i) => ({ required: [`p${i}`] })) }
-    assert.equal(schemaFault(slow), 'are too complex')
+    assert.equal(schemaError(slow), 'are too complex')
     for (const $schema of [undefined, draft07.$schema])
-      assert.equal(schemaFault({ ...($schema && { $schema }), type: 'object', title: 'after a slow one' }), undefined)
+      assert.equal(schemaError({ ...($schema && { $schema }), type: 'object', title: 'after a slow one' }), undefined)
   })
 
   it('does not stay in memory for ever', () => {
     const before = process.memoryUsage().heapUsed
-    for (let i = 0; i < 2000; i++) schemaFault({ type: 'object', title: `t${i}` })
+    for (let i = 0; i < 2000; i++) schemaError({ type: 'object', title: `t${i}` })
     assert.ok(process.memoryUsage().heapUsed - before < 200e6)
   })
 })

@@ -44,7 +44,7 @@ const compiled = new Map<string, Compiled>()
  * Why arguments cannot be checked against a schema, as words that complete "parameters …"; undefined where they can. For
  * the moment when a tool is registered or found: 2020-12, and draft-07 where `$schema` says so.
  */
-export function schemaFault(schema: unknown): string | undefined {
+export function schemaError(schema: unknown): string | undefined {
   const result = compile(schema)
   return 'fault' in result ? result.fault : undefined
 }
@@ -74,7 +74,7 @@ export function checkArguments(
  * What is wrong with a value by a schema: where, with dots between names, and words that follow that place; undefined where
  * nothing is. Bounded like the checks of arguments.
  */
-export function dataFault(schema: unknown, value: unknown): { path: string; message: string } | undefined {
+export function dataError(schema: unknown, value: unknown): { path: string; message: string } | undefined {
   if (JSON.stringify(value).length > argumentsMax)
     return { path: '', message: `must have at most ${argumentsMax} characters as JSON` }
   const result = validateValue(schema, value)

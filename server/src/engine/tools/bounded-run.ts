@@ -8,7 +8,7 @@ let context: (Context & { work?: () => void }) | undefined
 export class TookTooLong extends Error {}
 
 /** The wall clock may run this many times longer than the bound, where others have the processor meanwhile. */
-const patience = 10
+const timeoutMultiplier = 10
 
 /**
  * Runs synchronous work for at most `timeout_ms` of this thread's processor time, then V8 ends it wherever it is, inside
@@ -25,7 +25,8 @@ export function runBounded<T>(work: () => T, timeout_ms: number): T {
       return runOnce(work, wall_ms)
     } catch (error) {
       const used_ms = processor_ms() - before_ms
-      if (!(error instanceof TookTooLong) || used_ms >= timeout_ms / 2 || wall_ms >= timeout_ms * patience) throw error
+      if (!(error instanceof TookTooLong) || used_ms >= timeout_ms / 2 || wall_ms >= timeout_ms * timeoutMultiplier)
+        throw error
     }
   }
 }

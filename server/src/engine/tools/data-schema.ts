@@ -1,7 +1,7 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
-import { dataFault, schemaFault } from './arguments.ts'
+import { dataError, schemaError } from './arguments.ts'
 import { schemaExcess } from './schema-bounds.ts'
 import { runBounded, TookTooLong } from './bounded-run.ts'
 
@@ -17,7 +17,7 @@ const piecesMax = 24
 /** What is wrong with a schema of inputs or outputs, as a complaint about a field; none where it can be used. */
 export function schemaIssues(field: string, schema: unknown): Issue[] {
   if (schema === undefined || schema === null) return []
-  const fault = schemaExcess(schema, levelsMax) ?? schemaFault(schema) ?? slowPattern(schema)
+  const fault = schemaExcess(schema, levelsMax) ?? schemaError(schema) ?? slowPattern(schema)
   return fault === undefined ? [] : [{ field, message: singular(fault), code: 'invalid_format' }]
 }
 
@@ -43,7 +43,7 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
     return [
       { field: 'input', message: 'must be an object that meets the input_schema of the agent', code: 'invalid_format' },
     ]
-  const fault = dataFault(input_schema, input)
+  const fault = dataError(input_schema, input)
   if (!fault) return []
   return [
     { field: fault.path === '' ? 'input' : `input.${fault.path}`, message: fault.message, code: 'invalid_format' },

@@ -19,14 +19,14 @@ export function schemaExcess(schema: unknown, depthMax = levelsMax): string | un
     if (typeof value !== 'object' || value === null) continue
     if (depth > depthMax) return `must not be nested deeper than ${depthMax} levels`
     if (++nodes > nodesMax) return `must not have more than ${nodesMax} parts`
-    const fault = Array.isArray(value) ? undefined : keywordFault(value as Record<string, unknown>)
+    const fault = Array.isArray(value) ? undefined : keywordError(value as Record<string, unknown>)
     if (fault !== undefined) return fault
     for (const member of Object.values(value)) open.push({ value: member, depth: depth + 1 })
   }
   return undefined
 }
 
-function keywordFault(schema: Record<string, unknown>): string | undefined {
+function keywordError(schema: Record<string, unknown>): string | undefined {
   for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
     const ref = schema[keyword]
     if (typeof ref === 'string' && !ref.startsWith('#'))

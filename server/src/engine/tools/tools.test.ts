@@ -9,7 +9,7 @@ import { toolCall, toolEgress } from '../../../test/tool-call.ts'
 import { type Database, jsonb, openDatabase, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { makeSecrets } from '../../platform/crypto/secrets.ts'
-import { schemaFault } from './arguments.ts'
+import { schemaError } from './arguments.ts'
 import { credentialLabel } from './credentials.ts'
 import { makeSandboxes } from './sandbox/sandbox.ts'
 import { engineTools, ToolError, type ToolScope, type ToolSource } from './tool.ts'
@@ -63,7 +63,7 @@ describe('the tools of the service itself', () => {
     assert.deepEqual([...tools.keys()].sort(), [...builtinTools].sort())
     assert.deepEqual(missing, [])
     for (const { name, parameters, description } of tools.values()) {
-      assert.equal(schemaFault(parameters), undefined, name)
+      assert.equal(schemaError(parameters), undefined, name)
       assert.ok(description.length > 20, name)
     }
     for (const name of engineTools) await assert.rejects(tools.get(name)!.call({}, toolCall()), ToolError)

@@ -3,7 +3,7 @@ import { builtinTools } from '#contract/resources/tools.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
-import { schemaFault } from './arguments.ts'
+import { schemaError } from './arguments.ts'
 import { builtins } from './builtin/builtins.ts'
 import { readCredentials } from './credentials.ts'
 import { httpTool } from './http/http-tool.ts'
@@ -92,7 +92,7 @@ class Choice {
 
   add(tool: Tool): void {
     if (this.tools.has(tool.name)) return
-    const fault = schemaFault(tool.parameters)
+    const fault = schemaError(tool.parameters)
     if (fault === undefined) this.tools.set(tool.name, redacted(tool, this.#redaction))
     else this.#leaveOut(tool.name, `its parameters ${fault}`)
   }

@@ -112,8 +112,8 @@ function shrinkMembers(members: Members, excess_bytes: number): Members {
 
 /** A text's beginning, somewhat less than the share that would fit. */
 function cut(text: string, share: number): string {
-  const kept = text.slice(0, Math.max(0, Math.floor(text.length * share) - 60)).toWellFormed()
-  return `${kept}… [cut: ${text.length} characters]`
+  const stored = text.slice(0, Math.max(0, Math.floor(text.length * share) - 60)).toWellFormed()
+  return `${stored}… [cut: ${text.length} characters]`
 }
 
 function sizeOf(value: unknown): number {

@@ -1,4 +1,4 @@
-import type { AuditAction, Doer } from '#contract/accounts/audit.ts'
+import type { AuditAction, Actor } from '#contract/accounts/audit.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
@@ -20,34 +20,34 @@ export interface AuditEntry {
 }
 
 /** Nobody who could be named: the service acts by itself, or its operator on the command line. */
-export function nobody(org_id: string | null): Doer {
+export function nobody(org_id: string | null): Actor {
   return { org_id, actor: null, credential: null, ip: null, user_agent: null, request_id: null }
 }
 
 /**
- * Writes an entry into the audit log, in the transaction that makes it true. `doer` is what a handler is given
- * (`Loading`), or `doerOf(request)` where somebody is only about to be known.
+ * Writes an entry into the audit log, in the transaction that makes it true. `actor` is what a handler is given
+ * (`Loading`), or `actorOf(request)` where somebody is only about to be known.
  *
- * What concerns a person rather than an organization, where `doer` has none, is written for each organization that the
+ * What concerns a person rather than an organization, where `actor` has none, is written for each organization that the
  * person is a member of at this moment.
  *
  * Of `before` and `after` only members are kept that differ; where both are given, none differs and there is no
  * `detail`, nothing was done and nothing is written. No entry holds a secret: values of environment variables and
  * members named like secrets are replaced, and what looks like one in a text. Each part is cut to 16 KiB.
  */
-export async function recordAudit(tx: Sql, doer: Doer, entry: AuditEntry): Promise<void> {
-  await recordAudits(tx, [{ doer, entry }])
+export async function recordAudit(tx: Sql, actor: Actor, entry: AuditEntry): Promise<void> {
+  await recordAudits(tx, [{ actor, entry }])
 }
 
 /** Writes several entries into the audit log in one statement; otherwise as `recordAudit`. */
-export async function recordAudits(tx: Sql, done: readonly { doer: Doer; entry: AuditEntry }[]): Promise<void> {
+export async function recordAudits(tx: Sql, done: readonly { actor: Actor; entry: AuditEntry }[]): Promise<void> {
   const rows: object[] = []
-  for (const { doer, entry } of done) {
+  for (const { actor: by, entry } of done) {
     const { action, target, project_id, detail } = entry
     const changed = changes(entry.before, entry.after)
     if (!changed && detail === undefined) continue
     const place = project_id === undefined ? {} : { project_id: projectId(project_id) }
-    const { actor, request_id, credential, ip, user_agent } = doer
+    const { actor, request_id, credential, ip, user_agent } = by
     const row = {
       ...{ actor, action, target, request_id, ip, user_agent },
       credential_kind: credential?.kind,
@@ -56,7 +56,7 @@ export async function recordAudits(tx: Sql, done: readonly { doer: Doer; entry: 
       after: part(changed?.after),
       detail: part({ ...place, ...detail }),
     }
-    const organizations = doer.org_id === null ? await organizationsOf(tx, doer, target) : [doer.org_id]
+    const organizations = by.org_id === null ? await organizationsOf(tx, by, target) : [by.org_id]
     rows.push(...organizations.map((org_id) => ({ ...row, id: newId('aud'), org_id })))
   }
   if (rows.length === 0) return
@@ -73,7 +73,7 @@ function part(value: unknown): unknown {
 }
 
 /** Whose entry it is that belongs to none: of each organization of the user that it is about, or of nobody but the operator. */
-async function organizationsOf(tx: Sql, { actor }: Doer, target: string | null): Promise<(string | null)[]> {
+async function organizationsOf(tx: Sql, { actor }: Actor, target: string | null): Promise<(string | null)[]> {
   const user_id = target !== null && isId('user', target) ? target : actor
   // Asked for nobody too, so that an answer about an unknown address takes as long.
   const rows = await tx<{ org_id: string }>`select org_id from member where user_id = ${user_id} order by org_id`

@@ -33,7 +33,7 @@ export interface ProjectFeed {
 /** What happens is gathered this long, so that one look tells all of it. */
 const gather_ms = 30
 /** A signal may be lost with the process that owed it: nobody who watches is behind for longer than this. */
-const look_ms = 2000
+const pollInterval_ms = 2000
 /** Watchers that begin in one look; those that come back together do not hold up the others. */
 const beginMax = 50
 /** So often the id of a quiet stream moves on, so that its reader need not begin anew when it comes back. */
@@ -156,7 +156,7 @@ class Feed {
 
   async #lookNow(): Promise<void> {
     this.#looking = true
-    this.#due_at = performance.now() + look_ms
+    this.#due_at = performance.now() + pollInterval_ms
     try {
       await this.#begin()
     } catch (error) {

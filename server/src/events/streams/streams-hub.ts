@@ -49,8 +49,8 @@ export interface Hub {
 }
 
 /** A signal may be lost with the process that owed it: nobody who watches is behind for longer than this. */
-const look_ms = 2000
-const looksMax = 1000
+const pollInterval_ms = 2000
+const pollsMax = 1000
 /** How soon a task that is newly watched, or was taken over, is looked for on other processes. */
 const find_ms = 50
 
@@ -91,7 +91,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     looking = true
     try {
       const ids = [...watchers.keys()]
-      for (let at = 0; at < ids.length; at += looksMax) await lookAt(ids.slice(at, at + looksMax))
+      for (let at = 0; at < ids.length; at += pollsMax) await lookAt(ids.slice(at, at + pollsMax))
     } catch (error) {
       log.warn({ err: error }, 'watched tasks could not be looked at')
     } finally {
@@ -120,14 +120,14 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     unknown.add(task_id)
     finding ??= setTimeout(() => {
       finding = undefined
-      const ids = [...unknown].slice(0, looksMax)
+      const ids = [...unknown].slice(0, pollsMax)
       for (const id of ids) unknown.delete(id)
       if (unknown.size > 0) find(ids[0]!)
       lookAt(ids).catch((error: unknown) => log.warn({ err: error }, 'watched tasks could not be looked at'))
     }, find_ms)
     finding.unref()
   }
-  const timer = setInterval(() => void lookAtDatabase(), look_ms)
+  const timer = setInterval(() => void lookAtDatabase(), pollInterval_ms)
   timer.unref()
 
   return {

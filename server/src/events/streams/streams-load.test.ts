@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
-import { makeChance, testSeed } from '../../../test/chance.ts'
+import { makeRng, testSeed } from '../../../test/rng.ts'
 import { openEngine } from '../../../test/engine-process.ts'
 import type { Frame } from '../../../test/event-stream.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
@@ -28,7 +28,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
   let port: number
   let sql: Sql
   let agent: NewTask['agent']
-  const chance = makeChance(seed)
+  const rng = makeRng(seed)
   const held = Promise.withResolvers<void>()
   const model = () => talkative(held.promise)
 
@@ -76,7 +76,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       const frames = await readSome(port, `/task/${id}/${where}`, {
         last_event_id: sequences.at(-1),
         // At most three are lost, so that the test ends.
-        cutAfter: tries < 3 && chance.happens(0.5) ? chance.between(0, 11) : Infinity,
+        cutAfter: tries < 3 && rng.happens(0.5) ? rng.between(0, 11) : Infinity,
       })
       assert.equal(frames[0]?.type ?? 'task.snapshot', 'task.snapshot')
       for (const { id: sequence, type } of frames) {
@@ -129,7 +129,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
       let last_event_id: string | undefined
       for (let tries = 0; completed < projectTasks; tries++) {
         // Some are lost before the tasks begin, some meanwhile.
-        const cutAfter = tries < 2 && i % 3 === 0 ? chance.between(1, 100) : Infinity
+        const cutAfter = tries < 2 && i % 3 === 0 ? rng.between(1, 100) : Infinity
         const frames = await readSome(port, `/project/${agent.project_id}/${i % 2 ? 'running' : 'watching'}`, {
           last_event_id,
           cutAfter,
@@ -174,15 +174,15 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     })
     const before = process.memoryUsage()
     const piece = 'x'.repeat(100_000)
-    let most = 0
+    let max = 0
     for (let sent = 0; sent < 300; sent++) {
       running.engine.hub.delta(id, 'msg_test', piece)
       await delay(1)
       const { external, heapUsed } = process.memoryUsage()
-      most = Math.max(most, external + heapUsed)
+      max = Math.max(max, external + heapUsed)
     }
     const bound = stuck.length * 2 * (waitingBytesMax + piece.length) + 100e6
-    assert.ok(most - before.external - before.heapUsed < bound, `${most} bytes`)
+    assert.ok(max - before.external - before.heapUsed < bound, `${max} bytes`)
     await eventually(async () => {
       const count = await new Promise<number>((resolve) => server.getConnections((_, n) => resolve(n)))
       return count < 10

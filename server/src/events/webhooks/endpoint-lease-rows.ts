@@ -16,7 +16,7 @@ export interface DeliveredEvent {
 }
 
 /** A delivery that was begun. */
-export interface BegunDelivery {
+export interface StartedDelivery {
   id: string
   webhook_id: string
 }
@@ -77,7 +77,7 @@ export async function addDeliveries(
   event: DeliveredEvent,
   webhook_ids: readonly string[],
   options: { is_test?: boolean } = {},
-): Promise<BegunDelivery[]> {
+): Promise<StartedDelivery[]> {
   const begun = webhook_ids.map((webhook_id) => ({ id: newId('dlv'), webhook_id }))
   await insertDeliveries(
     tx,
@@ -96,7 +96,7 @@ export async function addTestDelivery(
   webhook: { id: string; org_id: string },
   data: Record<string, unknown>,
   type: OutboxEventName = testEventName,
-): Promise<BegunDelivery> {
+): Promise<StartedDelivery> {
   const { org_id } = webhook
   const event = { id: newId('evt'), org_id, type }
   await tx`

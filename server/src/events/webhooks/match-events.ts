@@ -47,7 +47,7 @@ export async function matchEvents(sql: Sql): Promise<{ begun: number; more: bool
     await insertDeliveries(tx, deliveries)
     await tx`update event set matched_at = now() where id = any(${matched})`
     return { begun: deliveries.length, more: matched.length < events.length || events.length === eventsMax }
-  }, 'byKeys')
+  }, 'forceIndexPlan')
 }
 
 function isFor({ events, filters }: ActiveWebhook, { type, data }: UnmatchedEvent): boolean {

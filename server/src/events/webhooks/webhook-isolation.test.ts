@@ -107,9 +107,9 @@ describe('a receiver that is well', () => {
       select failure, count(*) as count from delivery where webhook_id = ${gone!} and status = 'failed'
       group by failure, finished_at`
       assert.deepEqual(new Set(transactions.map(({ failure }) => failure)), new Set(['gone']))
-      const most = Math.max(...transactions.map(({ count }) => count))
+      const max = Math.max(...transactions.map(({ count }) => count))
       // One more than at a time: the delivery itself that was answered so.
-      assert.ok(most <= givenUpMax + 1, `${most} in one transaction`)
+      assert.ok(max <= givenUpMax + 1, `${max} in one transaction`)
       assert.ok(receiver.requests('/gone').length <= 2)
       await forgetWebhooks()
     },

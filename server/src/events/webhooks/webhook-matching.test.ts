@@ -137,9 +137,9 @@ describe('matching events', () => {
     select 'wh_' || lpad(i::text, 6, '0'), 'org_1', 'https://hooks.example.com/', '{project.created}', '', 'user_x'
     from generate_series(1, ${count}::int) i on conflict do nothing`
   const countDeliveries = async () => {
-    const [row] = await database.sql<{ all: number; distinct: number; lanes: number }>`
+    const [row] = await database.sql<{ all: number; distinct: number; leases: number }>`
       select count(*) as all, count(distinct (webhook_id, event_id)) as distinct,
-        (select count(*) from webhook_lane where due_at <= now()) as lanes from delivery`
+        (select count(*) from webhook_lane where due_at <= now()) as leases from delivery`
     return row!
   }
   const drain = async () => {
@@ -158,7 +158,7 @@ describe('matching events', () => {
     assert.deepEqual(await matchEvents(database.sql), { begun: 1000, more: false })
     Reflect.deleteProperty(client, 'query')
     assert.ok(statements.length > 3 && statements.length <= 10, String(statements.length))
-    assert.deepEqual(await countDeliveries(), { all: 1000, distinct: 1000, lanes: 1000 })
+    assert.deepEqual(await countDeliveries(), { all: 1000, distinct: 1000, leases: 1000 })
   })
 
   it('begins each delivery once, however many processes match, and with more events than one takes', async () => {
@@ -169,7 +169,7 @@ describe('matching events', () => {
         for (let j = 0; j < 50; j++) await emit(tx, 'project.created', { org_id: 'org_1' }, aProject())
       })
     await Promise.all([drain(), drain(), drain(), drain()])
-    assert.deepEqual(await countDeliveries(), { all: 750, distinct: 750, lanes: 3 })
+    assert.deepEqual(await countDeliveries(), { all: 750, distinct: 750, leases: 3 })
     const [left] = await database.sql`select 1 from event where matched_at is null`
     assert.equal(left, undefined)
   })

@@ -36,10 +36,10 @@ const another = async (): Promise<Service> => {
   return service
 }
 const happen = () => tell(test.sql, test.owner.org_id, 'project.created', aProject())
-const laneOf = async (webhook_id: string) => {
-  const [lane] = await test.sql<{ owner: string | null; due_at: string | null; is_due: boolean }>`
+const leaseOf = async (webhook_id: string) => {
+  const [lease] = await test.sql<{ owner: string | null; due_at: string | null; is_due: boolean }>`
     select owner, due_at, due_at <= now() as is_due from webhook_lane where webhook_id = ${webhook_id}`
-  return lane!
+  return lease!
 }
 const allDelivered = (webhook_id: string) =>
   eventually(async () => {
@@ -68,7 +68,7 @@ describe('processes that deliver', () => {
     const webhook_id = await registerWebhook(test, receiver.url('/orphaned'))
     await insertBacklog(test, webhook_id, 1)
     await allDelivered(webhook_id)
-    await eventually(async () => (await laneOf(webhook_id)).owner === null)
+    await eventually(async () => (await leaseOf(webhook_id)).owner === null)
     await test.sql.begin(async (tx) => {
       await tx`update webhook_lane set owner = ${newId('worker')}, due_at = null where webhook_id = ${webhook_id}`
       await tx`
@@ -106,7 +106,7 @@ describe('processes that deliver', () => {
     await allDelivered(marker_id)
     for (const { attempts, status } of await listDeliveries(test.sql, webhook_id))
       assert.deepEqual([attempts, status], [0, 'pending'])
-    assert.equal((await laneOf(webhook_id)).owner, thief)
+    assert.equal((await leaseOf(webhook_id)).owner, thief)
     // And it is not written when the lane comes back, for a delivery that had another attempt meanwhile.
     receiver.answer('/lost', { status: 200 })
     await test.sql`delete from worker where id = ${thief}`
@@ -120,8 +120,8 @@ describe('processes that deliver', () => {
     await eventually(async () => {
       await happen()
       await receiver.received('/stopped', 1)
-      const lane = await laneOf(webhook_id)
-      if (lane.owner === owner.context.engine.worker_id) return true
+      const lease = await leaseOf(webhook_id)
+      if (lease.owner === owner.context.engine.worker_id) return true
       receiver.letGo('/stopped', 200)
       return false
     }, 120_000)

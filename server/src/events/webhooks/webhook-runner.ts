@@ -11,7 +11,7 @@ import { sendWebhook } from './delivery/send-webhook.ts'
 import { onWebhookSignal } from '../webhook-signals.ts'
 
 /** How often events are looked for that nobody in this process told of: so long they wait at most where a process died. */
-const look_ms = 500
+const pollInterval_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
 /** How long requests under way are waited for when the service stops. */
@@ -83,7 +83,7 @@ function repeat(work: () => Promise<void>, log: Logger): Repeated {
   let timer: NodeJS.Timeout | undefined
   let current: Promise<void> | undefined
   const run = async (): Promise<void> => {
-    let wait_ms = look_ms
+    let wait_ms = pollInterval_ms
     try {
       do {
         isWanted = false

@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import type { Principal } from './principal.ts'
 
 /** User agents name themselves in far less. */
 const userAgentMax = 500
 
 /** Who makes a request, as the audit log knows it; without a principal nobody, from where the request comes. */
-export function doerOf(
+export function actorOf(
   request: FastifyRequest,
   principal?: Pick<Principal, 'kind' | 'credential_id' | 'user_id' | 'org_id'>,
-): Doer {
+): Actor {
   return {
     // Empty where the user belongs to none.
     org_id: principal?.org_id || null,
@@ -25,6 +25,6 @@ export function doerOf(
  * The same, of what concerns a person rather than an organization: a cookie belongs to none. A key or a token does, and
  * its identifier is no other organization's to read.
  */
-export function asUser(doer: Doer): Doer {
-  return doer.credential?.kind === 'session' ? { ...doer, org_id: null } : doer
+export function asUser(actor: Actor): Actor {
+  return actor.credential?.kind === 'session' ? { ...actor, org_id: null } : actor
 }

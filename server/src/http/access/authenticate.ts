@@ -16,7 +16,7 @@ import {
   type RateSettings,
   type WindowRow,
 } from './rate-limit.ts'
-import type { Together } from '../coalesce.ts'
+import type { Coalescer } from '../coalesce.ts'
 import type { Uses } from './key-usage.ts'
 
 /** What authentication needs to know. */
@@ -30,7 +30,7 @@ export interface AuthenticationSettings {
   unsignCookie: (signed: string) => string | undefined
   cookies: (header: string | undefined) => Record<string, string | undefined>
   /** Requests of one credential that come at once are looked up and counted by one statement. */
-  together: Together
+  coalesce: Coalescer
   uses: Uses
 }
 
@@ -97,7 +97,7 @@ export async function authenticate(
       )
     )[0]
   const key = JSON.stringify([presented, headers['x-organization-id'], bucket])
-  const { answer, place, of } = await settings.together(key, (requests) => look(requests, requests))
+  const { answer, place, of } = await settings.coalesce(key, (requests) => look(requests, requests))
   const row = rates.enabled ? await ownShare(answer, place, of, () => look(1, 0)) : answer
 
   if (!row || row.state === 'unknown') throw new Problem(unknownKinds[presented.kind])

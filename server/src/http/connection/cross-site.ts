@@ -3,7 +3,7 @@ import { Problem } from '#contract/core/problems.ts'
 
 /**
  * Refuses a request that a foreign page makes with the user's cookie (decisions 1.4): `Sec-Fetch-Site` must be
- * `same-origin` or `none`; a browser that does not send it sends `Origin`, which must be ours; without either it is no
+ * `same-origin` or `none`; a browser that does not send it sends `RequestSource`, which must be ours; without either it is no
  * browser. Reads are safe, because no answer is shared with a foreign origin.
  */
 export function checkSameOrigin(request: FastifyRequest, public_origin: string): void {

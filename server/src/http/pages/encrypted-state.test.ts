@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeSecrets } from '../../platform/crypto/secrets.ts'
-import { sealedValues } from './encrypted-state.ts'
+import { encryptedState } from './encrypted-state.ts'
 
 const secrets = makeSecrets('a secret key for tests, 32 characters')
 
 test('a sealed value comes back where it is bound to, and nowhere else', () => {
-  const sealed = sealedValues<{ state: string }>(secrets, 'attempt', 60)
+  const sealed = encryptedState<{ state: string }>(secrets, 'attempt', 60)
   const text = sealed.seal({ state: 'readable?' }, 'okta')
   assert.match(text, /^[\w-]+$/)
   assert.ok(!Buffer.from(text, 'base64url').toString('latin1').includes('readable'))
   assert.deepEqual(sealed.open(text, 'okta'), { state: 'readable?' })
   assert.equal(sealed.open(text, 'google'), undefined)
-  assert.equal(sealedValues(secrets, 'another use', 60).open(text, 'okta'), undefined)
-  assert.equal(sealedValues(makeSecrets('x'.repeat(32)), 'attempt', 60).open(text, 'okta'), undefined)
+  assert.equal(encryptedState(secrets, 'another use', 60).open(text, 'okta'), undefined)
+  assert.equal(encryptedState(makeSecrets('x'.repeat(32)), 'attempt', 60).open(text, 'okta'), undefined)
 })
 
 test('what was changed, cut or made up is nothing', () => {
-  const sealed = sealedValues<{ n: number }>(secrets, 'attempt', 60)
+  const sealed = encryptedState<{ n: number }>(secrets, 'attempt', 60)
   const text = sealed.seal({ n: 1 }, 'okta')
   const last = text.at(-2) === 'A' ? 'B' : 'A'
   for (const wrong of [
@@ -34,7 +34,7 @@ test('what was changed, cut or made up is nothing', () => {
 
 test('a sealed value counts until its time is over', (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
-  const sealed = sealedValues<{ n: number }>(secrets, 'attempt', 600)
+  const sealed = encryptedState<{ n: number }>(secrets, 'attempt', 600)
   const text = sealed.seal({ n: 1 }, 'okta')
   t.mock.timers.setTime(1_000_000 + 599_999)
   assert.deepEqual(sealed.open(text, 'okta'), { n: 1 })

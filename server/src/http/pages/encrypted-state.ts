@@ -1,7 +1,7 @@
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
 /** Values that a browser carries for us: it can neither read nor change them, and they mean something for a time only. */
-export interface Sealed<T> {
+export interface EncryptedState<T> {
   /** The value as base64url. `bound` says where it counts: a provider, a browser. */
   seal(value: T, bound: string): string
   /** The value again; undefined where the text is none of ours, bound to something else, or too old. */
@@ -9,11 +9,11 @@ export interface Sealed<T> {
 }
 
 /** `label` gives each use a key of its own; `life_seconds` is how long a value counts. */
-export function sealedValues<T extends object>(
+export function encryptedState<T extends object>(
   secrets: Pick<Secrets, 'encrypt' | 'decrypt'>,
   label: string,
   life_seconds: number,
-): Sealed<T> {
+): EncryptedState<T> {
   return {
     seal(value, bound) {
       const ends_at_ms = Date.now() + life_seconds * 1000

@@ -26,7 +26,7 @@ export function readForm(request: FastifyRequest): Record<string, string | undef
 }
 
 /**
- * Refuses a form that another site's page sent. Our pages send no referrer, so their `Origin` is `null`: where a browser
+ * Refuses a form that another site's page sent. Our pages send no referrer, so their `RequestSource` is `null`: where a browser
  * says nothing by `Sec-Fetch-Site`, the form's token has to do.
  */
 export function checkFormOrigin(request: FastifyRequest): void {

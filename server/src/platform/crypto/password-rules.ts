@@ -2,10 +2,10 @@ import { passwordLength } from '#contract/accounts/users.ts'
 import { isCommonPassword } from './common-passwords.ts'
 
 /** Why a password is not accepted. */
-export type PasswordFault = 'too_short' | 'too_long' | 'unreadable' | 'email' | 'common' | 'repeated' | 'sequence'
+export type PasswordError = 'too_short' | 'too_long' | 'unreadable' | 'email' | 'common' | 'repeated' | 'sequence'
 
 /** What to tell the person who chose it. */
-export const passwordFaults: Record<PasswordFault, string> = {
+export const passwordErrors: Record<PasswordError, string> = {
   too_short: `must have at least ${passwordLength.min} characters`,
   too_long: `must have at most ${passwordLength.max} characters`,
   unreadable: 'must be well-formed Unicode without U+0000',
@@ -19,7 +19,7 @@ export const passwordFaults: Record<PasswordFault, string> = {
  * What is wrong with a new password, undefined where it is fine (decision D67, NIST SP 800-63B): its length, being a
  * common one or the e-mail address, a repetition (`abcabcabcabc`) or a run (`123456789012`). No rules of composition.
  */
-export function passwordFault(password: string, email: string): PasswordFault | undefined {
+export function passwordError(password: string, email: string): PasswordError | undefined {
   if (!password.isWellFormed() || password.includes('\u0000')) return 'unreadable'
   const text = password.normalize('NFKC')
   const { length } = [...text]

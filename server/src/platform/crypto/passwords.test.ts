@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { passwordFault } from './password-rules.ts'
+import { passwordError } from './password-rules.ts'
 import { createPasswords, PasswordsBusy } from './passwords.ts'
 
 // The cheapest that argon2 takes: these tests are about the wiring, not about the cost.
-const cheap = { memory_kib: 8, passes: 1, lanes: 1 }
+const cheap = { memory_kib: 8, passes: 1, concurrency: 1 }
 const good = 'seven grey herons'
 
 test('a password is right against its own hash only', async () => {
@@ -46,7 +46,7 @@ test('a stored hash that cannot be read is an error, not a wrong password', asyn
 
 test('at most four hashes run at once, and one that waits two seconds is turned away', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const passwords = createPasswords({ memory_kib: 19_456, passes: 2, lanes: 1 })
+  const passwords = createPasswords({ memory_kib: 19_456, passes: 2, concurrency: 1 })
   const five = Array.from({ length: 5 }, () => passwords.hash(good))
   const fifth = assert.rejects(five[4]!, PasswordsBusy)
   t.mock.timers.tick(2000)
@@ -62,7 +62,7 @@ test('whoever waits is served in turn', async () => {
 })
 
 test('new passwords: length in code points, not common, not the address, no repetition, no run', () => {
-  const faults = (password: string) => passwordFault(password, 'ada.lovelace@example.com')
+  const faults = (password: string) => passwordError(password, 'ada.lovelace@example.com')
   assert.equal(faults('short'), 'too_short')
   assert.equal(faults('🦀'.repeat(11)), 'too_short')
   assert.equal(faults('x9 '.repeat(43)), 'too_long')

@@ -7,11 +7,11 @@ const derive = promisify(argon2)
 export interface PasswordCost {
   memory_kib: number
   passes: number
-  lanes: number
+  concurrency: number
 }
 
 /** OWASP's floor for argon2id, measured at 17–26 ms a hash (decisions 1.4). Only ever configured upward. */
-export const passwordCost: PasswordCost = { memory_kib: 19_456, passes: 2, lanes: 1 }
+export const passwordCost: PasswordCost = { memory_kib: 19_456, passes: 2, concurrency: 1 }
 
 const salt_bytes = 16
 const tag_bytes = 32
@@ -57,7 +57,7 @@ export function createPasswords(cost: PasswordCost = passwordCost): Passwords {
       derive('argon2id', {
         message: password.normalize('NFKC'),
         nonce: salt,
-        parallelism: cost.lanes,
+        parallelism: cost.concurrency,
         tagLength: tag.length,
         memory: cost.memory_kib,
         passes: cost.passes,
@@ -86,23 +86,23 @@ interface PhcHash {
 }
 
 function sameCost(a: PasswordCost, b: PasswordCost): boolean {
-  return a.memory_kib === b.memory_kib && a.passes === b.passes && a.lanes === b.lanes
+  return a.memory_kib === b.memory_kib && a.passes === b.passes && a.concurrency === b.concurrency
 }
 
 /** PHC strings use base64 without padding. */
 function formatHash({ cost, salt, tag }: PhcHash): string {
   const text = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
-  return `$argon2id$v=19$m=${cost.memory_kib},t=${cost.passes},p=${cost.lanes}$${text(salt)}$${text(tag)}`
+  return `$argon2id$v=19$m=${cost.memory_kib},t=${cost.passes},p=${cost.concurrency}$${text(salt)}$${text(tag)}`
 }
 
 const phc = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/
 
 /** Throws for a text that is no argon2id hash: a stored one that cannot be read is a fault of ours, not a wrong password. */
 function parseHash(text: string): PhcHash {
-  const [, memory, passes, lanes, salt, tag] = phc.exec(text) ?? []
+  const [, memory, passes, concurrency, salt, tag] = phc.exec(text) ?? []
   if (salt === undefined || tag === undefined) throw new Error('a stored password hash is not an argon2id PHC string')
   return {
-    cost: { memory_kib: Number(memory), passes: Number(passes), lanes: Number(lanes) },
+    cost: { memory_kib: Number(memory), passes: Number(passes), concurrency: Number(concurrency) },
     salt: Buffer.from(salt, 'base64'),
     tag: Buffer.from(tag, 'base64'),
   }

@@ -8,7 +8,7 @@ import { startByteCounter } from '../../../test/fakes/byte-counter.ts'
 import { makeCertificate } from '../../../test/fakes/certificate.ts'
 import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { EgressError, makeEgress } from './safe-fetch.ts'
-import { openWire } from './connect.ts'
+import { openUpstream } from './connect.ts'
 
 it('a certificate must be trusted and be for the name, whatever the environment says', async (t) => {
   const { key, cert } = makeCertificate('receiver.test')
@@ -45,16 +45,16 @@ it('a certificate must be trusted and be for the name, whatever the environment 
 it('a wire keeps its connection between requests and its count across connections', async (t) => {
   const server = await startLocalServer(t)
   const counter = await startByteCounter(t, server.port)
-  const wire = await openWire(`http://127.0.0.1:${counter.port}`, { connectTimeout_ms: 1000 })
-  t.after(() => wire.destroy())
-  for (const path of ['/a', '/b']) await (await wire.client.request({ path, method: 'GET' })).body.dump()
+  const upstream = await openUpstream(`http://127.0.0.1:${counter.port}`, { connectTimeout_ms: 1000 })
+  t.after(() => upstream.destroy())
+  for (const path of ['/a', '/b']) await (await upstream.client.request({ path, method: 'GET' })).body.dump()
   assert.equal(server.connections(), 1)
-  assert.deepEqual(wire.use(), counter.seen)
+  assert.deepEqual(upstream.use(), counter.seen)
 
-  const ended = once(wire.client, 'disconnect')
+  const ended = once(upstream.client, 'disconnect')
   server.server.closeAllConnections()
   await ended
-  await (await wire.client.request({ path: '/c', method: 'GET' })).body.dump()
+  await (await upstream.client.request({ path: '/c', method: 'GET' })).body.dump()
   assert.equal(server.connections(), 2)
-  assert.deepEqual(wire.use(), counter.seen)
+  assert.deepEqual(upstream.use(), counter.seen)
 })

@@ -3,17 +3,17 @@ import { connect as connectTls } from 'node:tls'
 import type { Client, buildConnector } from 'undici'
 
 /** Bytes that crossed the network, headers and TLS included, counted by the TCP socket. */
-export interface WireUse {
+export interface UpstreamUse {
   bytes_in: number
   bytes_out: number
 }
 
-export type WireErrorCode = 'dns_failed' | 'connect_failed' | 'connect_timed_out' | 'tls_failed'
+export type UpstreamErrorCode = 'dns_failed' | 'connect_failed' | 'connect_timed_out' | 'tls_failed'
 
 /** A connection that could not be opened; nothing of a request was sent. */
-export class WireError extends Error {
-  readonly code: WireErrorCode
-  constructor(code: WireErrorCode, message: string, cause?: unknown) {
+export class UpstreamError extends Error {
+  readonly code: UpstreamErrorCode
+  constructor(code: UpstreamErrorCode, message: string, cause?: unknown) {
     super(message, { cause })
     this.name = 'WireError'
     this.code = code
@@ -24,15 +24,15 @@ export class WireError extends Error {
  * A client of one origin with one connection at a time and one request at a time on it, so that what its sockets
  * counted between two moments belongs to the request between them.
  */
-export interface Wire {
+export interface UpstreamConnection {
   client: Client
   /** All that crossed this wire so far, over every connection it has had. */
-  use(): WireUse
+  use(): UpstreamUse
   /** Ends the connection now, whatever is on it. */
   destroy(): Promise<void>
 }
 
-export interface WireOptions {
+export interface UpstreamOptions {
   /** Addresses to connect to, already judged: the name is not resolved again. Without it the system resolves. */
   addresses?: readonly string[]
   /** Bound of resolving, connecting and TLS together. */
@@ -46,11 +46,14 @@ const addressAttempt_ms = 1000
  * Makes a wire to an origin (`https://example.com:8443`); nothing is connected until its first request. Never goes
  * through a proxy, and speaks HTTP/1.1 only: in HTTP/2 requests share a socket and could not be counted apart.
  */
-export async function openWire(origin: string, { addresses, connectTimeout_ms }: WireOptions): Promise<Wire> {
+export async function openUpstream(
+  origin: string,
+  { addresses, connectTimeout_ms }: UpstreamOptions,
+): Promise<UpstreamConnection> {
   // Loaded at first use: a service that sends nothing starts without it.
   const { Client } = await import('undici')
   const open = new Set<Socket>()
-  const closed: WireUse = { bytes_in: 0, bytes_out: 0 }
+  const closed: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
   const watch = (socket: Socket): void => {
     open.add(socket)
     socket.once('close', () => {
@@ -80,12 +83,12 @@ export async function openWire(origin: string, { addresses, connectTimeout_ms }:
   }
 }
 
-function add(use: WireUse, socket: Socket): void {
+function add(use: UpstreamUse, socket: Socket): void {
   use.bytes_in += socket.bytesRead
   use.bytes_out += socket.bytesWritten
 }
 
-function connector(options: WireOptions & { watch: (socket: Socket) => void }): buildConnector.connector {
+function connector(options: UpstreamOptions & { watch: (socket: Socket) => void }): buildConnector.connector {
   return ({ protocol, hostname, port }, callback) => {
     const secure = protocol === 'https:'
     const socket = connectTcp({
@@ -100,7 +103,7 @@ function connector(options: WireOptions & { watch: (socket: Socket) => void }): 
     options.watch(socket)
 
     let settled = false
-    const settle = (error: WireError | undefined, ready: Socket): void => {
+    const settle = (error: UpstreamError | undefined, ready: Socket): void => {
       if (settled) return
       settled = true
       clearTimeout(timer)
@@ -109,12 +112,13 @@ function connector(options: WireOptions & { watch: (socket: Socket) => void }): 
       callback(error, null)
     }
     const timer = setTimeout(
-      () => settle(new WireError('connect_timed_out', `no connection within ${options.connectTimeout_ms} ms`), socket),
+      () =>
+        settle(new UpstreamError('connect_timed_out', `no connection within ${options.connectTimeout_ms} ms`), socket),
       options.connectTimeout_ms,
     )
 
     socket.on('error', (error) => settle(connectError(error), socket))
-    socket.once('close', () => settle(new WireError('connect_failed', 'the connection was closed'), socket))
+    socket.once('close', () => settle(new UpstreamError('connect_failed', 'the connection was closed'), socket))
     socket.once('connect', () => {
       if (settled) return
       if (!secure) return settle(undefined, socket)
@@ -127,10 +131,10 @@ function connector(options: WireOptions & { watch: (socket: Socket) => void }): 
         rejectUnauthorized: true,
       })
       tls.on('error', (error) =>
-        settle(new WireError('tls_failed', `no secure connection: ${error.message}`, error), tls),
+        settle(new UpstreamError('tls_failed', `no secure connection: ${error.message}`, error), tls),
       )
       tls.once('close', () =>
-        settle(new WireError('tls_failed', 'the connection was closed during the TLS handshake'), tls),
+        settle(new UpstreamError('tls_failed', 'the connection was closed during the TLS handshake'), tls),
       )
       tls.once('secureConnect', () => settle(undefined, tls))
     })
@@ -147,9 +151,9 @@ function fixedLookup(addresses: readonly string[]): LookupFunction {
 }
 
 /** Says what the system said without the address, which may be one that only the operator should know. */
-function connectError(error: Error & { code?: string }): WireError {
+function connectError(error: Error & { code?: string }): UpstreamError {
   const code = error.code ?? error.name
   return code === 'ENOTFOUND' || code === 'EAI_AGAIN'
-    ? new WireError('dns_failed', `the name could not be resolved (${code})`, error)
-    : new WireError('connect_failed', `no connection (${code})`, error)
+    ? new UpstreamError('dns_failed', `the name could not be resolved (${code})`, error)
+    : new UpstreamError('connect_failed', `no connection (${code})`, error)
 }

@@ -1,7 +1,7 @@
-import { WireError, type WireErrorCode, type WireUse } from './connect.ts'
+import { UpstreamError, type UpstreamErrorCode, type UpstreamUse } from './connect.ts'
 
 export type EgressErrorCode =
-  | WireErrorCode
+  | UpstreamErrorCode
   | 'timed_out'
   | 'connection_lost'
   | 'bad_answer'
@@ -11,8 +11,8 @@ export type EgressErrorCode =
 /** A request that our rules allow and that failed on its way. */
 export class EgressError extends Error {
   readonly code: EgressErrorCode
-  readonly network: WireUse
-  constructor(code: EgressErrorCode, message: string, options: { network: WireUse; cause?: unknown }) {
+  readonly network: UpstreamUse
+  constructor(code: EgressErrorCode, message: string, options: { network: UpstreamUse; cause?: unknown }) {
     super(message, { cause: options.cause })
     this.name = 'EgressError'
     this.code = code
@@ -24,8 +24,8 @@ export class EgressError extends Error {
 const unreadable = new Set(['HTTPParserError', 'HeadersOverflowError', 'ResponseContentLengthMismatchError'])
 
 /** An error of a connection in our words. */
-export function egressFailure(error: unknown, network: WireUse): EgressError {
-  if (error instanceof WireError) return new EgressError(error.code, error.message, { network, cause: error })
+export function egressFailure(error: unknown, network: UpstreamUse): EgressError {
+  if (error instanceof UpstreamError) return new EgressError(error.code, error.message, { network, cause: error })
   return error instanceof Error && unreadable.has(error.name)
     ? new EgressError('bad_answer', 'the answer is not HTTP that we understand', { network, cause: error })
     : new EgressError('connection_lost', 'the connection was lost before the answer was complete', {

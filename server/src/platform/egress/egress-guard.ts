@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { bareHost } from './address-rules.ts'
 import { checkAddresses, type EgressPurpose, type EgressRules, portOf } from './egress-rules.ts'
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
-import { WireError } from './connect.ts'
+import { UpstreamError } from './connect.ts'
 
 /** What one request may cost (decision D104 points 5 and 6). */
 export interface EgressBounds {
@@ -38,7 +38,7 @@ export async function judge(
   const { rules } = guard
   const resolve = async (name: string) => (isIP(name) === 0 ? inTime(guard.resolve, name, signal) : [name])
   const addresses = await resolve(bareHost(url))
-  if (addresses.length === 0) throw new WireError('dns_failed', 'the name has no address')
+  if (addresses.length === 0) throw new UpstreamError('dns_failed', 'the name has no address')
   const { database } = rules
   // Resolved only for a port that could be the database's; a name that fails then is not worth a refusal.
   const ofDatabase =
@@ -49,12 +49,12 @@ export async function judge(
 
 const resolveName = makeResolveName()
 
-/** All addresses of a name as this machine knows it, as a `WireError` where there is none. */
+/** All addresses of a name as this machine knows it, as a `UpstreamError` where there is none. */
 export async function systemResolve(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   try {
     return await resolveName(hostname, signal)
   } catch (error) {
-    throw new WireError('dns_failed', 'the name could not be resolved', error)
+    throw new UpstreamError('dns_failed', 'the name could not be resolved', error)
   }
 }
 
@@ -69,7 +69,7 @@ function inTime(resolve: ResolveName, hostname: string, signal: AbortSignal): Pr
       over.abort()
     }
     const onAbort = (): void => settle(() => fail(signal.reason as Error))
-    const onLate = (): void => settle(() => fail(new WireError('dns_failed', 'the name was not resolved in time')))
+    const onLate = (): void => settle(() => fail(new UpstreamError('dns_failed', 'the name was not resolved in time')))
     const timer = setTimeout(onLate, connectTimeout_ms)
     signal.addEventListener('abort', onAbort, { once: true })
     resolve(hostname, over.signal).then(

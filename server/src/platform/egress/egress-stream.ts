@@ -2,7 +2,7 @@ import { EgressError, egressFailure } from './egress-error.ts'
 import { connectTimeout_ms, egressBounds, type Guard, judge } from './egress-guard.ts'
 import { firstHop, type HopRequest, plainHeaders } from './egress-hop.ts'
 import { EgressRefused } from './egress-rules.ts'
-import { openWire, type Wire, type WireUse } from './connect.ts'
+import { openUpstream, type UpstreamConnection, type UpstreamUse } from './connect.ts'
 
 export interface EgressStreamRequest extends HopRequest {
   /** Bound from the request to the end of its answer; the purpose's own bound where that is shorter. */
@@ -21,7 +21,7 @@ export interface EgressStream {
   body: ReadableStream<Uint8Array>
   url: string
   /** What crossed its connection so far. */
-  use(): WireUse
+  use(): UpstreamUse
 }
 
 /**
@@ -41,9 +41,9 @@ export async function openStream(
     connection.ends.throwIfAborted()
     const hop = firstHop(guard.rules, target, request)
     const addresses = await judge(guard, hop.url, purpose, connection.ends)
-    const wire = await openWire(hop.url.origin, { addresses, connectTimeout_ms })
-    connection.opened(wire)
-    const answer = await wire.client.request({
+    const upstream = await openUpstream(hop.url.origin, { addresses, connectTimeout_ms })
+    connection.opened(upstream)
+    const answer = await upstream.client.request({
       path: hop.url.pathname + hop.url.search,
       method: hop.method,
       headers: hop.headers,
@@ -69,28 +69,28 @@ export async function openStream(
 interface Connection {
   /** Aborted by the caller or by time. */
   ends: AbortSignal
-  opened(wire: Wire): void
-  used(): WireUse
+  opened(upstream: UpstreamConnection): void
+  used(): UpstreamUse
   finish(): Promise<void>
   explain(error: unknown): Error
-  network: WireUse
+  network: UpstreamUse
 }
 
 function startConnection(timeout_ms: number, signal: AbortSignal | undefined): Connection {
-  const network: WireUse = { bytes_in: 0, bytes_out: 0 }
+  const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
   const timer = new AbortController()
   const timeout = setTimeout(() => timer.abort(), timeout_ms)
   const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
-  let wire: Wire | undefined
+  let upstream: UpstreamConnection | undefined
   let isFinished = false
   const finish = async (): Promise<void> => {
     if (isFinished) return
     isFinished = true
     clearTimeout(timeout)
     ends.removeEventListener('abort', onEnd)
-    if (!wire) return
-    Object.assign(network, wire.use())
-    await wire.destroy()
+    if (!upstream) return
+    Object.assign(network, upstream.use())
+    await upstream.destroy()
   }
   const onEnd = (): void => void finish()
   // Also where nobody reads: an answer that is left lying must not keep its connection.
@@ -98,8 +98,8 @@ function startConnection(timeout_ms: number, signal: AbortSignal | undefined): C
   return {
     ends,
     network,
-    opened: (made) => (wire = made),
-    used: () => (isFinished || !wire ? network : wire.use()),
+    opened: (made) => (upstream = made),
+    used: () => (isFinished || !upstream ? network : upstream.use()),
     finish,
     explain: (error) => {
       if (signal?.aborted) return signal.reason as Error

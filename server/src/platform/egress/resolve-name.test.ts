@@ -89,13 +89,13 @@ it('a name whose other family is not answered has the addresses of the first', a
 })
 
 it('what name servers do not know is asked of the system, one name at a time', async () => {
-  let [now, most] = [0, 0]
+  let [now, max] = [0, 0]
   const turns: string[] = []
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
   const resolve = make({
     async system(name) {
       turns.push(name)
-      most = Math.max(most, ++now)
+      max = Math.max(max, ++now)
       await opened
       now -= 1
       return ['198.51.100.1']
@@ -109,7 +109,7 @@ it('what name servers do not know is asked of the system, one name at a time', a
   open()
   assert.deepEqual([await first, await third], [['198.51.100.1'], ['198.51.100.1']])
   await assert.rejects(second)
-  assert.equal(most, 1)
+  assert.equal(max, 1)
   assert.ok(!turns.includes('two.internal'))
 })
 

@@ -5,7 +5,7 @@ import { firstHop, type Hop, type HopRequest, nextHop, plainHeaders, redirection
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type RefusalReason } from './egress-rules.ts'
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
 import type { ResolveName } from './resolve-name.ts'
-import { openWire, type WireUse } from './connect.ts'
+import { openUpstream, type UpstreamUse } from './connect.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
 
@@ -25,7 +25,7 @@ export interface EgressAnswer {
   /** Where the answer came from, after redirects. */
   url: string
   redirects: number
-  network: WireUse
+  network: UpstreamUse
 }
 
 /** The way out to addresses that users choose; there is no other (decision D104). */
@@ -74,7 +74,7 @@ export function makeEgress(options: EgressOptions = {}): Egress {
 async function follow(guard: Guard, url: string | URL, request: EgressRequest): Promise<EgressAnswer> {
   const { purpose, timeout_ms = Infinity, signal } = request
   const bound = egressBounds[purpose]
-  const network: WireUse = { bytes_in: 0, bytes_out: 0 }
+  const network: UpstreamUse = { bytes_in: 0, bytes_out: 0 }
   const timer = new AbortController()
   const timeout = setTimeout(() => timer.abort(), Math.min(timeout_ms, bound.total_ms))
   const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
@@ -106,11 +106,11 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
 async function send(
   { url, method, headers, body }: Hop,
   addresses: readonly string[],
-  { bound, signal, network }: { bound: EgressBounds; signal: AbortSignal; network: WireUse },
+  { bound, signal, network }: { bound: EgressBounds; signal: AbortSignal; network: UpstreamUse },
 ): Promise<Omit<EgressAnswer, 'redirects' | 'network'>> {
-  const wire = await openWire(url.origin, { addresses, connectTimeout_ms })
+  const upstream = await openUpstream(url.origin, { addresses, connectTimeout_ms })
   try {
-    const answer = await wire.client.request({
+    const answer = await upstream.client.request({
       path: url.pathname + url.search,
       method,
       headers,
@@ -123,10 +123,10 @@ async function send(
     }
     return { status: answer.statusCode, headers: plainHeaders(answer.headers), body: read, truncated, url: url.href }
   } finally {
-    const use = wire.use()
+    const use = upstream.use()
     network.bytes_in += use.bytes_in
     network.bytes_out += use.bytes_out
-    await wire.destroy()
+    await upstream.destroy()
   }
 }
 

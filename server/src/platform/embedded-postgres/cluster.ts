@@ -138,11 +138,11 @@ async function runToEnd(launch: Launch, cluster: Cluster): Promise<void> {
     stream?.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-initdbOutputMax_chars)))
   }
   const code = await new Promise<number | string | null>((resolve) => {
-    child.on('error', (error) => resolve(spawnFault(error, launch)))
+    child.on('error', (error) => resolve(spawnError(error, launch)))
     child.on('close', (status, signal) => resolve(status ?? signal))
   })
   if (code === 0) return
-  const said = typeof code === 'string' && code.includes(' ') ? code : (lastFault(output) ?? `it ended with ${code}`)
+  const said = typeof code === 'string' && code.includes(' ') ? code : (lastError(output) ?? `it ended with ${code}`)
   throw new EmbeddedPostgresError(`PostgreSQL could not make its data folder: ${said}. ${remedy}`)
 }
 
@@ -165,14 +165,14 @@ export function spawnLaunch(
 }
 
 /** Why a program could not even be started. */
-export function spawnFault(error: NodeJS.ErrnoException, { file, uid }: Launch): string {
+export function spawnError(error: NodeJS.ErrnoException, { file, uid }: Launch): string {
   if (error.code === 'ENOENT') return `the program ${file} is missing`
   if (error.code === 'EPERM') return `this process may not change to the account with uid ${uid}`
   return `${file} cannot be started (${error.code})`
 }
 
 /** The last line of an output that tells a fault, without its prefix; else the last line. */
-export function lastFault(output: string): string | undefined {
+export function lastError(output: string): string | undefined {
   const lines = output
     .split('\n')
     .map((line) => line.trim())

@@ -149,9 +149,9 @@ async function readOrMakeKey(folder: string, made = randomBytes(32).toString('ba
   })
   await rm(written)
   await syncFolder(folder)
-  const kept = await readKey(file)
-  if (kept === undefined) throw new DataFolderError(`${file} vanished while it was made.`)
-  return kept
+  const stored = await readKey(file)
+  if (stored === undefined) throw new DataFolderError(`${file} vanished while it was made.`)
+  return stored
 }
 
 /** Never replaced when it is damaged: everything that was encrypted with it would be lost. */

@@ -33,14 +33,14 @@ export interface DiskLog {
   error(details: object, message: string): void
 }
 
-const look_ms = 10_000
+const pollInterval_ms = 10_000
 type Level = 'info' | keyof typeof diskAlarms_percent
 
 /**
  * Says in the log when a disk of the embedded database becomes so full that somebody should look, and when it is so no more.
  * Gives how to stop. A full disk ends PostgreSQL, so this is to be said before.
  */
-export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every_ms = look_ms): () => void {
+export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every_ms = pollInterval_ms): () => void {
   const levels = new Map<DiskName, Level>()
   const check = async (): Promise<void> => {
     for (const space of await look()) {

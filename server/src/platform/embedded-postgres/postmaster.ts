@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { launchAs } from './account.ts'
-import { type Cluster, lastFault, port, socketName, spawnFault, spawnLaunch } from './cluster.ts'
+import { type Cluster, lastError, port, socketName, spawnError, spawnLaunch } from './cluster.ts'
 
 /** Parameters of the server by name, as in `postgresql.conf`. */
 export type ServerSettings = Readonly<Record<string, string>>
@@ -101,12 +101,12 @@ async function spawnPostmaster(
   const child = spawnLaunch(launch, cluster, ['ignore', log.fd, log.fd])
   let fault: string | undefined
   const exited = new Promise<string>((resolve) => {
-    child.on('error', (error) => resolve((fault = spawnFault(error, launch))))
+    child.on('error', (error) => resolve((fault = spawnError(error, launch))))
     child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`))
   })
   child.unref()
   const complaint = async (): Promise<string | undefined> =>
-    fault ?? lastFault((await readFile(log_file)).subarray(logStart).toString())
+    fault ?? lastError((await readFile(log_file)).subarray(logStart).toString())
   // Without a pid there was nothing to spawn, and `exited` says why.
   const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
   // Told before anything is waited for: whoever ends meanwhile must know whom to end.

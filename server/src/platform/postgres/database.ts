@@ -23,9 +23,9 @@ export interface Sql {
    * makes a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back what
    * was to be committed, because a statement had failed and nobody said so.
    *
-   * `byKeys` where its statements find what they need by a few keys: they are planned as by `planByKeys`. In a savepoint it says nothing.
+   * `forceIndexPlan` where its statements find what they need by a few keys: they are planned as by `planByIndex`. In a savepoint it says nothing.
    */
-  begin<T>(work: (tx: Sql) => Promise<T>, kind?: 'byKeys'): Promise<T>
+  begin<T>(work: (tx: Sql) => Promise<T>, kind?: 'forceIndexPlan'): Promise<T>
   /** Whether what is done here takes effect only with a transaction. */
   isTransaction: boolean
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
@@ -75,7 +75,7 @@ export interface DatabaseOptions {
    * All bounds of time are this many times as long: for tests, whose machine may stand still for seconds while others use
    * it. What a service promises is kept with 1, which is usual.
    */
-  patience?: number
+  timeoutMultiplier?: number
   /** Told about idle connections that died; without a listener they would end the process. */
   onError?: (error: Error) => void
 }
@@ -84,13 +84,13 @@ export interface DatabaseOptions {
  * How statements are planned that find rows by a few keys, however large the tables are: once a connection instead of every
  * time, which costs more than executing them, and by indexes alone, because such a plan is kept while tables grow.
  */
-const byKeys = {
+const forceIndexPlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
 }
-const beginByKeys = `begin; ${Object.entries(byKeys)
+const beginIndexPlan = `begin; ${Object.entries(forceIndexPlan)
   .map(([name, value]) => `set local ${name} = ${value}`)
   .join('; ')}`
 
@@ -125,22 +125,22 @@ export function jsonb(value: unknown): string {
 }
 
 /** Has the statements of the rest of a transaction planned as those that find what they need by a few keys. */
-export async function planByKeys(tx: Sql): Promise<void> {
-  await tx`select set_config(name, value, true) from jsonb_each_text(${jsonb(byKeys)}::jsonb) as s(name, value)`
+export async function planByIndex(tx: Sql): Promise<void> {
+  await tx`select set_config(name, value, true) from jsonb_each_text(${jsonb(forceIndexPlan)}::jsonb) as s(name, value)`
 }
 
 /** Opens a pool. Nothing is connected until the first statement. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { patience = 1 } = options
+  const { timeoutMultiplier = 1 } = options
   const settings: pg.ClientConfig = {
     ...connectionSettings(options, [
-      `-c statement_timeout=${(options.statement_ms ?? statementTimeout_ms) * patience}`,
-      `-c lock_timeout=${lockTimeout_ms * patience}`,
-      `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms * patience}`,
+      `-c statement_timeout=${(options.statement_ms ?? statementTimeout_ms) * timeoutMultiplier}`,
+      `-c lock_timeout=${lockTimeout_ms * timeoutMultiplier}`,
+      `-c idle_in_transaction_session_timeout=${idleInTransactionTimeout_ms * timeoutMultiplier}`,
       `-c synchronous_commit=${options.synchronous_commit ?? 'on'}`,
     ]),
-    connectionTimeoutMillis: connectionTimeout_ms * patience,
-    query_timeout: queryTimeout_ms * patience,
+    connectionTimeoutMillis: connectionTimeout_ms * timeoutMultiplier,
+    query_timeout: queryTimeout_ms * timeoutMultiplier,
   }
   const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: idleTimeout_ms })
   const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
@@ -197,7 +197,7 @@ function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
     throw error
   }
   /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
-  const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => {
+  const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'forceIndexPlan') => {
     const client = await pool.connect().catch(counted)
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
@@ -233,12 +233,12 @@ export function clientSql(client: pg.Client): Sql {
 async function transact(
   client: Queryable,
   work: (tx: Sql) => Promise<unknown>,
-  kind?: 'byKeys',
+  kind?: 'forceIndexPlan',
   onBroken?: (error: Error) => void,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
   const transaction: Transaction = { client, depth: 0, commits: [] }
   try {
-    await client.query(kind === 'byKeys' ? beginByKeys : 'begin')
+    await client.query(kind === 'forceIndexPlan' ? beginIndexPlan : 'begin')
     const result = await work(transactionSql(transaction))
     const { command } = await client.query('commit')
     // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
@@ -277,7 +277,7 @@ function transactionSql(transaction: Transaction): Sql {
 
 function makeSql(
   connection: Queryable,
-  begin: (work: (tx: Sql) => Promise<unknown>, kind?: 'byKeys') => Promise<unknown>,
+  begin: (work: (tx: Sql) => Promise<unknown>, kind?: 'forceIndexPlan') => Promise<unknown>,
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
@@ -320,7 +320,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /** Whether a statement that failed may succeed if it is simply made again. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== undefined) return /^(08|53|57P|58|40001|40P01|55P03|57014|25P0[34]|E[A-Z])/.test(state)
   return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)

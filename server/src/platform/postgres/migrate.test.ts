@@ -62,7 +62,7 @@ describe('a migration of a table that is in use', () => {
   let user: pg.Client
   before(async () => {
     other = await makeTestDatabase()
-    mine = openDatabase({ connection: other.connection, connectionsMax: 4, patience: 20 })
+    mine = openDatabase({ connection: other.connection, connectionsMax: 4, timeoutMultiplier: 20 })
     await mine.sql.script('drop schema public cascade; drop schema if exists trigrams cascade; create schema public')
     await migrate(mine.sql, { upTo: 18 })
     user = new pg.Client({ ...other.connection, application_name: 'a long report' })

@@ -62,7 +62,7 @@ export async function migrate(
   { upTo = Infinity, lockTries = lockTriesMax } = {},
 ): Promise<{ applied: string[] }> {
   const migrations = (await listMigrations()).filter(({ version }) => version <= upTo)
-  if ((await isBegun(sql)) && (await pending(sql, migrations)).length === 0) return { applied: [] }
+  if ((await isStarted(sql)) && (await pending(sql, migrations)).length === 0) return { applied: [] }
 
   for (let tries = 1; ; tries++) {
     try {
@@ -113,7 +113,7 @@ export async function migrationStatus(
   sql: Sql,
 ): Promise<{ applied: { name: string; applied_at: string }[]; pending: string[] }> {
   const migrations = await listMigrations()
-  if (!(await isBegun(sql))) return { applied: [], pending: migrations.map(({ name }) => name) }
+  if (!(await isStarted(sql))) return { applied: [], pending: migrations.map(({ name }) => name) }
   const missing = await pending(sql, migrations)
   const applied = await sql<{
     name: string
@@ -123,7 +123,7 @@ export async function migrationStatus(
 }
 
 /** Whether any migration ever ran here. */
-async function isBegun(sql: Sql): Promise<boolean> {
+async function isStarted(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ known: string | null }>`select to_regclass('schema_migration')::text as known`
   return row?.known != null
 }

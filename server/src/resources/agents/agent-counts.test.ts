@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { AgentAction } from '#contract/resources/agent-lifecycle.ts'
-import { makeChance, testSeed } from '../../../test/chance.ts'
+import { makeRng, testSeed } from '../../../test/rng.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { buildLateIndexes } from '../../maintenance/late-indexes.ts'
 import { foldAgentCounts } from './agents.queries.ts'
@@ -30,19 +30,19 @@ describe('totals of lists of agents', () => {
     const { id, agents } = await newProject('counted')
     let working = 8
     const work = async (who: number): Promise<void> => {
-      const chance = makeChance(seed + who)
+      const rng = makeRng(seed + who)
       const mine: string[] = []
       for (let n = 0; n < 25; n++) {
-        if (mine.length === 0 || chance.happens(0.4)) {
+        if (mine.length === 0 || rng.happens(0.4)) {
           // Some names are taken: such a creation is undone, with what it counted.
-          const { status, body } = await service.send('POST', agents, { body: { name: `a${chance.between(1, 150)}` } })
+          const { status, body } = await service.send('POST', agents, { body: { name: `a${rng.between(1, 150)}` } })
           if (status === 201) mine.push(body.id)
           else assert.equal(status, 409)
-        } else if (chance.happens(0.3)) {
-          const gone = mine.splice(chance.between(0, mine.length - 1), 1)[0]
+        } else if (rng.happens(0.3)) {
+          const gone = mine.splice(rng.between(0, mine.length - 1), 1)[0]
           assert.equal((await service.send('DELETE', `${agents}/${gone}`)).status, 200)
         } else {
-          const { status } = await service.send('POST', `${agents}/${chance.pick(mine)}/${chance.pick(actions)}`)
+          const { status } = await service.send('POST', `${agents}/${rng.pick(mine)}/${rng.pick(actions)}`)
           assert.ok(status === 200 || status === 409, String(status))
         }
       }

@@ -45,18 +45,18 @@ export async function listAgents(
     '-name': fragment`name desc`,
   }[filter.sort]
   const { search, model, tag } = filter
-  const kept = filter.status
+  const stored = filter.status
     ? fragment`project_id = ${filter.project_id} and status = ${filter.status}`
     : fragment`project_id = ${filter.project_id}`
   const text = search && likePattern(search)
-  const where = fragment`${kept}
+  const where = fragment`${stored}
     ${text ? fragment`and (name ilike ${text} escape '\\' or description ilike ${text} escape '\\')` : fragment``}
     ${model === undefined ? fragment`` : fragment`and config ->> 'model' = ${model}`}
     ${tag === undefined ? fragment`` : fragment`and metadata -> 'tags' @> ${jsonb([tag])}::jsonb`}`
   const total =
     text || model !== undefined || tag !== undefined
       ? fragment`select count(*) as total from agent where ${where}`
-      : fragment`select coalesce(sum(agents), 0)::bigint as total from agent_count where ${kept}`
+      : fragment`select coalesce(sum(agents), 0)::bigint as total from agent_count where ${stored}`
   // Where PostgreSQL sees how few are asked for it keeps its plan; otherwise it makes one each time.
   const few = filter.offset === 0 && filter.limit === bounds.page_limit_default
   const place = few

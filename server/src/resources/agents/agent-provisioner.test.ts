@@ -126,11 +126,11 @@ describe('an agent whose environment cannot be read', () => {
       update agent set environment = ${Buffer.from('not ours to read')}, status = 'updating', settles_to = 'running',
         updated_at = now() - interval '61 seconds' where id = ${id}`
     await settled(id, 'error')
-    const parked = await eventually(async () => {
+    const deferred = await eventually(async () => {
       const now = await read()
       return now.status === 'waiting' && now
     })
-    assert.equal(parked.wait.reason, 'agent_stopped')
+    assert.equal(deferred.wait.reason, 'agent_stopped')
   })
 
   it('can still be read, listed, renamed and deleted; new variables heal it', async () => {

@@ -3,14 +3,14 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit, emitAll } from '../../events/outbox.ts'
-import { Groups } from '../../platform/batcher.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import { readableEnvironment } from './agent-content.ts'
 import { launchedEvent, moveEntry, scope, settle } from './agent-transitions.ts'
 import {
-  failToSettle,
-  listUnsettled,
+  failProvisioning,
+  listUnprovisioned,
   lockAgent,
-  settleCreated,
+  provisionCreated,
   type AgentKey,
   type AgentRow,
 } from './agents.queries.ts'
@@ -18,12 +18,12 @@ import {
 /** Agents looked after in one pass, or settled in one transaction. */
 const batch = 100
 /** Transactions in which new agents are settled at a time. */
-const lanes = 1
+const concurrency = 1
 /** How often agents are looked for whose own process did not settle them. */
 const sweepInterval_ms = 1000
 
 /** Ends `creating` and `updating` by itself (decisions D34, D35). */
-export interface Settler {
+export interface AgentProvisioner {
   /** Settles one agent now, as it is after the commit of its creation or update; new ones with others that come meanwhile. */
   settle(row: AgentRow): void
   /** Resolves when everything that was asked for is done, and stops. */
@@ -35,7 +35,7 @@ export interface Settler {
  * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
  * found by a sweep, which is the work of processes that run tasks, so none stays in `creating`.
  */
-export function startSettler(context: Context, { sweeps }: { sweeps: boolean }): Settler {
+export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: boolean }): AgentProvisioner {
   const { sql, log } = context
   const running = new Set<Promise<unknown>>()
   let stopped = false
@@ -50,21 +50,21 @@ export function startSettler(context: Context, { sweeps }: { sweeps: boolean }):
     running.add(tracked)
   }
   const sweep = async (): Promise<void> => {
-    for (const key of await listUnsettled(sql, batch)) await settleOne(context, key)
+    for (const key of await listUnprovisioned(sql, batch)) await provisionOne(context, key)
   }
   const timer = sweeps
     ? setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
     : undefined
   timer?.unref()
 
-  const creations = new Groups<AgentRow, void>((rows) => settleNew(context, rows), { lanes, groupMax: batch })
-  const settleRow = (row: AgentRow): Promise<void> =>
+  const creations = new Batcher<AgentRow, void>((rows) => provisionNew(context, rows), { concurrency, groupMax: batch })
+  const provisionRow = (row: AgentRow): Promise<void> =>
     row.status === 'creating' && row.launch_trigger !== null && readableEnvironment(context.secrets, row)
       ? creations.submit(row)
-      : settleOne(context, row)
+      : provisionOne(context, row)
 
   return {
-    settle: (row) => void (stopped || track(settleRow(row))),
+    settle: (row) => void (stopped || track(provisionRow(row))),
     async stop() {
       stopped = true
       clearInterval(timer)
@@ -77,10 +77,10 @@ export function startSettler(context: Context, { sweeps }: { sweeps: boolean }):
  * Settles new agents of which nothing stands in the way in one transaction. Of those to which something else happened first, that
  * has settled them.
  */
-async function settleNew({ sql, engine }: Context, rows: readonly AgentRow[]): Promise<void[]> {
+async function provisionNew({ sql, engine }: Context, rows: readonly AgentRow[]): Promise<void[]> {
   const triggers = new Map(rows.map(({ id, launch_trigger }) => [id, launch_trigger!]))
   await sql.begin(async (tx) => {
-    const settled = await settleCreated(tx, rows)
+    const settled = await provisionCreated(tx, rows)
     await writeAgentLog(
       tx,
       settled.map((row) => moveEntry(row, 'creating', { user_id: row.created_by }, 'create')),
@@ -89,15 +89,15 @@ async function settleNew({ sql, engine }: Context, rows: readonly AgentRow[]): P
       tx,
       settled.map((row) => launchedEvent(row, row.org_id, triggers.get(row.id)!)),
     )
-    await engine.dispatchAnyParked(
+    await engine.dispatchAnyDeferred(
       tx,
       settled.map(({ id }) => id),
     )
-  }, 'byKeys')
+  }, 'forceIndexPlan')
   return []
 }
 
-async function settleOne(context: Context, key: AgentKey): Promise<void> {
+async function provisionOne(context: Context, key: AgentKey): Promise<void> {
   await context.sql.begin(async (tx) => {
     const row = await lockAgent(tx, key)
     if (row.status !== 'creating' && row.status !== 'updating') return
@@ -110,10 +110,10 @@ async function settleOne(context: Context, key: AgentKey): Promise<void> {
 
 async function fail(context: Context, row: AgentRow, org_id: string, tx: Context['sql']): Promise<void> {
   const message = 'The stored environment variables cannot be read: they were encrypted with another CADRE_SECRET_KEY.'
-  const status = await failToSettle(tx, row.id, row.revision)
+  const status = await failProvisioning(tx, row.id, row.revision)
   await writeAgentLog(tx, [{ agent_id: row.id, level: 'error', message, context: { from: row.status, to: status } }])
   if (status !== 'error') return
-  await context.engine.parkTasks(tx, row.id, 'agent_stopped')
+  await context.engine.deferTasks(tx, row.id, 'agent_stopped')
   const failed = { ...row, status }
   const error = { code: 'provisioning_failed', message }
   await emit(tx, 'agent.failed', scope(row, { org_id }), { agent: eventAgent(failed), task: null, error })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed } from '../../../test/chance.ts'
+import { makeRng, testSeed } from '../../../test/rng.ts'
 import { scriptUntilFree, startTestService, type TestService } from '../../../test/harness.ts'
 import { listAgents } from './agent-list.queries.ts'
 
@@ -16,16 +16,16 @@ describe('a search among names and descriptions of agents', () => {
     const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'searched' } })
     const { body: other } = await service.send('POST', '/api/v1/projects', { body: { name: 'other' } })
     const [{ org_id } = { org_id: '' }] = await sql<{ org_id: string }>`select org_id from project limit 1`
-    const chance = makeChance(seed)
+    const rng = makeRng(seed)
     const letters = ['a', 'b', 'A', 'é', 'É', '_', '%', '\\', '-', ' ', '1', '😀']
-    const word = (length: number) => Array.from({ length }, () => chance.pick(letters)).join('')
+    const word = (length: number) => Array.from({ length }, () => rng.pick(letters)).join('')
     const add = (id: number, agents: readonly { name: string; description: string }[]) => sql`
       insert into agent (id, project_id, name, description, status, config, created_by, token_subject)
       select 'agent_' || ${id}::int || '_' || nth, ${id}, name || nth, description, 'stopped', '{}', 'user_x', 'user_x'
       from unnest(${agents.map(({ name }) => name)}::text[], ${agents.map(({ description }) => description)}::text[])
         with ordinality as a(name, description, nth)`
     const some = (count: number) =>
-      Array.from({ length: count }, () => ({ name: word(6), description: word(chance.between(0, 40)) }))
+      Array.from({ length: count }, () => ({ name: word(6), description: word(rng.between(0, 40)) }))
     // So many that reading all of them is dearer than the index.
     const filler = Array.from({ length: 5000 }, (_, n) => ({ name: 'filler ', description: `the ${n * n} of many` }))
     await add(project.id, [...some(1500), ...filler])
@@ -33,7 +33,7 @@ describe('a search among names and descriptions of agents', () => {
     // These wait in the list of pending ones.
     await add(other.id, some(100))
 
-    const searches = [...Array.from({ length: 60 }, () => word(chance.between(1, 5))), 'FILLER', 'of many', '4', 'none']
+    const searches = [...Array.from({ length: 60 }, () => word(rng.between(1, 5))), 'FILLER', 'of many', '4', 'none']
     const find = () =>
       Promise.all(
         [project.id, other.id].flatMap((project_id: number) =>

@@ -8,7 +8,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
 /** Who makes a transition, for its log entry and its events. */
-export interface Actor {
+export interface Requester {
   user_id: string
   org_id: string
   subject: string
@@ -25,13 +25,13 @@ export async function transition(
   tx: Sql,
   row: AgentRow,
   action: AgentAction,
-  actor: Actor,
+  requester: Requester,
   by?: 'launch',
 ): Promise<AgentRow> {
-  const settled = await settle(context, tx, row, actor)
+  const settled = await settle(context, tx, row, requester)
   const { to } = agentActions[action]
   const launches = action === 'start' || action === 'restart' ? (by ?? action) : undefined
-  const moved = await moveAgent(tx, row.id, action, launches ? actor.subject : null)
+  const moved = await moveAgent(tx, row.id, action, launches ? requester.subject : null)
   if (!moved) {
     if (settled.status === to) return settled
     throw new Problem(
@@ -46,26 +46,26 @@ export async function transition(
       { message: `An agent that is ${settled.status} cannot ${action}.` },
     )
   }
-  await logMove(tx, moved, settled.status, actor, by ?? action)
+  await logMove(tx, moved, settled.status, requester, by ?? action)
 
   const restarts = action === 'restart' && settled.status === 'running'
   if (action === 'stop' || restarts) {
-    await emit(tx, 'agent.stopped', scope(moved, actor), {
+    await emit(tx, 'agent.stopped', scope(moved, requester), {
       agent: eventAgent({ ...moved, status: 'stopped' }),
       reason: restarts ? 'restart' : 'requested',
-      user_id: actor.user_id,
+      user_id: requester.user_id,
     })
   }
   if (launches)
-    await emit(tx, 'agent.launched', scope(moved, actor), {
+    await emit(tx, 'agent.launched', scope(moved, requester), {
       agent: eventAgent(moved),
       trigger: launches,
-      user_id: actor.user_id,
+      user_id: requester.user_id,
     })
 
-  if (action === 'pause') await context.engine.parkTasks(tx, row.id, 'agent_paused')
-  if (action === 'stop' || action === 'restart') await context.engine.parkTasks(tx, row.id, 'agent_stopped')
-  if (launches) await context.engine.dispatchParked(tx, row.id)
+  if (action === 'pause') await context.engine.deferTasks(tx, row.id, 'agent_paused')
+  if (action === 'stop' || action === 'restart') await context.engine.deferTasks(tx, row.id, 'agent_stopped')
+  if (launches) await context.engine.dispatchDeferred(tx, row.id)
   return moved
 }
 
@@ -74,17 +74,17 @@ export async function settle(
   context: Context,
   tx: Sql,
   row: AgentRow,
-  actor: Pick<Actor, 'user_id' | 'org_id'>,
+  requester: Pick<Requester, 'user_id' | 'org_id'>,
 ): Promise<AgentRow> {
   if (row.status !== 'creating' && row.status !== 'updating') return row
   const settled = await settleAgent(tx, row.id, row.revision)
   if (!settled) return lockAgent(tx, row)
-  await logMove(tx, settled, row.status, actor, row.status === 'creating' ? 'create' : 'update')
+  await logMove(tx, settled, row.status, requester, row.status === 'creating' ? 'create' : 'update')
   if (settled.status === 'running') {
     if (row.launch_trigger) {
-      await emitAll(tx, [launchedEvent(settled, actor.org_id, row.launch_trigger)])
+      await emitAll(tx, [launchedEvent(settled, requester.org_id, row.launch_trigger)])
     }
-    await context.engine.dispatchParked(tx, row.id)
+    await context.engine.dispatchDeferred(tx, row.id)
   }
   return settled
 }
@@ -94,17 +94,17 @@ export async function logMove(
   tx: Sql,
   row: AgentRow,
   from: AgentState | null,
-  actor: Partial<Actor>,
+  requester: Partial<Requester>,
   trigger: string,
 ): Promise<void> {
-  await writeAgentLog(tx, [moveEntry(row, from, actor, trigger)])
+  await writeAgentLog(tx, [moveEntry(row, from, requester, trigger)])
 }
 
 /** An `info` entry for a change of state (decision D48). */
 export function moveEntry(
   row: AgentRow,
   from: AgentState | null,
-  actor: Partial<Actor>,
+  requester: Partial<Requester>,
   trigger: string,
 ): AgentLogEntry {
   return {
@@ -115,8 +115,8 @@ export function moveEntry(
       from,
       to: row.status,
       trigger,
-      ...(actor.user_id ? { user_id: actor.user_id } : {}),
-      ...(actor.request_id ? { request_id: actor.request_id } : {}),
+      ...(requester.user_id ? { user_id: requester.user_id } : {}),
+      ...(requester.request_id ? { request_id: requester.request_id } : {}),
     },
   }
 }
@@ -127,6 +127,6 @@ export function launchedEvent(row: AgentRow, org_id: string, trigger: 'create' |
   return { type: 'agent.launched', scope: scope(row, { org_id }), data }
 }
 
-export function scope(row: AgentKey, actor: Pick<Actor, 'org_id'>) {
-  return { org_id: actor.org_id, project_id: row.project_id, agent_id: row.id }
+export function scope(row: AgentKey, requester: Pick<Requester, 'org_id'>) {
+  return { org_id: requester.org_id, project_id: row.project_id, agent_id: row.id }
 }

@@ -13,11 +13,16 @@ import { agentView, auditedAgent, readableEnvironment, withEnvironment } from '.
 import { logMove } from './agent-transitions.ts'
 import { listVersions, requireVersion, type AgentVersionRow } from './agent-versions.queries.ts'
 import { lockAgent, updateAgent, type AgentContent, type AgentRow } from './agents.queries.ts'
-import { actorOf, loadAgent } from './agents.routes.ts'
-import type { Settler } from './agent-provisioner.ts'
+import { requesterOf, loadAgent } from './agents.routes.ts'
+import type { AgentProvisioner } from './agent-provisioner.ts'
 
 /** Versions of agents and the way back to them. */
-export function agentVersionRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
+export function agentVersionRoutes(
+  app: FastifyInstance,
+  http: HttpContext,
+  context: Context,
+  agentProvisioner: AgentProvisioner,
+): void {
   const { secrets } = context
 
   handle(app, http, operations.listAgentVersions, {
@@ -45,14 +50,14 @@ export function agentVersionRoutes(app: FastifyInstance, http: HttpContext, cont
   handle(app, http, operations.rollbackAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, body, principal, request, doer } = handling
+      const { sql, loaded, body, principal, request, actor } = handling
       const row = await sql.begin(async (tx) => {
         const before = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], before.revision)
         const content = await requireVersion(tx, before.id, body.version)
         const updated = await restore(tx, before, { ...content, metadata: before.metadata }, principal.user_id)
-        await logMove(tx, updated, before.status, actorOf(handling), 'rollback')
-        await recordAudit(tx, doer, {
+        await logMove(tx, updated, before.status, requesterOf(handling), 'rollback')
+        await recordAudit(tx, actor, {
           action: 'agent.rolled_back',
           target: updated.id,
           project_id: updated.project_id,
@@ -60,7 +65,7 @@ export function agentVersionRoutes(app: FastifyInstance, http: HttpContext, cont
           after: auditedAgent(secrets, updated),
           detail: { version: body.version },
         })
-        tx.afterCommit(() => settler.settle(updated))
+        tx.afterCommit(() => agentProvisioner.settle(updated))
         return updated
       })
       handling.header('etag', etag(row.revision))

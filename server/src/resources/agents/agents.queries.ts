@@ -248,7 +248,7 @@ export async function settleAgent(tx: Sql, id: string, revision: number): Promis
  * Ends `creating` of agents that their creation left at a revision; gives those of which it did, with their organization. The others
  * have settled, or another change came first.
  */
-export async function settleCreated(
+export async function provisionCreated(
   tx: Sql,
   agents: readonly Pick<AgentRow, 'id' | 'revision'>[],
 ): Promise<(AgentRow & { org_id: string })[]> {
@@ -266,7 +266,7 @@ export async function settleCreated(
 }
 
 /** Counts a failed attempt to settle; the third, or one a minute after the change, leads to `error` (decision D34). */
-export async function failToSettle(tx: Sql, id: string, revision: number): Promise<AgentState | undefined> {
+export async function failProvisioning(tx: Sql, id: string, revision: number): Promise<AgentState | undefined> {
   const [row] = await tx<{ status: AgentState }>`
     update agent set settle_attempts = settle_attempts + 1,
       status = case when settle_attempts + 1 >= 3 or updated_at < now() - interval '60 seconds' then 'error' else status end,
@@ -277,7 +277,7 @@ export async function failToSettle(tx: Sql, id: string, revision: number): Promi
 }
 
 /** Agents whose creation or update was not settled by the process that made it. */
-export async function listUnsettled(sql: Sql, limit: number): Promise<{ id: string; project_id: number }[]> {
+export async function listUnprovisioned(sql: Sql, limit: number): Promise<{ id: string; project_id: number }[]> {
   return sql`select id, project_id from agent where status in ('creating', 'updating') order by updated_at limit ${limit}`
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/resources/agents.ts'
 import { agentActions, settlesTo, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
-import type { AuditAction, Doer } from '#contract/accounts/audit.ts'
+import type { AuditAction, Actor } from '#contract/accounts/audit.ts'
 import { eventAgent } from '#contract/events/events.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
@@ -23,7 +23,7 @@ import {
   readableEnvironment,
   type AgentBody,
 } from './agent-content.ts'
-import { logMove, scope, transition, type Actor } from './agent-transitions.ts'
+import { logMove, scope, transition, type Requester } from './agent-transitions.ts'
 import { listAgents } from './agent-list.queries.ts'
 import { makeCreateAgents, mayShare, type Creation } from './create-agents.ts'
 import {
@@ -37,13 +37,18 @@ import {
   type AgentRow,
 } from './agents.queries.ts'
 import { makeReadAgent } from './read-agents.ts'
-import type { Settler } from './agent-provisioner.ts'
+import type { AgentProvisioner } from './agent-provisioner.ts'
 
 /** Agents (spec 4.4 and 3, decisions D33–D47). */
-export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Context, settler: Settler): void {
+export function agentRoutes(
+  app: FastifyInstance,
+  http: HttpContext,
+  context: Context,
+  agentProvisioner: AgentProvisioner,
+): void {
   const { secrets, config } = context
   const readAgent = makeReadAgent(context.database)
-  const { create: createAgent, createAll } = makeCreateAgents(context, settler)
+  const { create: createAgent, createAll } = makeCreateAgents(context, agentProvisioner)
   const detailed = (row: AgentRow) => agentView(row, readableEnvironment(secrets, row) ?? {})
   const audited = (row: AgentRow) => auditedAgent(secrets, row)
 
@@ -96,7 +101,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.updateAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, body, principal, request, doer } = handling
+      const { sql, loaded, body, principal, request, actor } = handling
       if (
         body.name === undefined &&
         body.description === undefined &&
@@ -116,10 +121,10 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
           settlesTo(before.status) ?? before.settles_to,
           principal.user_id,
         )
-        await logMove(tx, updated, before.status, actorOf(handling), 'update')
+        await logMove(tx, updated, before.status, requesterOf(handling), 'update')
         const changed = { before: audited(before), after: audited(updated) }
-        await recordAudit(tx, doer, { action: 'agent.updated', ...auditKey(updated), ...changed })
-        tx.afterCommit(() => settler.settle(updated))
+        await recordAudit(tx, actor, { action: 'agent.updated', ...auditKey(updated), ...changed })
+        tx.afterCommit(() => agentProvisioner.settle(updated))
         return updated
       })
       handling.header('etag', etag(row.revision))
@@ -130,7 +135,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
   handle(app, http, operations.deleteAgent, {
     load: loadAgent,
     run: async (handling) => {
-      const { sql, loaded, principal, request, doer } = handling
+      const { sql, loaded, principal, request, actor } = handling
       await sql.begin(async (tx) => {
         const row = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], row.revision)
@@ -145,7 +150,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
         }
         await context.engine.cancelTasks(tx, row.id)
         await deleteAgent(tx, row.id)
-        await recordAudit(tx, doer, { action: 'agent.deleted', ...auditKey(row), before: audited(row) })
+        await recordAudit(tx, actor, { action: 'agent.deleted', ...auditKey(row), before: audited(row) })
       })
       return { message: 'Agent deleted', agent_id: loaded.id }
     },
@@ -161,13 +166,13 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     handle(app, http, actions[action], {
       load: loadAgent,
       run: async (handling) => {
-        const { sql, loaded, principal, request, doer } = handling
+        const { sql, loaded, principal, request, actor } = handling
         if (action === 'start' || action === 'restart') await requireTokens(sql, http.authentication, principal)
         const row = await sql.begin(async (tx) => {
           const before = await lockAgent(tx, loaded)
           requireMatch(request.headers['if-match'], before.revision)
-          const moved = await transition(context, tx, before, action, actorOf(handling))
-          await recordMove(tx, doer, actionDone[action], before, moved, action)
+          const moved = await transition(context, tx, before, action, requesterOf(handling))
+          await recordMove(tx, actor, actionDone[action], before, moved, action)
           return moved
         })
         handling.header('etag', etag(row.revision))
@@ -203,8 +208,8 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     if (known) {
       const action = launchActions[known.status]
       if (action) {
-        const moved = await transition(context, tx, known, action, actorOf(handling), 'launch')
-        await recordMove(tx, handling.doer, 'agent.launched', known, moved, action)
+        const moved = await transition(context, tx, known, action, requesterOf(handling), 'launch')
+        await recordMove(tx, handling.actor, 'agent.launched', known, moved, action)
       }
       return false
     }
@@ -233,7 +238,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
     body: AgentBody,
     launch_trigger: 'create' | 'launch',
   ) {
-    const { principal, doer } = handling
+    const { principal, actor } = handling
     const id = newAgentId()
     const content = applyBody(body, emptyContent(id, config.default_model), config.default_model, secrets)
     const { org_id, user_id, subject } = principal
@@ -247,7 +252,7 @@ export function agentRoutes(app: FastifyInstance, http: HttpContext, context: Co
       token_subject: subject,
       launch_trigger,
     }
-    return { agent, actor: actorOf(handling), doer }
+    return { agent, requester: requesterOf(handling), actor }
   }
 }
 
@@ -280,7 +285,7 @@ const actionDone = {
 /** Writes down what an action did; an agent that was there already was not moved, and has its old revision. */
 async function recordMove(
   tx: Sql,
-  doer: Doer,
+  actor: Actor,
   action: AuditAction,
   before: AgentRow,
   after: AgentRow,
@@ -288,7 +293,7 @@ async function recordMove(
 ): Promise<void> {
   if (after.revision === before.revision) return
   const states = { before: { status: before.status }, after: { status: after.status } }
-  await recordAudit(tx, doer, { action, ...auditKey(after), ...states, detail: { trigger } })
+  await recordAudit(tx, actor, { action, ...auditKey(after), ...states, detail: { trigger } })
 }
 
 function auditKey({ id, project_id }: AgentKey) {
@@ -296,6 +301,6 @@ function auditKey({ id, project_id }: AgentKey) {
 }
 
 /** Who asks, for what a transition leaves behind. */
-export function actorOf({ principal, request_id }: Loading): Actor {
+export function requesterOf({ principal, request_id }: Loading): Requester {
   return { user_id: principal.user_id, org_id: principal.org_id, subject: principal.subject, request_id }
 }

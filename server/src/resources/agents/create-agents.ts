@@ -1,25 +1,25 @@
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { recordAudits } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { Groups, togetherOrEach } from '../../platform/batcher.ts'
+import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { auditedAgent } from './agent-content.ts'
-import { moveEntry, type Actor } from './agent-transitions.ts'
+import { moveEntry, type Requester } from './agent-transitions.ts'
 import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
-import type { Settler } from './agent-provisioner.ts'
+import type { AgentProvisioner } from './agent-provisioner.ts'
 
 const groupMax = 64
-const lanes = 2
+const concurrency = 2
 /** Of what an agent has to store, in characters, where it shares a transaction. */
 const groupedMax_chars = 16_384
 
 /** An agent to be created, by whom, and how the audit log tells it. */
 export interface Creation {
   agent: NewAgent
+  requester: Requester
   actor: Actor
-  doer: Doer
   audit: { action: 'agent.created' | 'agent.launched'; detail?: Record<string, unknown> }
 }
 
@@ -34,7 +34,7 @@ export interface CreateAgents {
   createAll: (tx: Sql, creations: readonly Creation[]) => Promise<(AgentRow | Problem)[]>
 }
 
-export function makeCreateAgents({ secrets, database }: Context, settler: Settler): CreateAgents {
+export function makeCreateAgents({ secrets, database }: Context, agentProvisioner: AgentProvisioner): CreateAgents {
   const createAll: CreateAgents['createAll'] = async (tx, creations) => {
     const results = await insertAgents(
       tx,
@@ -44,23 +44,23 @@ export function makeCreateAgents({ secrets, database }: Context, settler: Settle
     if (made.length === 0) return results
     await writeAgentLog(
       tx,
-      made.map(({ row, actor, agent }) => moveEntry(row, null, actor, agent.launch_trigger)),
+      made.map(({ row, requester, agent }) => moveEntry(row, null, requester, agent.launch_trigger)),
     )
     await recordAudits(
       tx,
-      made.map(({ row, doer, audit }) => ({
-        doer,
+      made.map(({ row, actor, audit }) => ({
+        actor,
         entry: { ...audit, target: row.id, project_id: row.project_id, after: auditedAgent(secrets, row) },
       })),
     )
     tx.afterCommit(() => {
-      for (const { row } of made) settler.settle(row)
+      for (const { row } of made) agentProvisioner.settle(row)
     })
     return results
   }
-  const groups = new Groups<Creation, AgentRow>(
-    (creations) => togetherOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'byKeys')),
-    { lanes, groupMax, waitMax_ms: database.settings.connectionTimeoutMillis! },
+  const groups = new Batcher<Creation, AgentRow>(
+    (creations) => batchOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'forceIndexPlan')),
+    { concurrency, groupMax, waitMax_ms: database.settings.connectionTimeoutMillis! },
   )
   const create: CreateAgents['create'] = async (sql, creation) => {
     if (!sql.isTransaction && mayShare(creation)) return groups.submit(creation)

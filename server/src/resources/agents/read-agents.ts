@@ -1,13 +1,13 @@
 import { notFound } from '#contract/core/problems.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Database } from '../../platform/postgres/database.ts'
-import { Groups } from '../../platform/batcher.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
 import { findAgentsWithStats, type AgentPath, type AgentWithStats } from './agents.queries.ts'
 
 const groupMax = 100
-const lanes = 2
+const concurrency = 2
 
 /**
  * Reads the agent that a path names for a caller, with what its tasks tell of it; 404 for whichever of project and agent does
@@ -20,14 +20,14 @@ export type ReadAgent = (
 
 /** Agents that are asked for at the same time are read by one statement, each of them once. */
 export function makeReadAgent({ sql, settings }: Pick<Database, 'sql' | 'settings'>): ReadAgent {
-  const reads = new Groups<AgentPath, AgentWithStats | undefined>(
+  const reads = new Batcher<AgentPath, AgentWithStats | undefined>(
     async (paths) => {
       const each = new Map(paths.map((path) => [nameOf(path), path]))
       const found = await findAgentsWithStats(sql, [...each.values()])
       const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
       return paths.map((path) => byName.get(nameOf(path))!)
     },
-    { lanes, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
+    { concurrency, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
   )
   return async ({ project_id, agent_id }, principal) => {
     const number = projectNumber(project_id)

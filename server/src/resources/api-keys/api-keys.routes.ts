@@ -7,7 +7,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { insufficientScope } from '../../http/access/authorize.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
@@ -26,14 +26,14 @@ import {
 /** API keys (spec 4.1, decisions D52–D60). */
 export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createApiKey, {
-    run: async ({ sql, principal, body, doer }) => {
+    run: async ({ sql, principal, body, actor }) => {
       const scopes = grantableScopes(principal, body.scopes)
-      const expires_at = moment(body.expires_at) ?? null
+      const expires_at = timestamp(body.expires_at) ?? null
       const key = newApiKey()
       const content = { name: body.name.normalize('NFC'), description: body.description ?? '', scopes, expires_at }
       const row = await sql.begin(async (tx) => {
         const created = await insertApiKey(tx, principal, key, content)
-        await recordAudit(tx, doer, { action: 'api_key.created', target: created.id, after: created })
+        await recordAudit(tx, actor, { action: 'api_key.created', target: created.id, after: created })
         return created
       })
       const { key_preview: _, ...shown } = row
@@ -64,7 +64,7 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: async ({ sql, principal, body, loaded, doer }) => {
+    run: async ({ sql, principal, body, loaded, actor }) => {
       if (body.name === undefined && body.description === undefined && body.scopes === undefined) {
         throw invalid({ field: 'body', message: 'name, description or scopes is required', code: 'required' })
       }
@@ -75,7 +75,7 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
         const before = await findApiKey(tx, principal, loaded.id, { lock: true })
         const row = before && (await updateApiKey(tx, principal, loaded.id, content))
         if (!row) throw notFound('api_key_not_found', 'api_key', loaded.id)
-        await recordAudit(tx, doer, { action: 'api_key.updated', target: row.id, before, after: row })
+        await recordAudit(tx, actor, { action: 'api_key.updated', target: row.id, before, after: row })
         return row
       })
     },
@@ -83,11 +83,11 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.deleteApiKey, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id!),
-    run: ({ sql, principal, loaded, doer }) =>
+    run: ({ sql, principal, loaded, actor }) =>
       sql.begin(async (tx) => {
         const revoked = await revokeApiKey(tx, principal, loaded.id)
         if (!revoked) throw notFound('api_key_not_found', 'api_key', loaded.id)
-        await recordAudit(tx, doer, { action: 'api_key.revoked', target: loaded.id, before: recorded(loaded) })
+        await recordAudit(tx, actor, { action: 'api_key.revoked', target: loaded.id, before: recorded(loaded) })
         return { message: 'API key revoked', key_id: loaded.id, revoked_at: revoked.revoked_at }
       }),
   })

@@ -27,12 +27,12 @@ export function organizationApiKeyRoutes(app: FastifyInstance, http: HttpContext
       if (!row) throw notFound('api_key_not_found', 'api_key', key_id.slice(0, 100))
       return row
     },
-    run: ({ sql, principal: { org_id }, loaded: { user, ...key }, doer }) =>
+    run: ({ sql, principal: { org_id }, loaded: { user, ...key }, actor }) =>
       sql.begin(async (tx) => {
         const revoked = await revokeApiKey(tx, { org_id, user_id: user.id }, key.id)
         if (!revoked) throw notFound('api_key_not_found', 'api_key', key.id)
         const detail = { owner: user.id }
-        await recordAudit(tx, doer, { action: 'api_key.revoked', target: key.id, before: recorded(key), detail })
+        await recordAudit(tx, actor, { action: 'api_key.revoked', target: key.id, before: recorded(key), detail })
         return { message: 'API key revoked', key_id: key.id, revoked_at: revoked.revoked_at }
       }),
   })

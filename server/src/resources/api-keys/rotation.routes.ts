@@ -13,7 +13,7 @@ import { rotateApiKey } from './rotation.queries.ts'
 export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operation, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id ?? ''),
-    run: async ({ sql, principal, body, loaded, doer }) => {
+    run: async ({ sql, principal, body, loaded, actor }) => {
       // Whoever is given the secret of a key may do what the key may: no more than they may give (decision D53).
       if (principal.credential_id !== loaded.id) grantableScopes(principal, loaded.scopes as Scope[])
       const { overlap_seconds = 86_400 } = body
@@ -22,7 +22,7 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
         const rotated = await rotateApiKey(tx, principal, loaded.id, key, overlap_seconds)
         if (!rotated) throw await whyNot(() => requireApiKey(tx, principal, loaded.id))
         const { previous_expires_at = null } = rotated
-        await recordAudit(tx, doer, { action: 'api_key.rotated', target: loaded.id, detail: { previous_expires_at } })
+        await recordAudit(tx, actor, { action: 'api_key.rotated', target: loaded.id, detail: { previous_expires_at } })
         return rotated
       })
       const { key_preview: _, previous_expires_at = null, ...shown } = row

@@ -27,7 +27,7 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
 
   handle(app, http, operations.resolveApproval, {
     load: loadApproval,
-    run: async ({ sql, loaded: { approval, project_id }, body, principal, doer }) => {
+    run: async ({ sql, loaded: { approval, project_id }, body, principal, actor }) => {
       const { decision, arguments: edited, result, reason = null } = body
       requireFitting(approval.kind, body)
       return sql.begin(async (tx) => {
@@ -38,7 +38,7 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
           reason,
           user_id: principal.user_id,
         })
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'approval.resolved',
           target: approval.id,
           project_id,

@@ -4,7 +4,7 @@ import { exportAuditEntries, listAuditEntries as listOperation } from '#contract
 import type { QueryOf } from '#contract/core/operation.ts'
 import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { newId } from '../../platform/ids.ts'
@@ -40,7 +40,7 @@ export function auditRoutes(app: FastifyInstance, http: HttpContext): void {
 
 function filterOf(query: QueryOf<typeof exportAuditEntries>, { org_id }: Principal): AuditFilter {
   const { start_time, end_time, ...filter } = query
-  const period = { start_time: moment(start_time), end_time: moment(end_time) }
+  const period = { start_time: timestamp(start_time), end_time: timestamp(end_time) }
   if (period.start_time !== undefined && period.end_time !== undefined && period.start_time >= period.end_time)
     throw emptyPeriod(end_time)
   return { ...filter, ...period, org_id }

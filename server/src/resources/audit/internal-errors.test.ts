@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { internalErrorEvents_per_minute as most } from '#contract/events/events.ts'
+import { internalErrorEvents_per_minute as max } from '#contract/events/events.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import type { Principal } from '../../http/access/principal.ts'
@@ -38,16 +38,16 @@ describe('requests that fail by a fault of ours', () => {
     fail(other, 'req_other')
     now_ms += minute_ms
     fail(one, 'req_later')
-    const told = await toldTo(one, most + 1)
+    const told = await toldTo(one, max + 1)
     assert.deepEqual(
       new Set(told.map(({ request_id }) => request_id)),
-      new Set([...Array.from({ length: most }, (_, i) => `req_${i}`), 'req_later']),
+      new Set([...Array.from({ length: max }, (_, i) => `req_${i}`), 'req_later']),
     )
     assert.equal((await toldTo(other, 1)).length, 1)
     // Whatever was to be written before this has been written: the pool is first come, first served.
     fail(last, 'req_last')
     await toldTo(last, 1)
-    assert.equal((await toldTo(one, 0)).length, most + 1)
+    assert.equal((await toldTo(one, 0)).length, max + 1)
   })
 
   it('name what their path named, where it has the form of an identifier', async () => {

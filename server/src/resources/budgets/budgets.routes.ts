@@ -38,7 +38,7 @@ export interface BudgetWaiters {
 export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: BudgetWaiters): void {
   handle(app, http, operations.createBudget, {
     load: loadPlace,
-    run: async ({ sql, loaded: place, body, principal, doer }) => {
+    run: async ({ sql, loaded: place, body, principal, actor }) => {
       const { scope, period = 'month', warn_percent = budgetWarning_percent } = body
       const limits = limitsOf(body)
       const subject = await subjectOf(sql, place, body, principal)
@@ -46,7 +46,7 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
       const budget = { ...place, ...limits, scope, subject, period, warn_percent, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertBudget(tx, budget)
-        await recordAudit(tx, doer, { action: 'budget.created', ...auditKey(row, place), after: audited(row) })
+        await recordAudit(tx, actor, { action: 'budget.created', ...auditKey(row, place), after: audited(row) })
         return budgetView(row)
       })
     },
@@ -67,7 +67,7 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
 
   handle(app, http, operations.updateBudget, {
     load: loadBudget,
-    run: async ({ sql, loaded: { budget, place }, body, principal, doer }) => {
+    run: async ({ sql, loaded: { budget, place }, body, principal, actor }) => {
       await requireMaySet(sql, budget, principal)
       const { max_cost_usd = budget.max_cost_usd, max_tokens = budget.max_tokens, period = budget.period } = body
       const { warn_percent = budget.warn_percent } = body
@@ -77,7 +77,7 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
         const before = await requireBudget(tx, budget.id, place, { lock: true })
         const row = await updateBudget(tx, budget.id, { ...limits, period, warn_percent })
         const changed = { before: audited(before), after: audited(row) }
-        await recordAudit(tx, doer, { action: 'budget.updated', ...auditKey(row, place), ...changed })
+        await recordAudit(tx, actor, { action: 'budget.updated', ...auditKey(row, place), ...changed })
         return budgetView(row)
       })
     },
@@ -85,12 +85,12 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
 
   handle(app, http, operations.deleteBudget, {
     load: loadBudget,
-    run: async ({ sql, loaded: { budget, place }, principal, doer }) => {
+    run: async ({ sql, loaded: { budget, place }, principal, actor }) => {
       await requireMaySet(sql, budget, principal)
       await sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
         await deleteBudget(tx, budget.id)
-        await recordAudit(tx, doer, { action: 'budget.deleted', ...auditKey(budget, place), before: audited(budget) })
+        await recordAudit(tx, actor, { action: 'budget.deleted', ...auditKey(budget, place), before: audited(budget) })
       })
       return { message: 'Budget deleted', budget_id: budget.id }
     },
@@ -101,11 +101,11 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
       const project = await requireProject(sql, params.project_id!, principal)
       return requireTask(sql, { id: params.task_id!, project_id: project.id })
     },
-    run: async ({ sql, loaded: { id, project_id }, body, doer }) => {
+    run: async ({ sql, loaded: { id, project_id }, body, actor }) => {
       const budget = await sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
         const changed = await changeTaskBudget(tx, id, body)
-        await recordAudit(tx, doer, { action: 'task.budget_changed', target: id, project_id, ...changed })
+        await recordAudit(tx, actor, { action: 'task.budget_changed', target: id, project_id, ...changed })
         return changed.after
       })
       return { message: 'Budget changed', task_id: id, budget }

@@ -24,13 +24,13 @@ import {
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secrets }: Context): void {
   handle(app, http, operations.createCredential, {
     load: loadProject,
-    run: async ({ sql, loaded, body, principal, doer }) => {
+    run: async ({ sql, loaded, body, principal, actor }) => {
       const key = { id: newId('cred'), project_id: loaded.id }
       const value = secrets.encrypt(credentialLabel, body.value, key.id)
       const content = { name: body.name, value, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
-        await recordAudit(tx, doer, { action: 'credential.created', ...auditKey(row), after: credentialView(row) })
+        await recordAudit(tx, actor, { action: 'credential.created', ...auditKey(row), after: credentialView(row) })
         return credentialView(row)
       })
     },
@@ -54,12 +54,12 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
 
   handle(app, http, operations.updateCredential, {
     load: loadCredential,
-    run: async ({ sql, loaded, body: { name, value }, doer }) => {
+    run: async ({ sql, loaded, body: { name, value }, actor }) => {
       const encrypted = value === undefined ? undefined : secrets.encrypt(credentialLabel, value, loaded.id)
       return sql.begin(async (tx) => {
         const before = await requireCredential(tx, loaded, { lock: true })
         const row = await updateCredential(tx, before, { name, value: encrypted })
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'credential.updated',
           ...auditKey(row),
           before: credentialView(before),
@@ -74,10 +74,10 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
 
   handle(app, http, operations.deleteCredential, {
     load: loadCredential,
-    run: ({ sql, loaded, doer }) =>
+    run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
         if (!(await deleteCredential(tx, loaded))) throw notFound('credential_not_found', 'credential', loaded.id)
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'credential.deleted',
           ...auditKey(loaded),
           before: credentialView(loaded),

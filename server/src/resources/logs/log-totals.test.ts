@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed, type Chance } from '../../../test/chance.ts'
+import { makeRng, testSeed, type Rng } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { writeAgentLog, type LogLevel } from '../../events/agent-log.ts'
 import { newId } from '../../platform/ids.ts'
@@ -11,13 +11,13 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 describe('totals of logs', () => {
   let service: TestService
-  let chance: Chance
+  let rng: Rng
   const seed = testSeed()
   /** Days before today of which there are entries; later ones are dropped by the retention of two days. */
   const days = 5
   before(async () => {
     service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo', CADRE_LOG_RETENTION_DAYS: '2' })
-    chance = makeChance(seed)
+    rng = makeRng(seed)
     await service.sql.script(`do $$ declare at date; begin
       for at in select generate_series((now() at time zone 'UTC')::date - ${days}, (now() at time zone 'UTC')::date - 2, '1 day')::date loop
         execute format('create table if not exists agent_log_%s partition of agent_log for values from (%L) to (%L)', to_char(at, 'YYYYMMDD'),
@@ -33,8 +33,8 @@ describe('totals of logs', () => {
     from jsonb_to_recordset(${JSON.stringify(
       Array.from({ length: count }, () => ({
         id: newId('log'),
-        level: chance.pick(levels),
-        ago: to + chance.next() * (from - to),
+        level: rng.pick(levels),
+        ago: to + rng.next() * (from - to),
       })),
     )}::jsonb) as e(id text, level text, ago float8)`
   const begin = () => service.sql.script('delete from log_rollup; delete from log_rollup_state')
@@ -47,15 +47,15 @@ describe('totals of logs', () => {
   const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
   const periods = (count: number) =>
     Array.from({ length: count }, () => {
-      const [a, b] = [chance.between(0, days * 86_400), chance.between(0, days * 86_400)]
-      const start_time = chance.happens(0.2) ? undefined : ago(Math.max(a, b) + 1)
-      return { start_time, end_time: chance.happens(0.2) ? undefined : ago(Math.min(a, b)) }
+      const [a, b] = [rng.between(0, days * 86_400), rng.between(0, days * 86_400)]
+      const start_time = rng.happens(0.2) ? undefined : ago(Math.max(a, b) + 1)
+      return { start_time, end_time: rng.happens(0.2) ? undefined : ago(Math.min(a, b)) }
     })
 
   /** The kept total against a plain count, of the same moment. */
   async function compare(agent_id: string, period: ReturnType<typeof periods>[number]): Promise<void> {
     const { start_time = '-infinity', end_time = 'infinity' } = period
-    for (const level of [null, chance.pick(levels)]) {
+    for (const level of [null, rng.pick(levels)]) {
       const [row] = await service.sql<{ kept: number; counted: number }>`
         select count_log(${agent_id}, ${level}, ${start_time}::timestamptz, ${end_time}::timestamptz) as kept, (
           select count(*) from agent_log where agent_id = ${agent_id} and (${level}::text is null or level = ${level})
@@ -113,7 +113,7 @@ describe('totals of logs', () => {
         const undone = new Error('undone')
         await service.sql
           .begin(async (tx) => {
-            await writeAgentLog(tx, [{ agent_id: agent, level: chance.pick(levels), message: 'written' }])
+            await writeAgentLog(tx, [{ agent_id: agent, level: rng.pick(levels), message: 'written' }])
             if (n % 5 === 0) throw undone
           })
           .catch((error: unknown) => assert.equal(error, undone))

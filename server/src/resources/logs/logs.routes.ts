@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { getAgentLogs, listProjectLogs as listProjectLogsOperation } from '#contract/resources/logs.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
@@ -35,8 +35,8 @@ export function logRoutes(app: FastifyInstance, http: HttpContext): void {
 type Query = Partial<Pick<LogFilter, 'level' | 'search' | 'task_id' | 'start_time' | 'end_time' | 'limit' | 'offset'>>
 
 function filterOf({ level, search, task_id, limit = 100, offset = 0, ...period }: Query) {
-  const start_time = moment(period.start_time)
-  const end_time = moment(period.end_time)
+  const start_time = timestamp(period.start_time)
+  const end_time = timestamp(period.end_time)
   if (start_time !== undefined && end_time !== undefined && start_time >= end_time) throw emptyPeriod(period.end_time)
   return { level, search, task_id, start_time, end_time, limit, offset }
 }

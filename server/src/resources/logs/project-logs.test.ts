@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed, type Chance } from '../../../test/chance.ts'
+import { makeRng, testSeed, type Rng } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import type { LogLevel } from '../../events/agent-log.ts'
 import { newId } from '../../platform/ids.ts'
@@ -11,14 +11,14 @@ const days = 4
 
 describe('the logs of a project', () => {
   let service: TestService
-  let chance: Chance
+  let rng: Rng
   const seed = testSeed()
   const projects: number[] = []
   /** Of both projects; the last is the other project's. */
   const agents: string[] = []
   before(async () => {
     service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
-    chance = makeChance(seed)
+    rng = makeRng(seed)
     for (const name of ['here', 'there'])
       projects.push((await service.send('POST', '/api/v1/projects', { body: { name } })).body.id)
     await service.sql.script(`do $$ declare at date; begin
@@ -45,26 +45,26 @@ describe('the logs of a project', () => {
     from jsonb_to_recordset(${JSON.stringify(
       Array.from({ length: count }, (_, n) => ({
         id: newId('log'),
-        level: chance.pick(levels),
+        level: rng.pick(levels),
         message: n % 10 === 0 ? 'An ODD one' : 'one of many',
-        ago: chance.happens(0.3)
-          ? chance.between(1, 20) * 3600
-          : chance.happens(0.3)
-            ? 7000 + chance.next()
-            : chance.next() * days * 86_400,
+        ago: rng.happens(0.3)
+          ? rng.between(1, 20) * 3600
+          : rng.happens(0.3)
+            ? 7000 + rng.next()
+            : rng.next() * days * 86_400,
       })),
     )}::jsonb) as e(id text, level text, message text, ago float8)`
   const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
   const someFilter = (): ProjectLogFilter => {
-    const [a, b] = [chance.between(0, days * 86_400), chance.between(0, days * 86_400)]
+    const [a, b] = [rng.between(0, days * 86_400), rng.between(0, days * 86_400)]
     return {
       project_id: projects[0]!,
-      level: chance.happens(0.5) ? chance.pick(levels) : undefined,
-      search: chance.happens(0.2) ? 'odd' : undefined,
-      start_time: chance.happens(0.5) ? undefined : ago(Math.max(a, b) + 1),
-      end_time: chance.happens(0.5) ? undefined : ago(Math.min(a, b)),
-      limit: chance.pick([1, 7, 100, 1000]),
-      offset: chance.happens(0.4) ? 0 : chance.between(0, 1700),
+      level: rng.happens(0.5) ? rng.pick(levels) : undefined,
+      search: rng.happens(0.2) ? 'odd' : undefined,
+      start_time: rng.happens(0.5) ? undefined : ago(Math.max(a, b) + 1),
+      end_time: rng.happens(0.5) ? undefined : ago(Math.min(a, b)),
+      limit: rng.pick([1, 7, 100, 1000]),
+      offset: rng.happens(0.4) ? 0 : rng.between(0, 1700),
     }
   }
 

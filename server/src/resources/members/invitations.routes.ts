@@ -13,7 +13,7 @@ import { findInvitation, insertInvitation, listInvitations, revokeInvitation } f
 /** Links by which people join an organization. Accepting one belongs to the user (`users/join.ts`). */
 export function invitationRoutes(app: FastifyInstance, http: HttpContext, { public_url }: Context): void {
   handle(app, http, operations.createInvitation, {
-    run: async ({ sql, principal, body, doer }) => {
+    run: async ({ sql, principal, body, actor }) => {
       const { role, email = null, expires_in_seconds = operations.invitationLifetime_seconds.default } = body
       const { org_id, user_id } = principal
       return sql.begin(async (tx) => {
@@ -21,7 +21,7 @@ export function invitationRoutes(app: FastifyInstance, http: HttpContext, { publ
         if (made === 'forbidden') throw mayNot(role)
         if (made === 'full') throw tooMany()
         const { row, token } = made
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'invitation.created',
           target: row.id,
           after: { role, email, expires_at: row.expires_at },
@@ -45,11 +45,11 @@ export function invitationRoutes(app: FastifyInstance, http: HttpContext, { publ
       if (!row) throw notFound('invitation_not_found', 'invitation', invitation_id.slice(0, 100))
       return row
     },
-    run: async ({ sql, principal, loaded, doer }) =>
+    run: async ({ sql, principal, loaded, actor }) =>
       sql.begin(async (tx) => {
         const row = await revokeInvitation(tx, principal.org_id, loaded.id)
         if (!row) throw notPending((await findInvitation(tx, principal.org_id, loaded.id)) ?? loaded)
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'invitation.revoked',
           target: row.id,
           before: { role: row.role, email: row.email },

@@ -35,12 +35,12 @@ export function memberRoutes(app: FastifyInstance, http: HttpContext, { config }
 
   handle(app, http, operations.updateMember, {
     load: ({ sql, principal, params }) => requireMember(sql, principal, params.user_id ?? ''),
-    run: async ({ sql, principal, body, loaded, doer }) => {
+    run: async ({ sql, principal, body, loaded, actor }) => {
       const whose = { org_id: principal.org_id, user_id: loaded.user_id }
       const changed = await sql.begin(async (tx) => {
         const { before, after, invitations_revoked } = await changeRole(tx, whose, body.role, principal.user_id)
         if (before.role !== after.role) {
-          await recordAudit(tx, doer, {
+          await recordAudit(tx, actor, {
             action: 'member.updated',
             target: loaded.user_id,
             before: { role: before.role },
@@ -56,11 +56,11 @@ export function memberRoutes(app: FastifyInstance, http: HttpContext, { config }
 
   handle(app, http, operations.removeMember, {
     load: ({ sql, principal, params }) => requireMember(sql, principal, params.user_id ?? ''),
-    run: async ({ sql, principal, loaded, doer }) => {
+    run: async ({ sql, principal, loaded, actor }) => {
       const { org_id } = principal
       await sql.begin(async (tx) => {
         const ended = await endMembership(tx, { org_id, user_id: loaded.user_id }, principal.user_id, config.signup)
-        await recordEnd(tx, doer, ended)
+        await recordEnd(tx, actor, ended)
       })
       return { message: 'Member removed', user_id: loaded.user_id }
     },

@@ -20,13 +20,13 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
   })
 
   handle(app, http, operations.updateOrganization, {
-    run: ({ sql, principal, body, doer }) =>
+    run: ({ sql, principal, body, actor }) =>
       sql.begin(async (tx) => {
         const { org_id, user_id } = principal
         const before = await requireOrganization(tx, org_id, user_id)
         await renameOrganization(tx, org_id, body.name.normalize('NFC'))
         const after = await requireOrganization(tx, org_id, user_id)
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'organization.updated',
           target: org_id,
           before: { name: before.name },
@@ -37,7 +37,7 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
   })
 
   handle(app, http, operations.createOrganization, {
-    run: ({ sql, principal, body, doer }) =>
+    run: ({ sql, principal, body, actor }) =>
       sql.begin(async (tx) => {
         await holdUser(tx, principal.user_id)
         const { owned, administered } = await countAdministered(tx, principal.user_id)
@@ -46,7 +46,7 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
         const { id, name } = await insertOrganization(tx, body.name.normalize('NFC'), principal.user_id)
         await recordAudit(
           tx,
-          { ...doer, org_id: id },
+          { ...actor, org_id: id },
           { action: 'organization.created', target: id, after: { name }, detail: { owner: principal.user_id } },
         )
         return requireOrganization(tx, id, principal.user_id)
@@ -54,12 +54,12 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
   })
 
   handle(app, http, operations.leaveOrganization, {
-    run: async ({ sql, principal: { user_id }, body: { organization_id }, doer }) => {
+    run: async ({ sql, principal: { user_id }, body: { organization_id }, actor }) => {
       await sql.begin(async (tx) => {
         if (!(await findRole(tx, organization_id, user_id)))
           throw notFound('organization_not_found', 'organization', organization_id)
         const ended = await endMembership(tx, { org_id: organization_id, user_id }, user_id, config.signup)
-        await recordEnd(tx, { ...doer, org_id: organization_id }, ended)
+        await recordEnd(tx, { ...actor, org_id: organization_id }, ended)
       })
       return { message: 'Organization left', organization_id }
     },

@@ -9,7 +9,7 @@ import {
 import { invalidQuery } from '#contract/core/problems.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment } from '../../http/pagination.ts'
+import { timestamp } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
@@ -25,7 +25,7 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
     },
     run: async ({ sql, loaded: agent, query }) => {
       const { interval = '1h' } = query
-      const period = resolvePeriod(moment(query.start_time), moment(query.end_time), metricIntervals[interval])
+      const period = resolvePeriod(timestamp(query.start_time), timestamp(query.end_time), metricIntervals[interval])
       const { start_time, end_time } = period
       const [tasks, usage, time_series] = await Promise.all([
         findTaskNumbers(sql, agent.id, period),
@@ -56,7 +56,11 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listAgentStatistics, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, loaded: project, query }) => {
-      const { start_time, end_time } = resolvePeriod(moment(query.start_time), moment(query.end_time), hour_seconds)
+      const { start_time, end_time } = resolvePeriod(
+        timestamp(query.start_time),
+        timestamp(query.end_time),
+        hour_seconds,
+      )
       if (Date.parse(end_time) - Date.parse(start_time) > statisticsPeriodMax_seconds * 1000) {
         const message = `must be within ${statisticsPeriodMax_seconds} seconds of end_time`
         throw invalidQuery({ field: 'start_time', message, code: 'out_of_range' })
@@ -83,13 +87,13 @@ function statisticsView({ hours, ...numbers }: AgentNumbers, period: { start_tim
 }
 
 /** No moment before this one is accepted, so none is made up either. */
-const firstMoment_ms = Date.parse('0001-01-01T00:00:00.000Z')
+const firstTimestamp_ms = Date.parse('0001-01-01T00:00:00.000Z')
 
 /** The period that is meant: up to now, and a day long, where nothing is said. */
 function resolvePeriod(start: string | undefined, end: string | undefined, bucket_seconds: number): Period {
   const end_time = end ?? new Date().toISOString()
   const dayBefore_ms = Date.parse(end_time) - metricPeriodDefault_seconds * 1000
-  const start_time = start ?? new Date(Math.max(dayBefore_ms, firstMoment_ms)).toISOString()
+  const start_time = start ?? new Date(Math.max(dayBefore_ms, firstTimestamp_ms)).toISOString()
   if (start_time >= end_time) throw emptyPeriod(end_time)
   const bucket_ms = bucket_seconds * 1000
   const points = Math.ceil(Date.parse(end_time) / bucket_ms) - Math.floor(Date.parse(start_time) / bucket_ms)

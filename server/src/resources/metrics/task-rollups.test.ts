@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed, type Chance } from '../../../test/chance.ts'
+import { makeRng, testSeed, type Rng } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { findTaskNumbers, listSeries, type Period } from './metrics.queries.ts'
@@ -17,12 +17,12 @@ interface Past {
 describe('metrics of tasks that are summed up', () => {
   let service: TestService
   let project_id: number
-  let chance: Chance
+  let rng: Rng
   const seed = testSeed()
   before(async () => {
     service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
     project_id = (await service.send('POST', '/api/v1/projects', { body: { name: 'rollups' } })).body.id
-    chance = makeChance(seed)
+    rng = makeRng(seed)
   })
   after(() => service.stop())
 
@@ -32,11 +32,11 @@ describe('metrics of tasks that are summed up', () => {
   /** Tasks of the last three days, most of them short, some that took hours, in every order. */
   const pasts = (count: number): Past[] =>
     Array.from({ length: count }, () => {
-      const finished = chance.happens(0.3) ? chance.between(0, 7200) : chance.between(0, 3 * 86_400)
-      const took = chance.happens(0.05) ? chance.between(1, 30_000) : chance.next() ** 4 * 60
-      const waited = chance.happens(0.1) ? chance.between(1, 20_000) : chance.next()
-      const status = chance.pick(['completed', 'completed', 'completed', 'failed', 'expired', 'canceled'] as const)
-      const began = status === 'completed' || status === 'failed' || chance.happens(0.5)
+      const finished = rng.happens(0.3) ? rng.between(0, 7200) : rng.between(0, 3 * 86_400)
+      const took = rng.happens(0.05) ? rng.between(1, 30_000) : rng.next() ** 4 * 60
+      const waited = rng.happens(0.1) ? rng.between(1, 20_000) : rng.next()
+      const status = rng.pick(['completed', 'completed', 'completed', 'failed', 'expired', 'canceled'] as const)
+      const began = status === 'completed' || status === 'failed' || rng.happens(0.5)
       return { status, finished, started: began ? finished + took : undefined, created: finished + took + waited }
     })
   const put = async (agent_id: string, tasks: readonly Past[]): Promise<void> => {
@@ -75,8 +75,8 @@ describe('metrics of tasks that are summed up', () => {
   const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
   const periods = (count: number): Period[] =>
     Array.from({ length: count }, () => {
-      const [a, b] = [chance.between(0, 4 * 86_400), chance.between(0, 4 * 86_400)]
-      const bucket_seconds = chance.pick([60, 300, 900, 3600, 86_400])
+      const [a, b] = [rng.between(0, 4 * 86_400), rng.between(0, 4 * 86_400)]
+      const bucket_seconds = rng.pick([60, 300, 900, 3600, 86_400])
       return { start_time: ago(Math.max(a, b) + 0.5), end_time: ago(Math.min(a, b)), bucket_seconds }
     })
 

@@ -10,7 +10,7 @@ export interface WaitingDevice {
 }
 
 /** What the authorization server keeps of one. */
-interface Kept {
+interface Stored {
   clientId: string
   params: { scope: string }
   deviceInfo: { ip: string; ua: string }
@@ -23,7 +23,7 @@ export function normalizedUserCode(typed: string): string {
 
 /** Undefined where no device shows this code, and where it was decided about or has expired. */
 export async function findWaitingDevice(sql: Sql, user_code: string): Promise<WaitingDevice | undefined> {
-  const [row] = await sql.run<{ payload: Kept }>(
+  const [row] = await sql.run<{ payload: Stored }>(
     sql.fragment`select payload from oauth_artifact where ${isWaiting(sql, user_code)}`,
   )
   if (!row) return undefined

@@ -11,7 +11,7 @@ import type { AuthorizationServer } from './provider/authorization-server.ts'
 import { consentPage } from './consent-page.ts'
 import { deviceCodePage, deviceDonePage } from './device-page.ts'
 import { decideDevice, findWaitingDevice, normalizedUserCode, type WaitingDevice } from './device.queries.ts'
-import { letIn } from './grant-consent.ts'
+import { grantConsent } from './grant-consent.ts'
 import { findClient, findPublisher, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
 
 /** A device, as the one who decides about it sees it. */
@@ -114,7 +114,11 @@ async function submitDecision(
     const { client_id } = shown.client
     const { scopes } = shown.device
     const decided = isAllowed
-      ? { grant_id: await letIn(tx, request, { user, client_id, org_id: org_id ?? '', scopes }), ...user, scopes }
+      ? {
+          grant_id: await grantConsent(tx, request, { user, client_id, org_id: org_id ?? '', scopes }),
+          ...user,
+          scopes,
+        }
       : 'denied'
     // Somebody else was quicker, and this one's grant goes with the transaction.
     if (!(await decideDevice(tx, normalizedUserCode(user_code), decided)))

@@ -1,14 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
-import { doerOf } from '../../http/access/actor.ts'
+import { actorOf } from '../../http/access/actor.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { holdSession, type SignedInUser } from '../sessions/sessions.queries.ts'
 import { insertGrant, rememberConsent } from './oauth.queries.ts'
 
 /** Which app a signed-in user lets in to one of their organizations, and to do what. */
-export interface Admission {
+export interface ConsentGrant {
   user: SignedInUser
   client_id: string
   org_id: string
@@ -19,7 +19,7 @@ export interface Admission {
  * Lets an app in, in the caller's transaction: the grant, what is remembered about it, and its entry in the audit log. Gives
  * the grant. Refuses who has signed out or left the organization meanwhile, and an app that was deleted in this moment.
  */
-export async function letIn(tx: Sql, request: FastifyRequest, admission: Admission): Promise<string> {
+export async function grantConsent(tx: Sql, request: FastifyRequest, admission: ConsentGrant): Promise<string> {
   const { user, client_id, org_id, scopes } = admission
   const { user_id, session_id } = user
   // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
@@ -31,8 +31,8 @@ export async function letIn(tx: Sql, request: FastifyRequest, admission: Admissi
   if (grant_id === undefined)
     throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
   await rememberConsent(tx, user_id, client_id, { org_id, scopes })
-  const doer = doerOf(request, { kind: 'session', credential_id: session_id, user_id, org_id })
-  await recordAudit(tx, doer, { action: 'oauth_grant.created', target: grant_id, after: { client_id, scopes } })
+  const actor = actorOf(request, { kind: 'session', credential_id: session_id, user_id, org_id })
+  await recordAudit(tx, actor, { action: 'oauth_grant.created', target: grant_id, after: { client_id, scopes } })
   return grant_id
 }
 

@@ -8,7 +8,7 @@ import { continuePage, sendPage } from '../../http/pages/page.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
 import type { AuthorizationServer } from './provider/authorization-server.ts'
 import { consentPage } from './consent-page.ts'
-import { appGone, letIn } from './grant-consent.ts'
+import { appGone, grantConsent } from './grant-consent.ts'
 import {
   findClient,
   findConsent,
@@ -152,7 +152,7 @@ async function allow(
   reply: FastifyReply,
 ): Promise<string> {
   return server.store.transaction(async (tx) => {
-    const grant_id = await letIn(tx, request, { user, client_id: client.client_id, org_id, scopes })
+    const grant_id = await grantConsent(tx, request, { user, client_id: client.client_id, org_id, scopes })
     return server.provider.interactionResult(request.raw, reply.raw, {
       login: { accountId: user.user_id, remember: false },
       consent: { grantId: grant_id },

@@ -17,12 +17,12 @@ import {
   updateClient,
 } from './oauth-clients.queries.ts'
 import type { OAuthClientRow } from './oauth.queries.ts'
-import { redirectUriFault } from './redirect-uris.ts'
+import { redirectUriError } from './redirect-uris.ts'
 
 /** Registration of OAuth apps by administrators of an organization (decision D77). */
 export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createOAuthClient, {
-    run: async ({ sql, principal, body, doer }) => {
+    run: async ({ sql, principal, body, actor }) => {
       const { confidential = true, native = false } = body
       checkRedirects(body.redirect_uris, native)
       const client_secret = confidential ? newClientSecret() : null
@@ -35,7 +35,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
           secret: client_secret,
         })
         if (!client) throw new Error('a generated identifier is taken')
-        await recordAudit(tx, doer, { action: 'oauth_client.created', target: client.client_id, after: shown(client) })
+        await recordAudit(tx, actor, { action: 'oauth_client.created', target: client.client_id, after: shown(client) })
         return { ...shown(client), ...(client_secret === null ? {} : { client_secret }) }
       })
     },
@@ -56,7 +56,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
 
   handle(app, http, operations.updateOAuthClient, {
     load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
-    run: async ({ sql, principal, body, loaded, doer }) => {
+    run: async ({ sql, principal, body, loaded, actor }) => {
       if (body.redirect_uris) checkRedirects(body.redirect_uris, loaded.native)
       const client_secret = newSecretFor(loaded, body.rotate_secret)
       return sql.begin(async (tx) => {
@@ -69,7 +69,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
         }
         const client = before && (await updateClient(tx, principal.org_id, loaded.client_id, change))
         if (!client) throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'oauth_client.updated',
           target: client.client_id,
           before: shown(before),
@@ -83,11 +83,15 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
 
   handle(app, http, operations.deleteOAuthClient, {
     load: ({ sql, principal, params }) => requireClient(sql, principal, params.client_id ?? ''),
-    run: async ({ sql, principal, loaded, doer }) =>
+    run: async ({ sql, principal, loaded, actor }) =>
       sql.begin(async (tx) => {
         if (!(await deleteClient(tx, principal.org_id, loaded.client_id)))
           throw notFound('oauth_client_not_found', 'oauth_client', loaded.client_id)
-        await recordAudit(tx, doer, { action: 'oauth_client.deleted', target: loaded.client_id, before: shown(loaded) })
+        await recordAudit(tx, actor, {
+          action: 'oauth_client.deleted',
+          target: loaded.client_id,
+          before: shown(loaded),
+        })
         return { message: 'OAuth client deleted', client_id: loaded.client_id }
       }),
   })
@@ -108,7 +112,7 @@ function newSecretFor(client: OAuthClientRow, rotate: boolean | undefined): stri
 
 function checkRedirects(uris: readonly string[], native: boolean): void {
   const issues = uris.flatMap((uri, i): Issue[] => {
-    const fault = redirectUriFault(uri, native)
+    const fault = redirectUriError(uri, native)
     return fault === undefined
       ? []
       : [{ field: `redirect_uris[${i}]`, message: fault, code: 'invalid_format', provided: uri.slice(0, 100) }]

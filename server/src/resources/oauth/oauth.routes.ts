@@ -6,7 +6,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { addressSubject, countSubject } from '../../http/access/rate-limit.ts'
 import { authorizationServer } from './provider/authorization-server.ts'
 import { deviceRoutes } from './device.routes.ts'
-import { handOver } from './provider/provider-bridge.ts'
+import { forwardToProvider } from './provider/provider-bridge.ts'
 import { interactionRoutes } from './interaction.routes.ts'
 import { oauthClientRoutes } from './oauth-clients.routes.ts'
 import { findClient } from './oauth.queries.ts'
@@ -23,10 +23,10 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
 
   app.get('/oauth2/authorize', async (request, reply) => {
     await count(reply, 'oauth.authorize', addressSubject(request.ip))
-    await handOver(request, reply, await server())
+    await forwardToProvider(request, reply, await server())
   })
   app.get('/oauth2/authorize/:uid', async (request, reply) => {
-    await handOver(request, reply, await server(), { cookie: 'resume' })
+    await forwardToProvider(request, reply, await server(), { cookie: 'resume' })
   })
   for (const [path, bucket] of [
     ['/oauth2/token', 'oauth.token'],
@@ -36,14 +36,14 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
     app.post(path, { bodyLimit: formBytesMax }, async (request, reply) => {
       const body = Buffer.isBuffer(request.body) ? request.body : undefined
       await count(reply, bucket, await clientSubject(context, request, body))
-      await handOver(request, reply, await server(), { body })
+      await forwardToProvider(request, reply, await server(), { body })
     })
   }
   const metadata = '/.well-known/oauth-authorization-server'
   // Of an issuer with a path, RFC 8414 (3.1) looks for it before that path, and other clients after it.
   for (const path of new Set([metadata, `${metadata}${app.base_path}`])) {
     app.get(path, async (request, reply) => {
-      await handOver(request, reply, await server(), { path: metadata })
+      await forwardToProvider(request, reply, await server(), { path: metadata })
     })
   }
   protectedResourceRoutes(app, context)

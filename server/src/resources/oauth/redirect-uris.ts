@@ -4,7 +4,7 @@ const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
  * What is wrong with a redirect URI that an app wants to register, undefined where it is fine (decision D77): https, or
  * http on a loopback address; without fragment, wildcard and user info; written as it will be compared.
  */
-export function redirectUriFault(uri: string, native: boolean): string | undefined {
+export function redirectUriError(uri: string, native: boolean): string | undefined {
   if (!/^https?:\/\/[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri))
     return 'must be an https URL (http for loopback addresses only)'
   const url = URL.parse(uri)

@@ -18,7 +18,7 @@ let browser: Browser
 
 before(async () => {
   // One test waits until the database has not answered in time.
-  service = await startTestService({}, { patience: 1 })
+  service = await startTestService({}, { timeoutMultiplier: 1 })
   driver = new OAuthDriver(service)
   web = await driver.client('web')
   other = await driver.client('other')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed } from '../../../test/chance.ts'
+import { makeRng, testSeed } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { foldProjectCounts } from './projects.queries.ts'
 
@@ -22,17 +22,17 @@ describe('the total of a list of all projects', () => {
     const before = (await list()).pagination.total as number
     let working = 8
     const work = async (who: number): Promise<number> => {
-      const chance = makeChance(seed + who)
+      const rng = makeRng(seed + who)
       const mine: number[] = []
       for (let n = 0; n < 25; n++) {
-        if (mine.length === 0 || chance.happens(0.6)) {
+        if (mine.length === 0 || rng.happens(0.6)) {
           // Some names are taken: such a creation is undone, with what it counted.
-          const body = { name: `counted-${chance.between(1, 150)}` }
+          const body = { name: `counted-${rng.between(1, 150)}` }
           const answer = await service.send('POST', '/api/v1/projects', { body })
           if (answer.status === 201) mine.push(answer.body.id)
           else assert.equal(answer.body.error.code, 'PROJECT_NAME_TAKEN')
         } else {
-          const gone = mine.splice(chance.between(0, mine.length - 1), 1)[0]
+          const gone = mine.splice(rng.between(0, mine.length - 1), 1)[0]
           assert.ok((await service.send('DELETE', `/api/v1/projects/${gone}`)).status < 300)
         }
       }

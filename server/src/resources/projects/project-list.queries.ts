@@ -41,8 +41,8 @@ export async function listProjects(
   const part = fragment`order by ${order} limit ${filter.limit} offset ${filter.offset}`
   const columns = fragment`id, name, created_at, updated_at`
   const counted = fragment`select count(*) from project where ${where}`
-  const kept = fragment`select coalesce(sum(projects), 0)::bigint from project_count where org_id = ${filter.org_id}`
-  const total = conditions.length > 1 ? counted : kept
+  const stored = fragment`select coalesce(sum(projects), 0)::bigint from project_count where org_id = ${filter.org_id}`
+  const total = conditions.length > 1 ? counted : stored
   const statement =
     filter.search === undefined
       ? fragment`

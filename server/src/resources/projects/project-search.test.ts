@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed } from '../../../test/chance.ts'
+import { makeRng, testSeed } from '../../../test/rng.ts'
 import { scriptUntilFree, startTestService, type TestService } from '../../../test/harness.ts'
 import { listProjects } from './project-list.queries.ts'
 import { likePattern } from './projects.queries.ts'
@@ -18,10 +18,10 @@ describe('a search among names of projects', () => {
 
   it('finds the same with the index of parts of names and without the extension that it needs', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
-    const chance = makeChance(seed)
+    const rng = makeRng(seed)
     const letters = ['a', 'b', 'A', 'é', 'É', '_', '%', '\\', '-', ' ', '1', '😀']
-    const word = (length: number) => Array.from({ length }, () => chance.pick(letters)).join('')
-    const names = new Set(Array.from({ length: 2000 }, () => `x${word(chance.between(1, 12))}`))
+    const word = (length: number) => Array.from({ length }, () => rng.pick(letters)).join('')
+    const names = new Set(Array.from({ length: 2000 }, () => `x${word(rng.between(1, 12))}`))
     await service.sql`
       insert into project (org_id, name) select ${org_id}, name from unnest(${[...names]}::text[]) as n(name) on conflict do nothing`
     // So many that reading all of them is dearer than the index.
@@ -29,7 +29,7 @@ describe('a search among names of projects', () => {
       insert into project (org_id, name) select ${org_id}, 'filler ' || md5(n::text) from generate_series(1, 20500) n`
     await service.sql.script('analyze project')
     // Some find hundreds and thousands, the last so many that they are read in their order.
-    const searches = [...Array.from({ length: 60 }, () => word(chance.between(1, 5))), 'filler f', 'FILLER']
+    const searches = [...Array.from({ length: 60 }, () => word(rng.between(1, 5))), 'filler f', 'FILLER']
     const find = async () =>
       Promise.all(
         searches.map((search) =>

@@ -14,7 +14,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { emit } from '../../events/outbox.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, pagePagination } from '../../http/pagination.ts'
+import { timestamp, pagePagination } from '../../http/pagination.ts'
 import { listProjects } from './project-list.queries.ts'
 import { listProjectNumbers } from './project-statistics.queries.ts'
 import {
@@ -30,7 +30,7 @@ import {
 /** Projects (spec 4.5, decisions D30–D32 and D100). */
 export function projectRoutes(app: FastifyInstance, http: HttpContext, _context: Context): void {
   handle(app, http, createProject, {
-    run: ({ sql, principal, body, doer }) =>
+    run: ({ sql, principal, body, actor }) =>
       sql.begin(async (tx) => {
         const project = await insertProject(tx, principal.org_id, body.name)
         await emit(
@@ -39,7 +39,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
           { org_id: principal.org_id, project_id: project.id },
           { project, user_id: principal.user_id },
         )
-        await recordAudit(tx, doer, { action: 'project.created', target: projectId(project.id), after: project })
+        await recordAudit(tx, actor, { action: 'project.created', target: projectId(project.id), after: project })
         return project
       }),
   })
@@ -54,10 +54,10 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
         order,
         limit,
         offset: (page - 1) * limit,
-        created_after: moment(query.created_after),
-        created_before: moment(query.created_before),
-        updated_after: moment(query.updated_after),
-        updated_before: moment(query.updated_before),
+        created_after: timestamp(query.created_after),
+        created_before: timestamp(query.created_before),
+        updated_after: timestamp(query.updated_after),
+        updated_before: timestamp(query.updated_before),
       })
       return { projects, pagination: pagePagination(total, page, limit) }
     },
@@ -77,7 +77,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, updateProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, params, principal, body, loaded, doer }) =>
+    run: ({ sql, params, principal, body, loaded, actor }) =>
       sql.begin(async (tx) => {
         const before = await lockProject(tx, loaded.id)
         const project = before && (await renameProject(tx, loaded.id, body.name))
@@ -89,7 +89,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
           { org_id: principal.org_id, project_id: project.id },
           { project, changed: ['name'], user_id: principal.user_id },
         )
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'project.updated',
           target: projectId(project.id),
           before,
@@ -101,7 +101,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
 
   handle(app, http, deleteProject, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
-    run: ({ sql, params, principal, loaded, loaded: { id, name }, doer }) =>
+    run: ({ sql, params, principal, loaded, loaded: { id, name }, actor }) =>
       sql.begin(async (tx) => {
         const result = await deleteEmptyProject(tx, id)
         if (result === 'gone') throw projectNotFound(params.project_id!)
@@ -113,7 +113,7 @@ export function projectRoutes(app: FastifyInstance, http: HttpContext, _context:
           { org_id: principal.org_id, project_id: id },
           { project: { id, name }, user_id: principal.user_id },
         )
-        await recordAudit(tx, doer, { action: 'project.deleted', target: projectId(id), before: loaded })
+        await recordAudit(tx, actor, { action: 'project.deleted', target: projectId(id), before: loaded })
         return { message: 'Project deleted', project_id: id }
       }),
   })

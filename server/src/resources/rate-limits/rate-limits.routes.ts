@@ -6,7 +6,7 @@ import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { limitsOf, type RateSettings } from '../../http/access/rate-limit.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { nameCredentials, seesAllCredentials } from '../api-keys/credential-names.queries.ts'
 import {
   listRefusals,
@@ -56,7 +56,7 @@ export function refusalRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listRateLimitRefusals, {
     run: async ({ sql, principal, query }) => {
       const { limit = 20, offset = 0, name } = query
-      const period = { start_time: moment(query.start_time), end_time: moment(query.end_time) }
+      const period = { start_time: timestamp(query.start_time), end_time: timestamp(query.end_time) }
       const { refusals, total } = await listRefusals(sql, {
         ...period,
         org_id: principal.org_id,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { CronFault, DueTimes } from './cron.ts'
+import { CronError, DueTimes } from './cron.ts'
 import { decide, firstDue, type Situation, type Timing } from './due.ts'
 
 const next = (cron: string, time_zone: string, from: string, count = 3): string[] => {
@@ -97,13 +97,13 @@ describe('due times', () => {
     ])
       assert.throws(
         () => new DueTimes(cron, 'UTC'),
-        (error) => error instanceof CronFault && error.field === 'cron',
+        (error) => error instanceof CronError && error.field === 'cron',
         cron,
       )
     for (const zone of ['Nowhere/Town', '+02:00', '', 'UTC+1', 'Europe/Berlin '])
       assert.throws(
         () => new DueTimes('@daily', zone),
-        (error) => error instanceof CronFault && error.field === 'time_zone',
+        (error) => error instanceof CronError && error.field === 'time_zone',
         zone,
       )
   })
@@ -131,14 +131,14 @@ describe('due times', () => {
 
   it('the last due time until a moment is followed by none before it', () => {
     fc.assert(
-      fc.property(patterns, zones, moments, (cron, zone, moment) => {
+      fc.property(patterns, zones, moments, (cron, zone, timestamp) => {
         const times = new DueTimes(cron, zone)
-        const last = times.until(moment)
+        const last = times.until(timestamp)
         if (!last) return
-        assert.ok(last <= moment)
+        assert.ok(last <= timestamp)
         const following = times.after(last)
         assert.ok(
-          following === null || following > moment,
+          following === null || following > timestamp,
           `${cron} ${zone}: ${last.toISOString()} ${following?.toISOString()}`,
         )
         assert.deepEqual(times.until(last), last)

@@ -1,4 +1,4 @@
-import type { ScheduleCatchUp, ScheduleFault, ScheduleOverlap } from '#contract/tasks/schedule-lifecycle.ts'
+import type { ScheduleCatchUp, ScheduleError, ScheduleOverlap } from '#contract/tasks/schedule-lifecycle.ts'
 import { DueTimes } from './cron.ts'
 
 /** A due time that passed longer ago than this was missed: the service was down, or could not reach its database. */
@@ -29,13 +29,13 @@ export interface Decision {
   /** The next due time, later than the moment of the decision; null where there is none any more: then it is paused. */
   next: string | null
   /** Why it creates no task; null where it creates one. */
-  fault: { code: ScheduleFault; message: string } | null
+  fault: { code: ScheduleError; message: string } | null
 }
 
 /**
  * What a schedule does at a moment; undefined where it is not due. A pure function: whoever drives it with a clock and rows
  * of its own sees what the service does. Of several due times that have passed only the last one counts, so that a service
- * that comes back does not flood its agents. Throws `CronFault` where the pattern is no longer understood.
+ * that comes back does not flood its agents. Throws `CronError` where the pattern is no longer understood.
  */
 export function decide(timing: Timing, situation: Situation, now: Date): Decision | undefined {
   const { cron, time_zone, next_run_at } = timing
@@ -46,11 +46,11 @@ export function decide(timing: Timing, situation: Situation, now: Date): Decisio
   return {
     due: new Date(due).toISOString(),
     next: times.after(now)?.toISOString() ?? null,
-    fault: faultOf(timing, situation, now.getTime() - due),
+    fault: errorOf(timing, situation, now.getTime() - due),
   }
 }
 
-function faultOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: number): Decision['fault'] {
+function errorOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: number): Decision['fault'] {
   if (catch_up === 'none' && late_ms > missed_ms)
     return { code: 'missed', message: 'The service was not running when it was due.' }
   if (!situation.agent_accepts_tasks)

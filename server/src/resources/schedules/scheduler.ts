@@ -6,7 +6,7 @@ import type { NewTask } from '../../engine/commands/new-task.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isQueueFull } from '../tasks/tasks.queries.ts'
-import { CronFault } from './cron.ts'
+import { CronError } from './cron.ts'
 import { decide, type Decision, type Situation } from './due.ts'
 import { createScheduledTask } from './scheduled-task.ts'
 import {
@@ -15,16 +15,16 @@ import {
   listDueSchedules,
   lockAgentOf,
   lockDueSchedule,
-  noteFault,
+  noteError,
   type ScheduleRow,
 } from './schedules.queries.ts'
 
 /** How often due schedules are looked for: a task begins at most so much later than it is due. */
-const look_ms = 1000
+const pollInterval_ms = 1000
 /** Schedules that one look finds. */
 const batch = 200
 /** Due schedules that one process acts for at the same time: midnight comes for many at once. */
-const lanes = 4
+const concurrency = 4
 
 type Parts = Pick<Context, 'sql' | 'log' | 'engine'>
 
@@ -50,7 +50,7 @@ export function startScheduler(parts: Parts): Scheduler {
   }
   const timer = setInterval(() => {
     if (parts.engine.isReady()) current ??= look().finally(() => (current = undefined))
-  }, look_ms)
+  }, pollInterval_ms)
   timer.unref()
   return {
     async stop() {
@@ -77,7 +77,7 @@ export async function runDue(parts: Parts): Promise<number> {
       }
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all(Array.from({ length: concurrency }, lane))
   return due.length
 }
 
@@ -106,7 +106,7 @@ function decideSafely(schedule: ScheduleRow & { now: string }, situation: Situat
   try {
     return decide(schedule, situation, now)
   } catch (error) {
-    if (!(error instanceof CronFault)) throw error
+    if (!(error instanceof CronError)) throw error
     const message = `It was paused: ${error.field} ${error.message}.`
     return { due: schedule.next_run_at ?? schedule.now, next: null, fault: { code: 'refused', message } }
   }
@@ -136,7 +136,7 @@ async function skip(
   { code, message }: NonNullable<Decision['fault']>,
 ): Promise<void> {
   const { id, agent_id, name, now } = schedule
-  await noteFault(tx, id, { code, message, at: now })
+  await noteError(tx, id, { code, message, at: now })
   await writeAgentLog(tx, [
     {
       agent_id,

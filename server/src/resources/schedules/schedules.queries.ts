@@ -1,5 +1,5 @@
 import { notFound } from '#contract/core/problems.ts'
-import type { ScheduleFault, ScheduleState } from '#contract/tasks/schedule-lifecycle.ts'
+import type { ScheduleError, ScheduleState } from '#contract/tasks/schedule-lifecycle.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
@@ -25,7 +25,7 @@ export interface ScheduleRow extends Timing {
   last_task_id: string | null
   tasks_created: number
   skipped: number
-  last_error: { code: ScheduleFault; message: string; at: string } | null
+  last_error: { code: ScheduleError; message: string; at: string } | null
   created_by: string
   created_at: string
   updated_at: string
@@ -189,7 +189,7 @@ export async function noteTask(tx: Sql, id: string, task_id: string): Promise<vo
 }
 
 /** Notes why a locked schedule has created none. */
-export async function noteFault(tx: Sql, id: string, fault: NonNullable<ScheduleRow['last_error']>): Promise<void> {
+export async function noteError(tx: Sql, id: string, fault: NonNullable<ScheduleRow['last_error']>): Promise<void> {
   await tx`update schedule set skipped = skipped + 1, last_error = ${jsonb(fault)} where id = ${id}`
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '#contract/resources/agents.ts'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { mergePatch } from '#contract/core/merge-patch.ts'
 import { invalid, notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/schedules.ts'
@@ -17,7 +17,7 @@ import { isId, newId } from '../../platform/ids.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { requireMade, requireRoom, taskView } from '../tasks/tasks.queries.ts'
-import { cleanCron, CronFault } from './cron.ts'
+import { cleanCron, CronError } from './cron.ts'
 import { firstDue } from './due.ts'
 import { createScheduledTask } from './scheduled-task.ts'
 import {
@@ -50,7 +50,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 
   handle(app, http, operations.createSchedule, {
     load: loadProject,
-    run: async ({ sql, loaded, body, principal, doer }) => {
+    run: async ({ sql, loaded, body, principal, actor }) => {
       const agent = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
       const { id: agent_id, project_id } = agent
       requireInput(agent.config, body.input)
@@ -73,7 +73,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
       const schedule = { ...content, id, project_id, agent_id, next_run_at, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertSchedule(tx, schedule)
-        await recordAudit(tx, doer, { action: 'schedule.created', ...auditKey(row), after: audited(row) })
+        await recordAudit(tx, actor, { action: 'schedule.created', ...auditKey(row), after: audited(row) })
         return scheduleView(row)
       })
     },
@@ -86,7 +86,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
 
   handle(app, http, operations.updateSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, body, doer }) =>
+    run: ({ sql, loaded, body, actor }) =>
       sql.begin(async (tx) => {
         const before = await requireSchedule(tx, loaded, { lock: true })
         const content = changed(before, body)
@@ -97,60 +97,60 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
         const row = await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content))
         const states = { before: audited(before), after: audited(row) }
-        await recordAudit(tx, doer, { action: 'schedule.updated', ...auditKey(row), ...states })
+        await recordAudit(tx, actor, { action: 'schedule.updated', ...auditKey(row), ...states })
         return scheduleView(row)
       }),
   })
 
   handle(app, http, operations.deleteSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, doer }) =>
+    run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
         const gone = await deleteSchedule(tx, loaded)
         // Of two that delete it one finds nothing any more.
         if (!gone) await requireSchedule(tx, loaded)
-        else await recordAudit(tx, doer, { action: 'schedule.deleted', ...auditKey(loaded), before: audited(loaded) })
+        else await recordAudit(tx, actor, { action: 'schedule.deleted', ...auditKey(loaded), before: audited(loaded) })
         return { message: 'Schedule deleted', schedule_id: loaded.id }
       }),
   })
 
   handle(app, http, operations.pauseSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, doer }) => sql.begin((tx) => pause(tx, loaded, doer)),
+    run: ({ sql, loaded, actor }) => sql.begin((tx) => pause(tx, loaded, actor)),
   })
   handle(app, http, operations.resumeSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, doer }) => sql.begin((tx) => resume(tx, loaded, doer)),
+    run: ({ sql, loaded, actor }) => sql.begin((tx) => resume(tx, loaded, actor)),
   })
 
   handle(app, http, operations.triggerSchedule, {
     load: loadSchedule,
-    run: ({ sql, loaded, principal, request_id, doer }) =>
+    run: ({ sql, loaded, principal, request_id, actor }) =>
       sql.begin(async (tx) => {
         const by = { user_id: principal.user_id, request_id }
         const id = await trigger(context, tx, loaded, by)
-        await recordAudit(tx, doer, { action: 'schedule.triggered', ...auditKey(loaded), detail: { task_id: id } })
+        await recordAudit(tx, actor, { action: 'schedule.triggered', ...auditKey(loaded), detail: { task_id: id } })
         const gone = notFound('schedule_not_found', 'schedule', loaded.id)
         return taskView(await requireMade(tx, { id, project_id: loaded.project_id }, gone))
       }),
   })
 }
 
-async function pause(tx: Sql, key: ScheduleKey, doer: Doer) {
+async function pause(tx: Sql, key: ScheduleKey, actor: Actor) {
   const before = await requireSchedule(tx, key, { lock: true })
   const row = before.status === 'paused' ? before : await moveSchedule(tx, before, null)
   const states = { before: audited(before), after: audited(row) }
-  await recordAudit(tx, doer, { action: 'schedule.paused', ...auditKey(row), ...states })
+  await recordAudit(tx, actor, { action: 'schedule.paused', ...auditKey(row), ...states })
   return result('Schedule paused', row)
 }
 
 /** Due again from now on: what passed while it was paused was not missed. */
-async function resume(tx: Sql, key: ScheduleKey, doer: Doer) {
+async function resume(tx: Sql, key: ScheduleKey, actor: Actor) {
   const before = await requireSchedule(tx, key, { lock: true })
   const row =
     before.status === 'active' ? before : await moveSchedule(tx, before, requireDue(before, await databaseNow(tx)))
   const states = { before: audited(before), after: audited(row) }
-  await recordAudit(tx, doer, { action: 'schedule.resumed', ...auditKey(row), ...states })
+  await recordAudit(tx, actor, { action: 'schedule.resumed', ...auditKey(row), ...states })
   return result('Schedule resumed', row)
 }
 
@@ -216,7 +216,7 @@ function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date):
     const next = firstDue(timing, now)
     if (next !== null) return next
   } catch (error) {
-    if (!(error instanceof CronFault)) throw error
+    if (!(error instanceof CronError)) throw error
     throw invalid({
       field: error.field,
       message: error.message,

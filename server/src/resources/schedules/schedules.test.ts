@@ -47,7 +47,7 @@ const moved = (id: string, was: { tasks_created: number; skipped: number } = { t
     const row = await read(id)
     return row.tasks_created + row.skipped > was.tasks_created + was.skipped && row
   })
-const faultOf = ({ status, body }: Reply) => [status, body.error.code, body.error.details?.[0]?.field]
+const errorOf = ({ status, body }: Reply) => [status, body.error.code, body.error.details?.[0]?.field]
 
 describe('a schedule', () => {
   it('is created with its next due time and its defaults, read, listed, and gone', async () => {
@@ -101,9 +101,9 @@ describe('a schedule', () => {
   it('with a pattern that means nothing or never comes is refused at cron', async () => {
     const agent_id = await makeAgent()
     for (const cron of ['0 0 30 2 *', '* * * * * *', 'now', '61 * * * *', '? * * * *'])
-      assert.deepEqual(faultOf(await create(agent_id, { cron })), [400, 'validation_error', 'cron'], cron)
+      assert.deepEqual(errorOf(await create(agent_id, { cron })), [400, 'validation_error', 'cron'], cron)
     const { id } = await make(agent_id)
-    assert.deepEqual(faultOf(await send('PUT', `/schedules/${id}`, { cron: '0 0 31 4 *' })), [
+    assert.deepEqual(errorOf(await send('PUT', `/schedules/${id}`, { cron: '0 0 31 4 *' })), [
       400,
       'validation_error',
       'cron',
@@ -125,7 +125,7 @@ describe('a schedule', () => {
       ['metadata', { metadata: 'x' }],
       ['cron', { cron: '*'.repeat(101) }],
     ] as const)
-      assert.deepEqual(faultOf(await create(agent_id, body)), [400, 'validation_error', field], JSON.stringify(body))
+      assert.deepEqual(errorOf(await create(agent_id, body)), [400, 'validation_error', field], JSON.stringify(body))
   })
 
   it('of an agent or a thread that does not exist is not created', async () => {
@@ -258,7 +258,7 @@ describe('a schedule that is due', () => {
     await makeDue(id)
     const { status, next_run_at, last_error } = await moved(id)
     assert.deepEqual([status, next_run_at, last_error.code], ['paused', null, 'refused'])
-    assert.deepEqual(faultOf(await send('POST', `/schedules/${id}/resume`)), [400, 'validation_error', 'time_zone'])
+    assert.deepEqual(errorOf(await send('POST', `/schedules/${id}/resume`)), [400, 'validation_error', 'time_zone'])
   })
 
   it('goes with its agent, and with its thread', async () => {

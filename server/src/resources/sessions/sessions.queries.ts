@@ -17,7 +17,7 @@ export interface SessionRow {
 }
 
 /** Where a request comes from. */
-export interface Origin {
+export interface RequestSource {
   ip: string
   user_agent: string
 }
@@ -28,7 +28,7 @@ const userAgentMax = 500
 export async function insertSession(
   tx: Sql,
   user_id: string,
-  from: Origin,
+  from: RequestSource,
 ): Promise<{ session: SessionRow; secret: string }> {
   const secret = randomBytes(32).toString('base64url')
   const [session] = await tx<SessionRow>`

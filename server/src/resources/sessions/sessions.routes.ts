@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/accounts/sessions.ts'
 import type { Context } from '../../context.ts'
@@ -37,8 +37,8 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
 
   handle(app, http, operations.deleteSession, {
     load: ({ sql, principal, params }) => requireSession(sql, principal.user_id, params.session_id ?? ''),
-    run: async ({ sql, principal, loaded, doer }) => {
-      const ended = await sql.begin((tx) => endOne(tx, principal, loaded.id, doer))
+    run: async ({ sql, principal, loaded, actor }) => {
+      const ended = await sql.begin((tx) => endOne(tx, principal, loaded.id, actor))
       if (!ended) throw notFound('session_not_found', 'session', loaded.id)
       return { message: 'Session revoked', session_id: loaded.id }
     },
@@ -49,14 +49,14 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   })
 
   handle(app, http, operations.deleteSessions, {
-    run: async ({ sql, principal, doer }) => {
+    run: async ({ sql, principal, actor }) => {
       const revoked_count = await sql.begin(async (tx) => {
         // Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen.
         const sessions = await endSessionsOf(tx, principal.user_id, principal.credential_id)
         const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
-        for (const grant of grants) await recordGrantEnd(tx, doer, grant)
+        for (const grant of grants) await recordGrantEnd(tx, actor, grant)
         if (sessions + grants.length > 0) {
-          await recordAudit(tx, asUser(doer), {
+          await recordAudit(tx, asUser(actor), {
             action: 'user.sessions_ended',
             target: principal.user_id,
             detail: { sessions, grants: grants.length },
@@ -75,23 +75,23 @@ async function requireSession(sql: Sql, user_id: string, id: string) {
   return session
 }
 
-async function endOne(tx: Sql, principal: Principal, id: string, doer: Doer): Promise<boolean> {
+async function endOne(tx: Sql, principal: Principal, id: string, actor: Actor): Promise<boolean> {
   if (await endSession(tx, principal.user_id, id)) {
-    await recordAudit(tx, asUser(doer), { action: 'session.ended', target: id })
+    await recordAudit(tx, asUser(actor), { action: 'session.ended', target: id })
     return true
   }
   const grant = await endGrantOf(tx, principal.user_id, id)
   if (!grant) return false
-  await recordGrantEnd(tx, doer, grant)
+  await recordGrantEnd(tx, actor, grant)
   return true
 }
 
 /** Whoever shuts an app out wants to be asked before it is let in again. */
-async function recordGrantEnd(tx: Sql, doer: Doer, grant: GrantOwner): Promise<void> {
+async function recordGrantEnd(tx: Sql, actor: Actor, grant: GrantOwner): Promise<void> {
   await forgetConsent(tx, grant.user_id, grant.client_id)
   await recordAudit(
     tx,
-    { ...doer, org_id: grant.org_id },
+    { ...actor, org_id: grant.org_id },
     {
       action: 'oauth_grant.revoked',
       target: grant.id,

@@ -3,14 +3,14 @@ import { notFound } from '#contract/core/problems.ts'
 import { findBudgets } from '../../engine/budgets/budget-rows.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { Database, Sql } from '../../platform/postgres/database.ts'
-import { Groups } from '../../platform/batcher.ts'
+import { Batcher } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
 import { findAgentsAndRoom, type AgentAndRoom, type AgentPath } from '../agents/agents.queries.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
 import type { BudgetState } from '../../engine/task.ts'
 
 const groupMax = 100
-const lanes = 2
+const concurrency = 2
 
 /** An agent that is asked to do a task, with all that decides whether it takes one. */
 export interface AskedAgent extends AgentAndRoom {
@@ -30,14 +30,14 @@ export function makeLoadAsked({
   sql,
   settings,
 }: Pick<Database, 'sql' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
-  const groups = new Groups<Asked, AskedAgent | undefined>(
+  const groups = new Batcher<Asked, AskedAgent | undefined>(
     async (all) => {
       const each = new Map(all.map((asked) => [nameOf(asked), asked]))
       const found = await findAsked(sql, [...each.values()])
       const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
       return all.map((asked) => byName.get(nameOf(asked))!)
     },
-    { lanes, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
+    { concurrency, groupMax, waitMax_ms: settings.connectionTimeoutMillis! },
   )
   return async ({ sql: here, params: { project_id, agent_id }, principal }) => {
     const number = projectNumber(project_id!)

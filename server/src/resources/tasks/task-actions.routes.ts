@@ -62,7 +62,7 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
         const retry_of = { task_id: old.id, from_step }
         await engine.enqueue(tx, { ...sameAs(old), ...madeBy(handling), id, agent, retry_of })
         await copyJournal(tx, old.id, id, from_step)
-        await recordAudit(tx, handling.doer, {
+        await recordAudit(tx, handling.actor, {
           action: 'task.retried',
           target: old.id,
           project_id: old.project_id,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { makeChance, testSeed, type Chance } from '../../../test/chance.ts'
+import { makeRng, testSeed, type Rng } from '../../../test/rng.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { listTasks } from './tasks.queries.ts'
@@ -11,12 +11,12 @@ const days = 4
 
 describe('totals of lists of tasks', () => {
   let service: TestService
-  let chance: Chance
+  let rng: Rng
   let project_id: number
   const seed = testSeed()
   before(async () => {
     service = await startTestService({ CADRE_DEFAULT_MODEL: 'builtin/echo' })
-    chance = makeChance(seed)
+    rng = makeRng(seed)
     project_id = (await service.send('POST', '/api/v1/projects', { body: { name: 'totals' } })).body.id
   })
   after(() => service.stop())
@@ -24,13 +24,13 @@ describe('totals of lists of tasks', () => {
   /** Tasks of the last days; identifiers of some are from a clock that was hours wrong. */
   async function put(agent_id: string, count: number, states: readonly string[]): Promise<void> {
     const rows = Array.from({ length: count }, (_, n) => {
-      const created = chance.next() * days * 86_400
+      const created = rng.next() * days * 86_400
       return {
         created,
-        finished: chance.happens(0.2) ? chance.next() * created : created * 0.999,
-        skew: chance.happens(0.1) ? chance.between(-40_000, 40_000) : 0,
+        finished: rng.happens(0.2) ? rng.next() * created : created * 0.999,
+        skew: rng.happens(0.1) ? rng.between(-40_000, 40_000) : 0,
         rest: `${String(n).padStart(6, '0')}${newId('task').slice(-10)}`,
-        status: chance.pick(states),
+        status: rng.pick(states),
       }
     })
     await service.sql`
@@ -52,16 +52,16 @@ describe('totals of lists of tasks', () => {
   }
   const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
   const somePeriod = () => {
-    const [a, b] = [chance.between(0, days * 86_400), chance.between(0, days * 86_400)]
+    const [a, b] = [rng.between(0, days * 86_400), rng.between(0, days * 86_400)]
     return {
-      since: chance.happens(0.3) ? '-infinity' : ago(Math.max(a, b) + 1),
-      until: chance.happens(0.3) ? 'infinity' : ago(Math.min(a, b)),
+      since: rng.happens(0.3) ? '-infinity' : ago(Math.max(a, b) + 1),
+      until: rng.happens(0.3) ? 'infinity' : ago(Math.min(a, b)),
     }
   }
 
   /** The kept total against a plain count of the same moment, and whether the identifiers are within what it tells. */
   async function compare(agent_id: string, { since, until }: ReturnType<typeof somePeriod>): Promise<void> {
-    for (const status of [null, chance.pick([...ended, ...open])]) {
+    for (const status of [null, rng.pick([...ended, ...open])]) {
       const [row] = await service.sql<{ kept: number; counted: number; outside: number }>`
         with kept as (select * from count_tasks(${project_id}, ${agent_id}, ${status}, ${since}::timestamptz, ${until}::timestamptz))
         select kept.total as kept, count(t.id) as counted, count(t.id) filter (where
@@ -85,7 +85,7 @@ describe('totals of lists of tasks', () => {
     await put(gone, 100, ended)
     for (const steps of [0, 1, 100, 200, Infinity]) {
       await roll(steps)
-      for (let n = 0; n < 12; n++) await compare(chance.pick([agent, '']), somePeriod())
+      for (let n = 0; n < 12; n++) await compare(rng.pick([agent, '']), somePeriod())
       await compare(other, somePeriod())
     }
     await service.sql`insert into removed_agent (agent_id) values (${gone})`
@@ -127,7 +127,7 @@ describe('totals of lists of tasks', () => {
         await service.sql
           .begin(async (tx) => {
             await tx`delete from task where id in (
-              select id from task where project_id = ${project_id} order by md5(id || ${String(chance.next())}) limit 15 for update skip locked)`
+              select id from task where project_id = ${project_id} order by md5(id || ${String(rng.next())}) limit 15 for update skip locked)`
             if (n % 4 === 0) throw undone
           })
           .catch((error: unknown) => assert.equal(error, undone))
@@ -142,7 +142,7 @@ describe('totals of lists of tasks', () => {
     }
     await Promise.all([look(), ...Array.from({ length: 4 }, () => remove().finally(() => removing--))])
     await roll()
-    for (let n = 0; n < 10; n++) await compare(chance.pick([agent, other, '']), somePeriod())
+    for (let n = 0; n < 10; n++) await compare(rng.pick([agent, other, '']), somePeriod())
     await service.sql`delete from task where project_id = ${project_id}`
     assert.deepEqual(await service.sql`select * from task_total`, [], 'of nothing nothing is left')
   })

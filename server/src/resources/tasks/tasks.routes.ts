@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { inputIssues, schemaIssues } from '../../engine/tools/data-schema.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
 import { newId } from '../../platform/ids.ts'
@@ -73,14 +73,14 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.cancelTask, {
     load: loadTask,
-    run: async ({ sql, loaded, body, principal, doer }) => {
+    run: async ({ sql, loaded, body, principal, actor }) => {
       const request = { reason: body.reason ?? null, mode: body.mode ?? 'graceful', user_id: principal.user_id }
       const result = await sql.begin(async (tx) => {
         const became = await engine.cancel(tx, loaded.id, request)
         if ('is_new' in became && became.is_new) {
           const { id: target, project_id } = loaded
           const detail = { reason: request.reason, mode: request.mode }
-          await recordAudit(tx, doer, { action: 'task.canceled', target, project_id, detail })
+          await recordAudit(tx, actor, { action: 'task.canceled', target, project_id, detail })
         }
         return became
       })
@@ -138,7 +138,7 @@ async function askedFor(handling: Handling<typeof operations.createTask, AskedAg
   ]
   if (first) throw invalid(first, ...others)
   const agent = { ...loaded, version: agent_version }
-  return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: moment(body.run_after) }
+  return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: timestamp(body.run_after) }
 }
 
 async function page(
@@ -152,8 +152,8 @@ async function page(
   >,
 ) {
   const { status, thread_id, search, sort = '-created_at', limit = 20, offset = 0 } = query
-  const created_after = moment(query.created_after)
-  const created_before = moment(query.created_before)
+  const created_after = timestamp(query.created_after)
+  const created_before = timestamp(query.created_before)
   const filter = { ...of, status, thread_id, created_after, created_before, search, sort, limit, offset }
   const { tasks, total } = await listTasks(sql, filter)
   return { tasks: tasks.map(taskView), pagination: offsetPagination(total, limit, offset, tasks.length) }

@@ -48,7 +48,7 @@ describe('typed tasks', () => {
     await eventually(async () => (await call('GET', `/agents/${made.body.id}`)).body.status === 'running')
     return `/agents/${made.body.id}`
   }
-  const faultOf = ({ status, body }: Reply) => [status, body.error?.code, body.error?.details?.[0]?.field]
+  const errorOf = ({ status, body }: Reply) => [status, body.error?.code, body.error?.details?.[0]?.field]
 
   it('have the validated value beside its text, by the schema of the agent or of the task', async () => {
     const typed = await createAgent({ output_schema: invoice })
@@ -77,12 +77,12 @@ describe('typed tasks', () => {
       const plain = await createAgent()
       for (const name of ['input_schema', 'output_schema']) {
         const made = await call('POST', '/agents', { name: `bad ${++agents}`, config: { [name]: schema } })
-        assert.deepEqual(faultOf(made), [400, 'validation_error', `config.${name}`], JSON.stringify(made.body))
+        assert.deepEqual(errorOf(made), [400, 'validation_error', `config.${name}`], JSON.stringify(made.body))
         const changed = await call('PUT', plain, { config: { [name]: schema } })
-        assert.deepEqual(faultOf(changed), [400, 'validation_error', `config.${name}`])
+        assert.deepEqual(errorOf(changed), [400, 'validation_error', `config.${name}`])
       }
       const asked = await call('POST', `${plain}/tasks`, { input: 'Hi', output_schema: schema })
-      assert.deepEqual(faultOf(asked), [400, 'validation_error', 'output_schema'])
+      assert.deepEqual(errorOf(asked), [400, 'validation_error', 'output_schema'])
     })
   }
 
@@ -132,16 +132,16 @@ describe('typed tasks', () => {
       ['input.lines.0', { total: 1, lines: [{}] }],
     ]
     for (const [field, input] of wrong)
-      assert.deepEqual(faultOf(await call('POST', `${agent}/tasks`, { input })), [400, 'validation_error', field])
+      assert.deepEqual(errorOf(await call('POST', `${agent}/tasks`, { input })), [400, 'validation_error', field])
     const untyped = await createAgent()
-    assert.deepEqual(faultOf(await call('POST', `${untyped}/tasks`, { input: { a: 1 } })), [
+    assert.deepEqual(errorOf(await call('POST', `${untyped}/tasks`, { input: { a: 1 } })), [
       400,
       'validation_error',
       'input',
     ])
 
     const timed = { name: 'timed', agent_id: agent.split('/')[2], cron: '0 0 29 2 *' }
-    assert.deepEqual(faultOf(await call('POST', '/schedules', { ...timed, input: 'text' })), [
+    assert.deepEqual(errorOf(await call('POST', '/schedules', { ...timed, input: 'text' })), [
       400,
       'validation_error',
       'input',
@@ -191,7 +191,7 @@ describe('typed tasks', () => {
     assert.deepEqual([missing.status, missing.body.error.code], [404, read.body.error.code])
     assert.deepEqual(missing.body.error.details, read.body.error.details)
     const none = await call('POST', `${agent}/tasks`, { input: 'Hi', agent_version: -1 })
-    assert.deepEqual(faultOf(none), [400, 'validation_error', 'agent_version'])
+    assert.deepEqual(errorOf(none), [400, 'validation_error', 'agent_version'])
   })
 
   it('tell their output in task.completed and agent.completed, cut to a bound', async () => {
@@ -233,7 +233,7 @@ describe('typed tasks', () => {
       ['config.context', { context: 500 }],
     ]
     for (const [field, config] of wrong)
-      assert.deepEqual(faultOf(await call('POST', '/agents', { name: `dial ${++agents}`, config })), [
+      assert.deepEqual(errorOf(await call('POST', '/agents', { name: `dial ${++agents}`, config })), [
         400,
         'validation_error',
         field,

@@ -24,14 +24,14 @@ import {
 export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createTestCase, {
     load: loadAgent,
-    run: async ({ sql, loaded: { id: agent_id, project_id, config }, body, principal, doer }) => {
+    run: async ({ sql, loaded: { id: agent_id, project_id, config }, body, principal, actor }) => {
       const { name, input, expected = null } = body
       requireInput(config, input)
       const content = { name: name.normalize('NFC'), input, expected, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const key = { id: newId('case'), agent_id }
         const made = view(await insertTestCase(tx, key, content, bounds.test_cases_per_agent), project_id)
-        await recordAudit(tx, doer, { action: 'test_case.created', target: made.id, project_id, after: made })
+        await recordAudit(tx, actor, { action: 'test_case.created', target: made.id, project_id, after: made })
         return made
       })
     },
@@ -55,25 +55,25 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.updateTestCase, {
     load: loadTestCase,
-    run: ({ sql, loaded: { row, project_id, config }, body, doer }) =>
+    run: ({ sql, loaded: { row, project_id, config }, body, actor }) =>
       sql.begin(async (tx) => {
         const before = await requireTestCase(tx, row, { lock: true })
         if (body.input !== undefined) requireInput(config, body.input)
         const { name = before.name, input = before.input, expected = before.expected } = body
         const after = await updateTestCase(tx, { ...before, name: name.normalize('NFC'), input, expected })
         const change = { before: view(before, project_id), after: view(after, project_id) }
-        await recordAudit(tx, doer, { action: 'test_case.updated', target: after.id, project_id, ...change })
+        await recordAudit(tx, actor, { action: 'test_case.updated', target: after.id, project_id, ...change })
         return change.after
       }),
   })
 
   handle(app, http, operations.deleteTestCase, {
     load: loadTestCase,
-    run: ({ sql, loaded: { row, project_id }, doer }) =>
+    run: ({ sql, loaded: { row, project_id }, actor }) =>
       sql.begin(async (tx) => {
         if (!(await deleteTestCase(tx, row))) throw notFound('test_case_not_found', 'test_case', row.id)
         const before = view(row, project_id)
-        await recordAudit(tx, doer, { action: 'test_case.deleted', target: row.id, project_id, before })
+        await recordAudit(tx, actor, { action: 'test_case.deleted', target: row.id, project_id, before })
         return { message: 'Test case deleted', test_case_id: row.id }
       }),
   })

@@ -29,12 +29,12 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.deleteThread, {
     load: loadThread,
-    run: async ({ sql, loaded, doer }) => {
+    run: async ({ sql, loaded, actor }) => {
       const deleted = await sql.begin(async (tx) => {
         const gone = await deleteThread(tx, loaded)
         if (gone) {
           const { id: target, project_id } = loaded
-          await recordAudit(tx, doer, { action: 'thread.deleted', target, project_id, before: threadView(loaded) })
+          await recordAudit(tx, actor, { action: 'thread.deleted', target, project_id, before: threadView(loaded) })
         }
         return gone
       })

@@ -8,7 +8,7 @@ import {
   toolKinds,
   type updateTool,
 } from '#contract/resources/tools.ts'
-import { schemaFault } from '../../engine/tools/arguments.ts'
+import { schemaError } from '../../engine/tools/arguments.ts'
 import { malformedPlaceholders } from '../../engine/tools/placeholders.ts'
 import { parseUrlTemplate } from '../../engine/tools/http/url-template.ts'
 import { isHeaderAllowed } from '../../platform/egress/egress-hop.ts'
@@ -89,7 +89,7 @@ function parameterIssues({ kind, parameters }: ToolDraft): Issue[] {
     const message = `must not be given with the kind ${kind}: its tools bring their own`
     return [{ field: 'parameters', message, code: 'invalid_choice' }]
   }
-  const fault = schemaFault(parameters)
+  const fault = schemaError(parameters)
   return fault === undefined ? [] : [{ field: 'parameters', message: fault, code: 'invalid_format' }]
 }
 

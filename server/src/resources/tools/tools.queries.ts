@@ -8,7 +8,7 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A tool as it is kept. */
-export interface KeptTool extends ToolRow {
+export interface StoredTool extends ToolRow {
   revision: number
   created_by: string
   created_at: string
@@ -38,9 +38,9 @@ const columns = (sql: Sql) => sql.fragment`
   created_at, updated_at`
 
 /** A tool of a project; 404 where it is none. */
-export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promise<KeptTool> {
+export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promise<StoredTool> {
   const [row] = isId('tool', id)
-    ? await sql.run<KeptTool>(
+    ? await sql.run<StoredTool>(
         sql.fragment`select ${columns(sql)} from tool where id = ${id} and project_id = ${project_id}`,
       )
     : []
@@ -51,12 +51,12 @@ export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promis
 /** Registers a tool; a name that is taken, and one tool more than a project may have, are `resource_conflict`. */
 export async function insertTool(
   sql: Sql,
-  tool: ToolContent & ToolKey & Pick<KeptTool, 'created_by'>,
+  tool: ToolContent & ToolKey & Pick<StoredTool, 'created_by'>,
   toolsMax: number,
-): Promise<KeptTool> {
+): Promise<StoredTool> {
   const { id, project_id, created_by, name, description, kind, safety, parameters, definition, pinned } = tool
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
-    const [row] = await tx.run<KeptTool>(tx.fragment`
+    const [row] = await tx.run<StoredTool>(tx.fragment`
       insert into tool (id, project_id, name, description, kind, safety, parameters, definition, pinned, created_by)
       select ${id}, ${project_id}, ${name}, ${description}, ${kind}, ${safety}, ${parameters && jsonb(parameters)}::jsonb,
         ${jsonb(definition)}::jsonb, ${pinned && jsonb(pinned)}::jsonb, ${created_by}
@@ -77,13 +77,13 @@ export async function insertTool(
  */
 export async function updateTool(
   sql: Sql,
-  { id, project_id, revision }: KeptTool,
+  { id, project_id, revision }: StoredTool,
   content: ToolContent,
   pinsAnew: boolean,
-): Promise<KeptTool> {
+): Promise<StoredTool> {
   const { name, description, safety, parameters, definition, pinned } = content
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
-    const [row] = await tx.run<KeptTool>(tx.fragment`
+    const [row] = await tx.run<StoredTool>(tx.fragment`
       update tool set name = ${name}, description = ${description}, safety = ${safety},
         parameters = ${parameters && jsonb(parameters)}::jsonb, definition = ${jsonb(definition)}::jsonb,
         pinned = ${pinned && jsonb(pinned)}::jsonb, revision = revision + 1,
@@ -116,10 +116,10 @@ export async function listTools(
     limit,
     offset,
   }: { project_id: number; kind?: ToolKind | undefined; limit: number; offset: number },
-): Promise<{ tools: KeptTool[]; total: number }> {
+): Promise<{ tools: StoredTool[]; total: number }> {
   const where = sql.fragment`project_id = ${project_id} and (${kind ?? null}::text is null or kind = ${kind ?? null})`
   const [count] = await sql.run<{ total: number }>(sql.fragment`select count(*) as total from tool where ${where}`)
-  const tools = await sql.run<KeptTool>(sql.fragment`
+  const tools = await sql.run<StoredTool>(sql.fragment`
     select id, project_id, name, description, kind, safety, status, created_by, created_at, updated_at,
       case when kind = 'http' then jsonb_build_object('method', definition -> 'method') else '{}' end as definition
     from tool where ${where} order by id desc limit ${limit} offset ${offset}`)
@@ -142,7 +142,7 @@ export async function requireFreeName(sql: Sql, project_id: number, name: string
 }
 
 /** A tool in a list. */
-export function listedTool({ id, project_id, name, description, kind, safety, ...row }: KeptTool) {
+export function listedTool({ id, project_id, name, description, kind, safety, ...row }: StoredTool) {
   return {
     id,
     project_id: projectId(project_id),
@@ -161,14 +161,14 @@ export function listedTool({ id, project_id, name, description, kind, safety, ..
  * A tool as the audit log compares it: of the definitions that a server offers only the fingerprints, which are others
  * when they are.
  */
-export function auditedTool(row: KeptTool) {
+export function auditedTool(row: StoredTool) {
   const { tools: _, ...view } = toolView(row)
   const fingerprints = row.pinned?.map(({ name, fingerprint }) => [name, fingerprint])
   return { ...view, ...(fingerprints && { tools: Object.fromEntries(fingerprints) as Record<string, string> }) }
 }
 
 /** A tool as it is answered. */
-export function toolView(row: KeptTool) {
+export function toolView(row: StoredTool) {
   const { name, kind, parameters, definition, pinned, drift } = row
   return {
     ...listedTool(row),

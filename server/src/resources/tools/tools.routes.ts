@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/resources/tools.ts'
@@ -25,7 +25,7 @@ import {
   requireTool,
   toolView,
   updateTool,
-  type KeptTool,
+  type StoredTool,
   type ToolContent,
 } from './tools.queries.ts'
 
@@ -35,7 +35,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.createTool, {
     load: loadProject,
-    run: async ({ sql, loaded: { id: project_id }, body, principal, doer }) => {
+    run: async ({ sql, loaded: { id: project_id }, body, principal, actor }) => {
       const draft = draftTool(egress, body)
       await requireFreeName(sql, project_id, draft.name)
       const pinned = await findDefinitions(context, project_id, draft)
@@ -43,7 +43,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       return sql.begin(async (tx) => {
         const tool = { ...content, id: newId('tool'), project_id, created_by: principal.user_id }
         const row = await insertTool(tx, tool, bounds.tools_per_project)
-        await recordAudit(tx, doer, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
+        await recordAudit(tx, actor, { action: 'tool.created', target: row.id, project_id, after: auditedTool(row) })
         return toolView(row)
       })
     },
@@ -61,7 +61,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.updateTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body, doer }) => {
+    run: async ({ sql, loaded, body, actor }) => {
       const draft = draftTool(egress, body, loaded)
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
       const pinsAnew = body[loaded.kind] !== undefined
@@ -69,18 +69,18 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const pinned = pinsAnew
         ? await findDefinitions(context, loaded.project_id, draft)
         : (loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null)
-      return change(sql, doer, 'tool.updated', loaded, { ...draft, pinned }, pinsAnew)
+      return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned }, pinsAnew)
     },
   })
 
   handle(app, http, operations.approveTool, {
     load: loadTool,
-    run: async ({ sql, loaded, body, doer }) => {
+    run: async ({ sql, loaded, body, actor }) => {
       const pinned = await findDefinitions(context, loaded.project_id, loaded)
       if (pinned === null || loaded.pinned === null) return toolView(loaded)
       const { fingerprint } = body
       if (fingerprint === undefined || fingerprint === definitionsFingerprint(pinned))
-        return change(sql, doer, 'tool.approved', loaded, { ...loaded, pinned }, true)
+        return change(sql, actor, 'tool.approved', loaded, { ...loaded, pinned }, true)
       const drift = driftOf(loaded.pinned, pinned)
       if (drift) await markDrifted(sql, loaded, { ...drift })
       throw new Problem(
@@ -98,11 +98,11 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 
   handle(app, http, operations.deleteTool, {
     load: loadTool,
-    run: ({ sql, loaded, doer }) =>
+    run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
         if (!(await deleteTool(tx, loaded))) throw notFound('tool_not_found', 'tool', loaded.id)
         const { id: target, project_id } = loaded
-        await recordAudit(tx, doer, { action: 'tool.deleted', target, project_id, before: auditedTool(loaded) })
+        await recordAudit(tx, actor, { action: 'tool.deleted', target, project_id, before: auditedTool(loaded) })
         return { message: 'Tool deleted', tool_id: loaded.id }
       }),
   })
@@ -111,9 +111,9 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
 /** A tool that was changed by somebody else since it was read is not changed: what it was is what was read. */
 function change(
   sql: Sql,
-  doer: Doer,
+  actor: Actor,
   action: 'tool.updated' | 'tool.approved',
-  before: KeptTool,
+  before: StoredTool,
   content: ToolContent,
   pinsAnew: boolean,
 ) {
@@ -121,7 +121,7 @@ function change(
     const row = await updateTool(tx, before, content, pinsAnew)
     const { id: target, project_id } = row
     const changed = { before: auditedTool(before), after: auditedTool(row) }
-    await recordAudit(tx, doer, { action, target, project_id, ...changed })
+    await recordAudit(tx, actor, { action, target, project_id, ...changed })
     return toolView(row)
   })
 }

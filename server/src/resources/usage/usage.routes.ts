@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { getUsage, readGroups, usagePeriodDefault_seconds } from '#contract/resources/usage.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, offsetPagination } from '../../http/pagination.ts'
+import { timestamp, offsetPagination } from '../../http/pagination.ts'
 import { emptyPeriod } from '../../http/period.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
@@ -14,8 +14,8 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
     run: async ({ sql, principal, loaded, query }) => {
       const { limit = 20, offset = 0 } = query
-      const end_time = moment(query.end_time) ?? new Date().toISOString()
-      const start_time = moment(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
+      const end_time = timestamp(query.end_time) ?? new Date().toISOString()
+      const start_time = timestamp(query.start_time) ?? before(end_time, usagePeriodDefault_seconds)
       if (start_time >= end_time) throw emptyPeriod(end_time)
       const groups = readGroups(query.group_by)
       const filter = { project_id: loaded.id, start_time, end_time, groups, limit, offset }
@@ -36,8 +36,8 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext): void {
 }
 
 /** No moment before this one is accepted, so none is made up either. */
-const firstMoment_ms = Date.parse('0001-01-01T00:00:00.000Z')
+const firstTimestamp_ms = Date.parse('0001-01-01T00:00:00.000Z')
 
-function before(moment: string, seconds: number): string {
-  return new Date(Math.max(firstMoment_ms, Date.parse(moment) - seconds * 1000)).toISOString()
+function before(timestamp: string, seconds: number): string {
+  return new Date(Math.max(firstTimestamp_ms, Date.parse(timestamp) - seconds * 1000)).toISOString()
 }

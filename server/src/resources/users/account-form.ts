@@ -56,7 +56,7 @@ export function readAccount({ email, password, name }: { email: string; password
 }
 
 /** What the form says about an account that could not be made; throws what is not the user's fault. */
-export function accountFaults(error: unknown): { status: number; fault: string; issues: readonly Issue[] } {
+export function accountErrors(error: unknown): { status: number; fault: string; issues: readonly Issue[] } {
   const problem = toProblem(error)
   if (problem.status === 500) throw error
   const issues =

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '#contract/core/problems.ts'
 import { recentSignIn_minutes } from '#contract/accounts/users.ts'
-import { doerOf } from '../../http/access/actor.ts'
+import { actorOf } from '../../http/access/actor.ts'
 import { toProblem } from '../../http/errors.ts'
 import { checkFormOrigin, formBytesMax, readForm } from '../../http/pages/forms.ts'
 import { continuePage, sendPage } from '../../http/pages/page.ts'
 import { isSessionRecent, type SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountPage } from './account-page.ts'
 import { listIdentities } from './sso/identities.queries.ts'
-import { proveOwner } from './reauthenticated-user.ts'
+import { reauthenticate } from './reauthenticated-user.ts'
 import { countForm, sentence, signedInUser, signInFrom } from './pages.ts'
 import { unlinkIdentity } from './sso/sso-links.ts'
 import { accountPath } from './sso/sso-pages.ts'
@@ -30,7 +30,7 @@ export function accountPages(scope: FastifyInstance, sso: Sso): void {
       const provider = requireProvider(sso, name)
       const { user_id, session_id } = user
       const owner = { user_id, session_id, current_password: password || undefined, during: 'identity_link' } as const
-      await proveOwner(sso.signing, owner, signInFrom(request))
+      await reauthenticate(sso.signing, owner, signInFrom(request))
       const { url, attempt } = await beginAt(sso, provider, { return_to: accountPath, link: { user_id, session_id } })
       sso.attempts.keep(reply, provider, attempt)
       return sendPage(reply, continuePage(url, provider.label))
@@ -38,8 +38,8 @@ export function accountPages(scope: FastifyInstance, sso: Sso): void {
   )
   scope.post(`${accountPath}/disconnect`, { bodyLimit }, (request, reply) =>
     submit(sso, request, reply, async ({ user_id, session_id }, { identity_id = '' }) => {
-      const doer = { ...doerOf(request), actor: user_id, credential: { kind: 'session', id: session_id } as const }
-      await unlinkIdentity(sso.context.sql, providersOf(sso), { user_id, identity_id }, doer)
+      const actor = { ...actorOf(request), actor: user_id, credential: { kind: 'session', id: session_id } as const }
+      await unlinkIdentity(sso.context.sql, providersOf(sso), { user_id, identity_id }, actor)
       return reply.redirect(accountPath, 303)
     }),
   )
@@ -66,7 +66,7 @@ async function submit(
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status === 500) throw error
-    return showAccount(sso, user, reply, { status: problem.status, fault: faultOf(problem) })
+    return showAccount(sso, user, reply, { status: problem.status, fault: errorOf(problem) })
   }
 }
 
@@ -102,7 +102,7 @@ function labelOf({ context }: Sso, name: string | null): string | undefined {
   return context.config.sso.find((provider) => provider.name === name)?.label
 }
 
-function faultOf(problem: Problem): string {
+function errorOf(problem: Problem): string {
   return problem.kind === 'validation_error' ? 'This is not your password.' : sentence(problem)
 }
 

@@ -1,12 +1,12 @@
 import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { passwordFault, passwordFaults, type PasswordFault } from '../../platform/crypto/password-rules.ts'
+import { passwordError, passwordErrors, type PasswordError } from '../../platform/crypto/password-rules.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
-import { endSessionsOf, type Origin } from '../sessions/sessions.queries.ts'
+import { endSessionsOf, type RequestSource } from '../sessions/sessions.queries.ts'
 import { isFor, join, requireOffer } from './join.ts'
-import { notCurrent, proveOwner } from './reauthenticated-user.ts'
-import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInFrom } from './sign-in/sign-in.ts'
+import { notCurrent, reauthenticate } from './reauthenticated-user.ts'
+import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInSource } from './sign-in/sign-in.ts'
 import { findCredentials, insertOrganization, insertUser, updatePasswordHash } from './users.queries.ts'
 
 /** Somebody who makes an account. */
@@ -27,13 +27,13 @@ export interface SignUp {
 export async function signUp(
   { sql, passwords }: SignInContext,
   { email, password, name, invitation }: SignUp,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<SignedIn> {
   // Asked before the password is hashed, which is dear.
   const offer = invitation === undefined ? undefined : await requireOffer(sql, invitation)
   if (offer && !isFor(offer, email))
     throw invalid({ field: 'email', message: 'must be the one that the invitation is for', code: 'invalid_choice' })
-  refuseFault('password', passwordFault(password, email))
+  refuseFault('password', passwordError(password, email))
   const password_hash = await passwords.hash(password)
   return sql.begin(async (tx) => {
     const user = await insertUser(tx, { email, name: name.normalize('NFC'), password_hash })
@@ -50,8 +50,8 @@ export async function signUp(
       invitation === undefined
         ? await insertOrganization(tx, `${user.name}'s organization`, user.id)
         : await join(tx, invitation, user.id, signingIn(from, user.id))
-    const doer = { ...signingIn(from, user.id), org_id: organization.id }
-    await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user })
+    const actor = { ...signingIn(from, user.id), org_id: organization.id }
+    await recordAudit(tx, actor, { action: 'user.created', target: user.id, after: user })
     const signedIn = await beginSession(tx, { id: user.id, email, password_hash }, from, { method: 'sign_up' })
     if (!signedIn) throw new Error('an account that was just made can sign in')
     return signedIn
@@ -75,14 +75,14 @@ export interface PasswordChange {
 export async function changePassword(
   { sql, passwords }: SignInContext,
   change: PasswordChange,
-  from: Origin & { request_id: string },
+  from: RequestSource & { request_id: string },
 ): Promise<number> {
   const known = await findCredentials(sql, change.user_id)
   if (!known) throw new Problem('unauthorized')
-  refuseFault('new_password', passwordFault(change.new_password, known.email))
+  refuseFault('new_password', passwordError(change.new_password, known.email))
   if (known.password_hash !== null && change.current_password === undefined)
     throw invalid({ field: 'current_password', message: 'current_password is required', code: 'required' })
-  const user = await proveOwner({ sql, passwords }, { ...change, during: 'password_change' }, from)
+  const user = await reauthenticate({ sql, passwords }, { ...change, during: 'password_change' }, from)
   const password_hash = await passwords.hash(change.new_password)
 
   return sql.begin(async (tx) => {
@@ -104,7 +104,7 @@ async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<
   return sessions + grants.length
 }
 
-const issueCodes: Record<PasswordFault, Issue['code']> = {
+const issueCodes: Record<PasswordError, Issue['code']> = {
   too_short: 'too_short',
   too_long: 'too_long',
   unreadable: 'invalid_format',
@@ -114,6 +114,6 @@ const issueCodes: Record<PasswordFault, Issue['code']> = {
   sequence: 'invalid_choice',
 }
 
-function refuseFault(field: string, fault: PasswordFault | undefined): void {
-  if (fault) throw invalid({ field, message: passwordFaults[fault], code: issueCodes[fault] })
+function refuseFault(field: string, fault: PasswordError | undefined): void {
+  if (fault) throw invalid({ field, message: passwordErrors[fault], code: issueCodes[fault] })
 }

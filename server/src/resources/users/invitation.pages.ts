@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bounds } from '#contract/core/limits.ts'
 import { Problem } from '#contract/core/problems.ts'
-import { doerOf } from '../../http/access/actor.ts'
+import { actorOf } from '../../http/access/actor.ts'
 import { checkFormOrigin, formBytesMax, isOwnForm, preSessionOf, readForm } from '../../http/pages/forms.ts'
 import { sendPage } from '../../http/pages/page.ts'
 import { setSessionCookie } from '../../http/pages/session-cookie.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { findJoined, findOffer, isMemberBy, type Offer } from '../members/invitations.queries.ts'
 import type { SignedInUser } from '../sessions/sessions.queries.ts'
-import { accountFaults, readAccount, type TypedAccount } from './account-form.ts'
+import { accountErrors, readAccount, type TypedAccount } from './account-form.ts'
 import { signUp } from './accounts.ts'
 import { goneInvitationPage, invitedPage, joinedPage, joinPage, memberPage } from './invitation-page.ts'
 import { isFor, join } from './join.ts'
@@ -87,14 +87,14 @@ async function submitJoin(pages: Pages, request: Invited, reply: FastifyReply): 
   if (!pages.tokens.verify(fields.token, ...joinForm(user, token)))
     return showInvitation(pages, request, reply, { status: 403, fault: 'The form had expired. Please try again.' })
   await countForm(pages, request)
-  const doer = doerOf(request, {
+  const actor = actorOf(request, {
     kind: 'session',
     credential_id: user.session_id,
     user_id: user.user_id,
     org_id: '',
   })
   try {
-    await pages.context.sql.begin((tx) => join(tx, token, user.user_id, doer))
+    await pages.context.sql.begin((tx) => join(tx, token, user.user_id, actor))
   } catch (error) {
     // The page says by itself what the link offers now.
     if (!(error instanceof Problem) || error.status >= 500) throw error
@@ -119,7 +119,7 @@ async function submitAccount(pages: Pages, request: Invited, reply: FastifyReply
     const { secret } = await signUp(pages.signing, account, signInFrom(request))
     setSessionCookie(reply, secret, pages.secure())
   } catch (error) {
-    const { issues, ...fault } = accountFaults(error)
+    const { issues, ...fault } = accountErrors(error)
     return showInvitation(pages, request, reply, { ...fault, typed: { ...typed, issues } })
   }
   return reply.redirect(pathOf(request), 303)

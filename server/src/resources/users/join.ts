@@ -1,4 +1,4 @@
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
@@ -13,7 +13,7 @@ export async function join(
   tx: Sql,
   token: string,
   user_id: string,
-  doer: Doer,
+  actor: Actor,
 ): Promise<Omit<JoinedRow, 'invitation_id'>> {
   const joined = await acceptInvitation(tx, token, user_id)
   if (joined === 'member') throw alreadyMember(user_id)
@@ -23,7 +23,7 @@ export async function join(
   await endAccess(tx, organization.id, user_id)
   await recordAudit(
     tx,
-    { ...doer, org_id: organization.id },
+    { ...actor, org_id: organization.id },
     { action: 'invitation.accepted', target: invitation_id, after: { user_id, role: organization.role } },
   )
   return organization

@@ -7,7 +7,7 @@ import { continuePage, sendPage } from '../../http/pages/page.ts'
 import { addressSubject, countSubject } from '../../http/access/rate-limit.ts'
 import { readSessionCookie, setSessionCookie } from '../../http/pages/session-cookie.ts'
 import { findSignedInUser, type SignedInUser } from '../sessions/sessions.queries.ts'
-import type { SignedIn, SignInContext, SignInFrom } from './sign-in/sign-in.ts'
+import type { SignedIn, SignInContext, SignInSource } from './sign-in/sign-in.ts'
 
 /** What the pages work with. */
 export interface Pages {
@@ -49,7 +49,7 @@ export async function countForm({ http }: Pages, request: FastifyRequest): Promi
 }
 
 /** What is known about whoever signs in, beside the password. */
-export function signInFrom(request: FastifyRequest): SignInFrom {
+export function signInFrom(request: FastifyRequest): SignInSource {
   return {
     ip: request.ip,
     user_agent: request.headers['user-agent'] ?? '',

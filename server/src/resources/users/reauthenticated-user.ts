@@ -1,11 +1,11 @@
 import { invalid, Problem } from '#contract/core/problems.ts'
 import { recentSignIn_minutes } from '#contract/accounts/users.ts'
-import { isSessionRecent, type Origin } from '../sessions/sessions.queries.ts'
+import { isSessionRecent, type RequestSource } from '../sessions/sessions.queries.ts'
 import { checkPassword, type Account, type SignInContext } from './sign-in/sign-in.ts'
 import { findCredentials, type SignInRow } from './users.queries.ts'
 
 /** Somebody who is signed in and wants to do what only the owner of the account may, whoever sits at the browser. */
-export interface Owner {
+export interface ReauthenticatedUser {
   user_id: string
   session_id: string
   /** Undefined where they gave none. */
@@ -19,10 +19,10 @@ export interface Owner {
  * otherwise by having signed in a moment ago. Gives what the account signs in with. Throws 400 for a wrong password, 403
  * for a sign-in that is too old, and like signing in after too many wrong passwords.
  */
-export async function proveOwner(
+export async function reauthenticate(
   signing: SignInContext,
-  { user_id, session_id, current_password, during }: Owner,
-  from: Origin & { request_id: string },
+  { user_id, session_id, current_password, during }: ReauthenticatedUser,
+  from: RequestSource & { request_id: string },
 ): Promise<SignInRow> {
   const known = await findCredentials(signing.sql, user_id)
   if (!known) throw new Problem('unauthorized')
@@ -42,7 +42,7 @@ async function checkCurrent(
   signing: SignInContext,
   account: Account,
   password: string,
-  from: Origin & { request_id: string },
+  from: RequestSource & { request_id: string },
 ): Promise<SignInRow> {
   try {
     return await checkPassword(signing, account, password, from)

@@ -48,7 +48,7 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   handle(app, http, operations.updateUser, {
-    run: async ({ sql, principal, body, doer }) => {
+    run: async ({ sql, principal, body, actor }) => {
       if (body.name === undefined && body.avatar_url === undefined) {
         throw invalid({ field: 'body', message: 'name or avatar_url is required', code: 'required' })
       }
@@ -56,7 +56,7 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
       return sql.begin(async (tx) => {
         const before = await lockUser(tx, principal.user_id)
         const user = await updateUser(tx, principal.user_id, content)
-        await recordAudit(tx, asUser(doer), { action: 'user.updated', target: principal.user_id, before, after: user })
+        await recordAudit(tx, asUser(actor), { action: 'user.updated', target: principal.user_id, before, after: user })
         return user
       })
     },
@@ -102,19 +102,19 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   handle(app, http, acceptInvitation, {
-    run: async ({ request, sql, principal, body, doer }) => {
+    run: async ({ request, sql, principal, body, actor }) => {
       const { sql: auth_sql, rates } = http.authentication
       await countSubject(auth_sql, rates, 'login', addressSubject(request.ip))
-      const organization = await sql.begin((tx) => join(tx, body.token, principal.user_id, doer))
+      const organization = await sql.begin((tx) => join(tx, body.token, principal.user_id, actor))
       return { message: 'Organization joined', organization }
     },
   })
 
   handle(app, http, operations.logout, {
-    run: async ({ sql, principal, doer }) => {
+    run: async ({ sql, principal, actor }) => {
       await sql.begin(async (tx) => {
         if (!(await endSession(tx, principal.user_id, principal.credential_id))) return
-        await recordAudit(tx, asUser(doer), { action: 'user.signed_out', target: principal.user_id })
+        await recordAudit(tx, asUser(actor), { action: 'user.signed_out', target: principal.user_id })
       })
       return { message: 'Signed out' }
     },

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import * as operations from '#contract/resources/deliveries.ts'
 import { eventExamples } from '#contract/events/event-examples.ts'
 import { testEventName, type OutboxEventName } from '#contract/events/events.ts'
@@ -9,7 +9,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { addTestDelivery, redeliverNow } from '../../events/webhooks/endpoint-lease-rows.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, pagePagination } from '../../http/pagination.ts'
+import { timestamp, pagePagination } from '../../http/pagination.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import {
   attemptView,
@@ -30,7 +30,7 @@ const day_ms = 86_400_000
 export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.testWebhook, {
     load: loadWebhook,
-    run: ({ sql, loaded, body, principal, doer }) => {
+    run: ({ sql, loaded, body, principal, actor }) => {
       const type: OutboxEventName = body.event ?? testEventName
       const data =
         type === testEventName
@@ -40,7 +40,7 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
         await requireActive(tx, loaded.id)
         const { id } = await addTestDelivery(tx, { id: loaded.id, org_id: principal.org_id }, data, type)
         const detail = { delivery_id: id, event: type }
-        await recordAudit(tx, doer, { action: 'webhook.tested', target: loaded.id, detail })
+        await recordAudit(tx, actor, { action: 'webhook.tested', target: loaded.id, detail })
         return requireDelivery(tx, id, loaded.id)
       })
     },
@@ -54,8 +54,8 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
         webhook_id: loaded.id,
         status,
         event,
-        created_after: moment(query.created_after),
-        created_before: moment(query.created_before),
+        created_after: timestamp(query.created_after),
+        created_before: timestamp(query.created_before),
         limit,
         offset: (page - 1) * limit,
       })
@@ -74,21 +74,21 @@ export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
 
   handle(app, http, operations.redeliverDelivery, {
     load: loadDelivery,
-    run: ({ sql, loaded, params, doer }) =>
+    run: ({ sql, loaded, params, actor }) =>
       sql.begin(async (tx) => {
         await requireActive(tx, params.webhook_id!)
         await redeliverNow(tx, params.webhook_id!, [loaded.id])
         const detail = { delivery_id: loaded.id }
-        await recordAudit(tx, doer, { action: 'webhook.redelivered', target: params.webhook_id!, detail })
+        await recordAudit(tx, actor, { action: 'webhook.redelivered', target: params.webhook_id!, detail })
         return requireDelivery(tx, loaded.id, params.webhook_id!)
       }),
   })
 
   handle(app, http, operations.recoverDeliveries, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body, doer }) => {
+    run: async ({ sql, loaded, body, actor }) => {
       const since = sinceOf(body.since)
-      const { recovered, has_more } = await recover(sql, loaded.id, since, doer)
+      const { recovered, has_more } = await recover(sql, loaded.id, since, actor)
       const deliveries = recovered === 1 ? 'delivery is' : 'deliveries are'
       return { message: `${recovered} ${deliveries} due again`, webhook_id: loaded.id, recovered, has_more }
     },
@@ -112,7 +112,7 @@ async function requireActive(tx: Sql, id: string): Promise<void> {
 
 /** The moment from which on deliveries are recovered, no longer ago than they are kept. */
 function sinceOf(text: string): string {
-  const since = moment(text)!
+  const since = timestamp(text)!
   const age_ms = Date.now() - Date.parse(since)
   if (age_ms >= 0 && age_ms <= bounds.recover_days * day_ms) return since
   throw invalid({
@@ -127,7 +127,7 @@ async function recover(
   sql: Sql,
   webhook_id: string,
   since: string,
-  doer: Doer,
+  actor: Actor,
 ): Promise<{ recovered: number; has_more: boolean }> {
   // What is given up from now on, also of what is recovered here, is not looked at again.
   const [clock] = await sql<{ now: string }>`select clock_timestamp()::text as now`
@@ -140,7 +140,7 @@ async function recover(
       const due = await recoverFailed(tx, webhook_id, { ...range, countMax })
       // Once, with the first of them: how many there will be is not known yet.
       if (due > 0 && recovered === 0)
-        await recordAudit(tx, doer, { action: 'webhook.recovered', target: webhook_id, detail: { since } })
+        await recordAudit(tx, actor, { action: 'webhook.recovered', target: webhook_id, detail: { since } })
       return due
     })
     recovered += count

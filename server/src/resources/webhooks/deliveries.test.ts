@@ -105,8 +105,8 @@ describe('the deliveries of a webhook', () => {
   })
 
   it('are found by state, event and time of creation', async () => {
-    const moment = ago(3 * day_ms)
-    const earlier = new Date(Date.parse(moment) - 1).toISOString()
+    const timestamp = ago(3 * day_ms)
+    const earlier = new Date(Date.parse(timestamp) - 1).toISOString()
     // Identifiers are made in the order of time.
     const id = `dlv_${'0'.repeat(26)}`
     const made = async (created_at: string, last: string): Promise<string> => {
@@ -116,16 +116,16 @@ describe('the deliveries of a webhook', () => {
         returning id`
       return row!.id
     }
-    const [old, exact] = [await made(earlier, '1'), await made(moment, '2')]
+    const [old, exact] = [await made(earlier, '1'), await made(timestamp, '2')]
     const [failed, waits] = [await insert(), await insert({ status: 'pending', event: 'webhook.test' })]
     assert.deepEqual(await found('status=failed'), [failed])
     assert.deepEqual(await found('status=pending'), [waits])
     assert.deepEqual(await found('status=delivered'), [exact, old])
     assert.deepEqual(await found('event=webhook.test'), [waits])
     assert.deepEqual(await found('event=task.failed&status=failed'), [])
-    assert.deepEqual(await found(`created_after=${moment}`), [waits, failed, exact])
-    assert.deepEqual(await found(`created_before=${moment}`), [old])
-    assert.deepEqual(await found(`created_after=${earlier}&created_before=${moment}`), [old])
+    assert.deepEqual(await found(`created_after=${timestamp}`), [waits, failed, exact])
+    assert.deepEqual(await found(`created_before=${timestamp}`), [old])
+    assert.deepEqual(await found(`created_after=${earlier}&created_before=${timestamp}`), [old])
     assert.deepEqual(await found('created_after=0001-01-01&created_before=9999-12-31&limit=1&page=3'), [exact])
   })
 

@@ -168,7 +168,7 @@ export async function listWebhooks(
     org_id = ${filter.org_id}
     and (${filter.search ?? null}::text is null or strpos(lower(url), lower(${filter.search ?? null})) > 0)
     and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})
-    ${filter.agent_id === undefined ? sql.fragment`` : toldOf(sql, filter.agent_id)}
+    ${filter.agent_id === undefined ? sql.fragment`` : subscriptionsOf(sql, filter.agent_id)}
     and created_at >= coalesce(${filter.created_after ?? null}::timestamptz, '-infinity')
     and created_at < coalesce(${filter.created_before ?? null}::timestamptz, 'infinity')
     and updated_at >= coalesce(${filter.updated_after ?? null}::timestamptz, '-infinity')
@@ -181,7 +181,7 @@ export async function listWebhooks(
 }
 
 /** That a webhook has subscribed to something that its organization's agent can do, and filters nothing that all of it has. */
-function toldOf({ fragment }: Sql, agent_id: string): Fragment {
+function subscriptionsOf({ fragment }: Sql, agent_id: string): Fragment {
   const isListed = (member: string, value: Fragment): Fragment =>
     fragment`(not jsonb_exists(webhook.filters, ${member}) or webhook.filters -> ${member} @> to_jsonb(${value}))`
   return fragment`and events && ${[...eventsOfAgents]} and exists (

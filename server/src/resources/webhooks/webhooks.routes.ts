@@ -9,7 +9,7 @@ import { giveUpPending, makeDue } from '../../events/webhooks/endpoint-lease-row
 import { etag, requireMatch } from '../../http/etag.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { moment, pagePagination } from '../../http/pagination.ts'
+import { timestamp, pagePagination } from '../../http/pagination.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Egress, EgressRefused } from '../../platform/egress/safe-fetch.ts'
 import {
@@ -38,7 +38,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
       : encrypt(secret, before.id)
 
   handle(app, http, operations.createWebhook, {
-    run: async ({ sql, principal, body, header, doer }) => {
+    run: async ({ sql, principal, body, header, actor }) => {
       checkUrl(egress, body.url)
       const id = newId('wh')
       const row = await sql.begin(async (tx) => {
@@ -52,7 +52,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           created_by: principal.user_id,
         }
         const made = await insertWebhook(tx, webhook, bounds.webhooks_per_organization)
-        if (made) await recordAudit(tx, doer, { action: 'webhook.created', target: id, after: audited(made) })
+        if (made) await recordAudit(tx, actor, { action: 'webhook.created', target: id, after: audited(made) })
         return made
       })
       if (!row) throw tooMany()
@@ -74,10 +74,10 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         order,
         limit,
         offset: (page - 1) * limit,
-        created_after: moment(query.created_after),
-        created_before: moment(query.created_before),
-        updated_after: moment(query.updated_after),
-        updated_before: moment(query.updated_before),
+        created_after: timestamp(query.created_after),
+        created_before: timestamp(query.created_before),
+        updated_after: timestamp(query.updated_after),
+        updated_before: timestamp(query.updated_before),
       })
       return { webhooks, pagination: pagePagination(total, page, limit) }
     },
@@ -93,7 +93,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.updateWebhook, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body, header, request, doer }) => {
+    run: async ({ sql, loaded, body, header, request, actor }) => {
       const { url, events, filters, secret, status } = body
       if ([url, events, filters, secret, status].every((member) => member === undefined))
         throw invalid({
@@ -113,7 +113,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           filters: filters === null ? {} : filters,
           secret: replacing,
         })
-        await recordAudit(tx, doer, {
+        await recordAudit(tx, actor, {
           action: 'webhook.updated',
           target: changed.id,
           before: audited(before),
@@ -125,7 +125,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
           await giveUpPending(tx, loaded.id)
         }
         return changed
-      }, 'byKeys')
+      }, 'forceIndexPlan')
       header('etag', revisionOf(row))
       return row
     },
@@ -133,12 +133,12 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.deleteWebhook, {
     load: loadWebhook,
-    run: async ({ sql, loaded, request, doer }) => {
+    run: async ({ sql, loaded, request, actor }) => {
       await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], revisionNumber(before))
         await deleteWebhook(tx, loaded.id)
-        await recordAudit(tx, doer, { action: 'webhook.deleted', target: loaded.id, before: audited(before) })
+        await recordAudit(tx, actor, { action: 'webhook.deleted', target: loaded.id, before: audited(before) })
       })
       return { message: 'Webhook deleted', webhook_id: loaded.id }
     },
@@ -146,7 +146,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
 
   handle(app, http, operations.rotateWebhookSecret, {
     load: loadWebhook,
-    run: async ({ sql, loaded, body, header, request, doer }) => {
+    run: async ({ sql, loaded, body, header, request, actor }) => {
       const made = body.secret === undefined ? newSecret() : undefined
       const row = await sql.begin(async (tx) => {
         const before = await lockWebhook(tx, loaded.id)
@@ -157,7 +157,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         const changed = await changeWebhook(tx, before, { secret })
         const { previous_secret_expires_at } = changed
         const detail = { previous_secret_expires_at }
-        await recordAudit(tx, doer, { action: 'webhook.secret_rotated', target: loaded.id, detail })
+        await recordAudit(tx, actor, { action: 'webhook.secret_rotated', target: loaded.id, detail })
         return changed
       })
       header('etag', revisionOf(row))

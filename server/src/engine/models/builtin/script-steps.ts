@@ -171,9 +171,9 @@ function readUsage(usage: unknown, where: string): Partial<ModelUsage> {
   return Object.fromEntries(known.map((name) => [name, wholeNumber(usage[name], 1e9, `${where}: usage.${name}`)]))
 }
 
-function wholeNumber(value: unknown, most: number, what: string): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw refused(`${what} must be a whole number from 0 to ${most}`)
+function wholeNumber(value: unknown, max: number, what: string): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw refused(`${what} must be a whole number from 0 to ${max}`)
 }
 
 function refused(complaint: string): ModelError {

@@ -5,7 +5,7 @@ import {
   type modelProviderKinds,
   type modelProviderStates,
 } from '#contract/models/model-providers.ts'
-import { openWire, WireError } from '../../../platform/egress/connect.ts'
+import { openUpstream, UpstreamError } from '../../../platform/egress/connect.ts'
 import { builtinModels, defaultProvider, listProviders, type ModelSettings } from '../models.ts'
 import type { Provider } from './provider.ts'
 
@@ -74,7 +74,7 @@ async function check(provider: Provider): Promise<Answer> {
     if (status >= 500) return unreachable(`It answered ${status}.`)
     return { status: 'reachable', error: null, models: status === 200 ? modelsOf(provider, text) : [] }
   } catch (error) {
-    if (error instanceof WireError) return unreachable(words[error.code])
+    if (error instanceof UpstreamError) return unreachable(words[error.code])
     return unreachable('It did not answer in time, or broke off.')
   }
 }
@@ -84,16 +84,16 @@ const words = {
   connect_failed: 'It could not be connected to.',
   connect_timed_out: 'It could not be connected to in time.',
   tls_failed: 'Its certificate is not good.',
-} as const satisfies Record<WireError['code'], string>
+} as const satisfies Record<UpstreamError['code'], string>
 
 async function read({ kind, base_url, api_key }: Provider): Promise<{ status: number; text: string }> {
   const { fetch } = await import('undici')
   const url = new URL(`${base_url.replace(/(?<!\/)\/+$/, '')}/models`)
   if (kind === 'anthropic') url.searchParams.set('limit', String(providerModelsMax))
-  const wire = await openWire(url.origin, { connectTimeout_ms: answerTimeout_ms })
+  const connection = await openUpstream(url.origin, { connectTimeout_ms: answerTimeout_ms })
   try {
     const response = await fetch(url, {
-      dispatcher: wire.client,
+      dispatcher: connection.client,
       redirect: 'manual',
       signal: AbortSignal.timeout(answerTimeout_ms),
       headers: {
@@ -116,9 +116,9 @@ async function read({ kind, base_url, api_key }: Provider): Promise<{ status: nu
     return { status: response.status, text: Buffer.concat(chunks).toString('utf8') }
   } catch (error) {
     // What the connection said is the cause of what fetch says.
-    throw error instanceof Error && error.cause instanceof WireError ? error.cause : error
+    throw error instanceof Error && error.cause instanceof UpstreamError ? error.cause : error
   } finally {
-    await wire.destroy()
+    await connection.destroy()
   }
 }
 

@@ -7,7 +7,7 @@ const answerMin = 256
 
 /** The budget of thinking within the `max_tokens` of an answer; undefined where there is no room for one. */
 export function thinkingTokens(effort: string, max_tokens: number): number | undefined {
-  const most = max_tokens - answerMin
-  if (most < thinkingMin) return undefined
-  return Math.min(most, Math.max(thinkingMin, Math.floor(max_tokens * (share[effort] ?? 0.5))))
+  const max = max_tokens - answerMin
+  if (max < thinkingMin) return undefined
+  return Math.min(max, Math.max(thinkingMin, Math.floor(max_tokens * (share[effort] ?? 0.5))))
 }

@@ -1,7 +1,7 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { canonicalJson } from '../call-hash.ts'
-import type { WireUse } from '../../../platform/egress/connect.ts'
+import type { UpstreamUse } from '../../../platform/egress/connect.ts'
 import { toolOutputMax, type ToolAnswer } from '../tool.ts'
 
 /** Characters of a message that becomes an error's. */
@@ -11,7 +11,7 @@ const messageMax = 500
  * What a model reads of a call's result, each thing once: texts as they are, everything else described in a line, and
  * `structuredContent` as compact JSON, in place of the texts that mirror it or else after all of them.
  */
-export function mcpAnswer(result: CallToolResult, network: WireUse): ToolAnswer {
+export function mcpAnswer(result: CallToolResult, network: UpstreamUse): ToolAnswer {
   const content = partsOf(result).join('\n')
   if (result.isError !== true) return { content, network }
   const message = content.slice(0, messageMax) || 'The tool says that it failed.'

@@ -55,7 +55,7 @@ export class DefinitionList {
       if (++this.#seen > mcpBounds.tools) {
         throw new TooManyDefinitions(`the server has more than ${mcpBounds.tools} tools`)
       }
-      const fault = definitionFault(name, inputSchema)
+      const fault = definitionError(name, inputSchema)
       if (fault) {
         this.leftOut.push({ name: cleanText(name).slice(0, 128), reason: fault })
         continue
@@ -103,7 +103,7 @@ export function definitionsFingerprint(tools: readonly { name: string; fingerpri
   return createHash('sha256').update(lines.join('\n')).digest('hex')
 }
 
-function definitionFault(name: string, schema: Record<string, unknown>): string | undefined {
+function definitionError(name: string, schema: Record<string, unknown>): string | undefined {
   if (!toolName.test(name)) return 'its name is not one of a tool'
   const excess = schemaExcess(schema)
   if (excess) return `its schema ${excess}`

@@ -2,22 +2,22 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { type EgressFetch, egressFetch } from '../../../platform/egress/egress-fetch.ts'
 import type { EgressStream } from '../../../platform/egress/egress-stream.ts'
 import { type Egress, EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
-import type { WireUse } from '../../../platform/egress/connect.ts'
+import type { UpstreamUse } from '../../../platform/egress/connect.ts'
 
 /** What one conversation with a server needed of the network, and what its streams failed with. */
 export interface Exchange {
-  use(): WireUse
+  use(): UpstreamUse
   /** The error of a connection behind whatever the library made of it. */
   failure: EgressError | EgressRefused | undefined
 }
 
-const exchanges = new AsyncLocalStorage<Exchange & { answers: EgressStream[]; lost: WireUse }>()
+const exchanges = new AsyncLocalStorage<Exchange & { answers: EgressStream[]; lost: UpstreamUse }>()
 
 /** Runs `work` and gathers what it needs of the network, whichever of its requests needs it. */
 export function inExchange<T>(work: (exchange: Exchange) => Promise<T>): Promise<T> {
   const lost = { bytes_in: 0, bytes_out: 0 }
   const answers: EgressStream[] = []
-  const use = (): WireUse => answers.map((answer) => answer.use()).reduce(sum, lost)
+  const use = (): UpstreamUse => answers.map((answer) => answer.use()).reduce(sum, lost)
   const exchange = { answers, lost, use, failure: undefined }
   return exchanges.run(exchange, () => work(exchange))
 }
@@ -84,6 +84,6 @@ function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure
   return new Response(told, { status: response.status, headers: response.headers })
 }
 
-function sum(a: WireUse, b: WireUse): WireUse {
+function sum(a: UpstreamUse, b: UpstreamUse): UpstreamUse {
   return { bytes_in: a.bytes_in + b.bytes_in, bytes_out: a.bytes_out + b.bytes_out }
 }

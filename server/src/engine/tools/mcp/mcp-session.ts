@@ -148,9 +148,9 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   return Promise.race([work, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort))
 }
 
-async function inTime(work: Promise<unknown>, most_ms: number): Promise<void> {
+async function inTime(work: Promise<unknown>, max_ms: number): Promise<void> {
   const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, most_ms)
+  const timer = setTimeout(late.resolve, max_ms)
   await Promise.race([work.catch(() => undefined), late.promise])
   clearTimeout(timer)
 }

@@ -135,8 +135,8 @@ function writeMap(
   schemas: Record<string, unknown>,
   inner: (value: unknown) => unknown,
 ): Record<string, unknown> {
-  const kept = Object.entries(schemas).filter(([, value]) => resolver.deref(value)?.readOnly !== true)
-  return Object.fromEntries(kept.map(([name, value]) => [name, inner(value)]))
+  const stored = Object.entries(schemas).filter(([, value]) => resolver.deref(value)?.readOnly !== true)
+  return Object.fromEntries(stored.map(([name, value]) => [name, inner(value)]))
 }
 
 function saidPlainly(plain: Record<string, unknown>, schema: Record<string, unknown>, resolver: Resolver): unknown {

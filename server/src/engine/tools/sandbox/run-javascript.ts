@@ -12,7 +12,7 @@ export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string,
     name: 'run_javascript',
     ...builtinToolDefinitions.run_javascript,
     async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal }) {
-      const timeout_ms = Math.min(Number(timeout_seconds), javascriptTime_seconds.most) * 1000
+      const timeout_ms = Math.min(Number(timeout_seconds), javascriptTime_seconds.max) * 1000
       return answer(await sandboxes.run({ code: String(code), env, timeout_ms }, signal), timeout_ms / 1000)
     },
   }

@@ -41,7 +41,7 @@ export function makeSandboxes(log: Logger): Sandboxes {
       signal.addEventListener('abort', leave, { once: true })
     })
   }
-  const giveBack = (): void => {
+  const requeue = (): void => {
     const next = waiting.shift()
     if (next) next()
     else free += 1
@@ -52,7 +52,7 @@ export function makeSandboxes(log: Logger): Sandboxes {
       try {
         return await inThread(job, signal, log)
       } finally {
-        giveBack()
+        requeue()
       }
     },
   }

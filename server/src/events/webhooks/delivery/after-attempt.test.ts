@@ -47,7 +47,7 @@ const result = (status: number | null, changes: Partial<AttemptResult> = {}): At
 const after = (
   answer: AttemptResult,
   { of = {}, at = {} }: { of?: Partial<AttemptedDelivery>; at?: Partial<AttemptedWebhook> } = {},
-) => afterAttempt({ ...delivery, ...of }, { ...webhook, ...at }, answer, { now, chance: 0.5 })
+) => afterAttempt({ ...delivery, ...of }, { ...webhook, ...at }, answer, { now, rng: 0.5 })
 
 describe('after an attempt to deliver (decision D97)', () => {
   it('any 2xx is a success, and nothing else is', () => {

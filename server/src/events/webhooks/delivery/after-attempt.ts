@@ -42,14 +42,14 @@ export interface AfterAttempt {
 }
 
 /**
- * What an attempt changes (decision D97). Pure: `now` is the database's, `chance` from 0 to 1 spreads the waits. A
+ * What an attempt changes (decision D97). Pure: `now` is the database's, `rng` from 0 to 1 spreads the waits. A
  * delivery that was given up while it was sent is delivered all the same where the receiver took it.
  */
 export function afterAttempt(
   delivery: AttemptedDelivery,
   webhook: AttemptedWebhook,
   result: AttemptResult,
-  { now, chance }: { now: Date; chance: number },
+  { now, rng }: { now: Date; rng: number },
 ): AfterAttempt {
   const attempts = delivery.attempts + 1
   if (isSuccess(result)) {
@@ -66,7 +66,7 @@ export function afterAttempt(
       errors: [],
     }
   }
-  const failed = afterFailure({ ...delivery, attempts }, result, { now, chance })
+  const failed = afterFailure({ ...delivery, attempts }, result, { now, rng })
   const health = afterFailureOf(webhook, delivery, result, now)
   const isSilent = delivery.event === 'error.occurred' || delivery.event === testEventName || delivery.is_test
   const errors: ErrorOccurred[] = []
@@ -79,12 +79,12 @@ export function afterAttempt(
 function afterFailure(
   delivery: AttemptedDelivery,
   { retry_after_ms }: AttemptResult,
-  { now, chance }: { now: Date; chance: number },
+  { now, rng }: { now: Date; rng: number },
 ): AttemptedDelivery {
   // Given up meanwhile: the attempt is counted, nothing else.
   if (delivery.status !== 'pending') return delivery
   const round_attempts = delivery.round_attempts + 1
-  const wait_ms = waitAfter(round_attempts, { ...(retry_after_ms !== undefined && { retry_after_ms }), chance })
+  const wait_ms = waitAfter(round_attempts, { ...(retry_after_ms !== undefined && { retry_after_ms }), rng })
   if (wait_ms === undefined) return { ...givenUp(delivery, 'attempts_exhausted', now), round_attempts }
   return { ...delivery, round_attempts, next_attempt_at: new Date(now.getTime() + wait_ms).toISOString() }
 }

@@ -34,7 +34,7 @@ export async function writeAttempts(
       const webhook = webhooks.get(result.webhook_id)
       const delivery = deliveries.get(result.delivery_id)
       if (!webhook || delivery?.attempts !== result.attempts) continue
-      const after = afterAttempt(delivery, webhook, result, { now: new Date(webhook.now), chance: random() })
+      const after = afterAttempt(delivery, webhook, result, { now: new Date(webhook.now), rng: random() })
       webhooks.set(webhook.id, { ...webhook, ...after.webhook })
       written.push({ ...after, result })
     }
@@ -42,7 +42,7 @@ export async function writeAttempts(
     await insertAttempts(tx, written)
     await updateDeliveries(tx, written)
     await updateWebhooks(tx, written)
-  }, 'byKeys')
+  }, 'forceIndexPlan')
 }
 
 type LockedWebhook = AttemptedWebhook & { now: string }
@@ -64,10 +64,10 @@ async function lockWebhooks(tx: Sql, owner: string, ids: readonly string[]): Pro
             and a.at between now() - make_interval(secs => ${failingMax_ms / 1000}) and now() - make_interval(secs => ${failuresApart_ms / 1000})
           limit 1) a) as failed_before
     from webhook w where id = any(${[...ids]}) order by id for no key update`
-  const lanes = await tx<{ webhook_id: string }>`
+  const leases = await tx<{ webhook_id: string }>`
     select webhook_id from webhook_lane where webhook_id = any(${[...ids]}) and owner = ${owner}
     order by webhook_id for no key update`
-  const own = new Set(lanes.map(({ webhook_id }) => webhook_id))
+  const own = new Set(leases.map(({ webhook_id }) => webhook_id))
   return new Map(rows.filter(({ id }) => own.has(id)).map((row) => [row.id, row]))
 }
 

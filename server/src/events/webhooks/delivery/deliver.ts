@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store.ts'
-import { laneBounds, OpenLanes, type LaneBounds } from './endpoint-leases.ts'
+import { leaseBounds, EndpointLeases, type LeaseBounds } from './endpoint-leases.ts'
 
 /** How often it is looked whether something is due that nobody told of. */
-const look_ms = 500
+const pollInterval_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
 /** How often lanes of dead processes are looked for. */
@@ -18,9 +18,9 @@ export interface DeliveryOptions {
   /** Makes one attempt; throws where it was broken off and nobody knows what became of it. */
   send: (delivery: DueDelivery, options: { at: Date; signal: AbortSignal }) => Promise<AttemptResult>
   log: Pick<Logger, 'warn'>
-  bounds?: LaneBounds
+  bounds?: LeaseBounds
   /** How often it looks by itself; longer where days pass at once. */
-  look_ms?: number
+  pollInterval_ms?: number
 }
 
 /**
@@ -35,8 +35,8 @@ export class Delivery {
   readonly #store: DeliveryStore
   readonly #send: DeliveryOptions['send']
   readonly #log: DeliveryOptions['log']
-  readonly #lanes: OpenLanes
-  readonly #look_ms: number
+  readonly #leases: EndpointLeases
+  readonly #pollInterval_ms: number
   readonly #broken = new AbortController()
   #results: AttemptResult[] = []
   #running: Promise<void> | undefined
@@ -47,12 +47,18 @@ export class Delivery {
   #looks_at = -Infinity
   #frees_at = -Infinity
 
-  constructor({ store, send, log, bounds = laneBounds, look_ms: every_ms = look_ms }: DeliveryOptions) {
+  constructor({
+    store,
+    send,
+    log,
+    bounds = leaseBounds,
+    pollInterval_ms: every_ms = pollInterval_ms,
+  }: DeliveryOptions) {
     this.#store = store
     this.#send = send
     this.#log = log
-    this.#lanes = new OpenLanes(bounds)
-    this.#look_ms = every_ms
+    this.#leases = new EndpointLeases(bounds)
+    this.#pollInterval_ms = every_ms
   }
 
   start(): void {
@@ -77,7 +83,7 @@ export class Delivery {
       await this.#drain(wait_ms)
       this.#broken.abort(new Error('the service stops'))
       await this.#drain(abort_ms)
-      await this.#rest(this.#lanes.all(), { leave: true })
+      await this.#rest(this.#leases.all(), { leave: true })
     } catch (error) {
       this.#log.warn({ err: error }, 'webhooks could not be given back; another process takes them over')
     } finally {
@@ -91,7 +97,7 @@ export class Delivery {
       this.#isWoken = false
       await this.#write()
       const left_ms = end - performance.now()
-      if (this.#lanes.requests === 0 || left_ms <= 0) return
+      if (this.#leases.requests === 0 || left_ms <= 0) return
       await this.#pause(left_ms)
     }
   }
@@ -100,7 +106,7 @@ export class Delivery {
     while (!this.#isStopping) {
       this.#isWoken = false
       try {
-        if (!(await this.#round())) await this.#pause(this.#look_ms)
+        if (!(await this.#round())) await this.#pause(this.#pollInterval_ms)
       } catch (error) {
         if (this.#isStopping) return
         this.#log.warn({ err: error }, 'webhooks could not be delivered; it will be tried again')
@@ -126,7 +132,7 @@ export class Delivery {
       const results = this.#results.slice(0, batch)
       await this.#store.write(results)
       this.#results = this.#results.slice(results.length)
-      for (const { webhook_id, delivery_id } of results) this.#lanes.end(webhook_id, delivery_id)
+      for (const { webhook_id, delivery_id } of results) this.#leases.end(webhook_id, delivery_id)
     }
   }
 
@@ -138,14 +144,14 @@ export class Delivery {
       this.#frees_at = now_ms + dead_ms
       await this.#store.freeDead()
     }
-    this.#looks_at = now_ms + this.#look_ms
-    const waiting = this.#lanes.waiting()
-    if (waiting.length > 0) this.#lanes.wake(await this.#store.listWoken(waiting))
-    const { healthy, troubled } = this.#lanes.room(now_ms)
+    this.#looks_at = now_ms + this.#pollInterval_ms
+    const waiting = this.#leases.waiting()
+    if (waiting.length > 0) this.#leases.wake(await this.#store.listWoken(waiting))
+    const { healthy, troubled } = this.#leases.room(now_ms)
     if (healthy + troubled === 0) return false
     const room = { healthy: Math.min(healthy, batch), troubled: Math.min(troubled, batch) }
     const taken = await this.#store.take(room)
-    this.#lanes.add(taken)
+    this.#leases.add(taken)
     if (taken.length < Math.min(room.healthy, room.troubled)) return false
     this.#looks_at = -Infinity
     return true
@@ -153,38 +159,38 @@ export class Delivery {
 
   /** Finds what is due, begins to send it, and lets lanes rest in which nothing more is. Gives whether more is due. */
   async #begin(): Promise<boolean> {
-    const wanted = this.#lanes.wanted(performance.now())
+    const wanted = this.#leases.wanted(performance.now())
     const idle: string[] = []
     if (wanted.length > 0) {
-      const found = new Map((await this.#store.find(wanted)).map((lane) => [lane.webhook_id, lane]))
+      const found = new Map((await this.#store.find(wanted)).map((lease) => [lease.webhook_id, lease]))
       for (const { webhook_id, count } of wanted) {
-        const lane = found.get(webhook_id)
-        if (!lane) {
-          this.#lanes.remove(webhook_id)
+        const lease = found.get(webhook_id)
+        if (!lease) {
+          this.#leases.remove(webhook_id)
           continue
         }
-        this.#lanes.setSlowed(webhook_id, lane.is_slowed)
-        for (const delivery of lane.due) this.#sendOne(delivery, lane.now)
-        if (lane.due.length < count) idle.push(webhook_id)
+        this.#leases.setSlowed(webhook_id, lease.is_slowed)
+        for (const delivery of lease.due) this.#sendOne(delivery, lease.now)
+        if (lease.due.length < count) idle.push(webhook_id)
       }
     }
-    await this.#rest(this.#lanes.surplus(performance.now()), { leave: true })
+    await this.#rest(this.#leases.surplus(performance.now()), { leave: true })
     return this.#rest(idle, { leave: false })
   }
 
   #sendOne(delivery: DueDelivery, at: Date): void {
     const { id, webhook_id } = delivery
-    this.#lanes.begin(webhook_id, id, performance.now())
+    this.#leases.begin(webhook_id, id, performance.now())
     void this.#send(delivery, { at, signal: this.#broken.signal })
       .then(
         (result) => {
-          this.#lanes.learn(result)
+          this.#leases.learn(result)
           this.#results.push(result)
         },
         (error: unknown) => {
           // It stays pending and due, as if this process had died here.
           if (!this.#isStopping) this.#log.warn({ err: error, delivery_id: id }, 'an attempt to deliver was broken off')
-          this.#lanes.end(webhook_id, id)
+          this.#leases.end(webhook_id, id)
         },
       )
       .then(() => this.#stir())
@@ -194,13 +200,13 @@ export class Delivery {
   async #rest(webhook_ids: readonly string[], options: { leave: boolean }): Promise<boolean> {
     let isDue = false
     for (let from = 0; from < webhook_ids.length; from += batch) {
-      const lanes = this.#lanes.resting(webhook_ids.slice(from, from + batch))
-      const rests = await this.#store.rest(lanes, options)
-      for (const { webhook_id } of lanes) {
+      const leases = this.#leases.resting(webhook_ids.slice(from, from + batch))
+      const rests = await this.#store.rest(leases, options)
+      for (const { webhook_id } of leases) {
         const rest = rests.get(webhook_id) ?? 'lost'
         if (rest === 'due') isDue = true
-        else if (rest === 'waiting') this.#lanes.wait(webhook_id)
-        else this.#lanes.remove(webhook_id)
+        else if (rest === 'waiting') this.#leases.wait(webhook_id)
+        else this.#leases.remove(webhook_id)
       }
     }
     return isDue

@@ -2,32 +2,32 @@ import { jsonb, type Sql } from '../../../platform/postgres/database.ts'
 import type {
   DeliveryStore,
   DueDelivery,
-  FoundLane,
+  FoundLease,
   Rest,
-  RestingLane,
-  TakenLane,
-  WantedLane,
+  RestingLease,
+  TakenLease,
+  WantedLease,
 } from './delivery-store.ts'
 import { givenUpMax, giveUpPending } from '../endpoint-lease-rows.ts'
 
 /** Lanes and deliveries in the database, as the process of this worker owns them. */
 export function openDeliveries(sql: Sql, owner: string): Omit<DeliveryStore, 'write'> {
   return {
-    take: (room) => takeLanes(sql, owner, room),
+    take: (room) => takeLeases(sql, owner, room),
     listWoken: (webhook_ids) => listWoken(sql, owner, webhook_ids),
-    find: (lanes) => sql.begin((tx) => findDue(tx, owner, lanes), 'byKeys'),
-    rest: (lanes, { leave }) => sql.begin((tx) => restLanes(tx, owner, lanes, leave), 'byKeys'),
+    find: (leases) => sql.begin((tx) => findDue(tx, owner, leases), 'forceIndexPlan'),
+    rest: (leases, { leave }) => sql.begin((tx) => restLeases(tx, owner, leases, leave), 'forceIndexPlan'),
     freeDead: () => freeDead(sql, owner),
   }
 }
 
 /** A process that counts as dead takes nothing: the next one would take it away again while it is sending. */
-async function takeLanes(
+async function takeLeases(
   sql: Sql,
   owner: string,
   { healthy, troubled }: { healthy: number; troubled: number },
-): Promise<TakenLane[]> {
-  return sql<TakenLane>`
+): Promise<TakenLease[]> {
+  return sql<TakenLease>`
     with healthy as (
       select webhook_id from webhook_lane where owner is null and not is_troubled and due_at <= now()
       order by due_at limit ${healthy} for update skip locked
@@ -48,7 +48,7 @@ async function listWoken(sql: Sql, owner: string, webhook_ids: readonly string[]
   return rows.map(({ webhook_id }) => webhook_id)
 }
 
-interface LaneRow {
+interface LeaseRow {
   webhook_id: string
   count: number
   url: string
@@ -69,9 +69,9 @@ interface DueRow {
 }
 
 /** What waits for webhooks that were disabled in the meantime is given up here, a part each time. */
-async function findDue(tx: Sql, owner: string, wanted: readonly WantedLane[]): Promise<FoundLane[]> {
+async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): Promise<FoundLease[]> {
   const ids = wanted.map(({ webhook_id }) => webhook_id)
-  const lanes = await tx<LaneRow>`
+  const leases = await tx<LeaseRow>`
     select w.id as webhook_id, n.count, w.url, w.status, now() as now,
       case when w.previous_secret_until > now() then array[w.secret, w.previous_secret] else array[w.secret] end as secrets,
       coalesce(w.slowed_until > now(), false) as is_slowed
@@ -79,16 +79,16 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLane[]): P
     join webhook_lane l on l.webhook_id = n.webhook_id and l.owner = ${owner}
     join webhook w on w.id = n.webhook_id`
   let givenUp = 0
-  for (const { webhook_id, status } of lanes)
+  for (const { webhook_id, status } of leases)
     if (status === 'disabled' && givenUp < givenUpMax) givenUp += await giveUpPending(tx, webhook_id)
-  const active = lanes.filter(({ status }) => status === 'active')
+  const active = leases.filter(({ status }) => status === 'active')
   const due = await listDue(
     tx,
     active,
     wanted.flatMap(({ except }) => except),
   )
-  return lanes.map((lane): FoundLane => {
-    const { webhook_id, url, secrets, is_slowed, now } = lane
+  return leases.map((lease): FoundLease => {
+    const { webhook_id, url, secrets, is_slowed, now } = lease
     return {
       webhook_id,
       is_slowed,
@@ -108,13 +108,13 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLane[]): P
 
 async function listDue(
   tx: Sql,
-  lanes: readonly Pick<LaneRow, 'webhook_id' | 'count'>[],
+  leases: readonly Pick<LeaseRow, 'webhook_id' | 'count'>[],
   except: readonly string[],
 ): Promise<Map<string, DueRow[]>> {
-  if (lanes.length === 0) return new Map()
+  if (leases.length === 0) return new Map()
   const rows = await tx<DueRow>`
     select d.id, n.webhook_id, d.event_id, d.attempts, e.type, e.occurred_at, e.data
-    from unnest(${lanes.map(({ webhook_id }) => webhook_id)}::text[], ${lanes.map(({ count }) => count)}::int[])
+    from unnest(${leases.map(({ webhook_id }) => webhook_id)}::text[], ${leases.map(({ count }) => count)}::int[])
       n(webhook_id, count)
     cross join lateral (
       select id, event_id, attempts, next_attempt_at from delivery
@@ -131,17 +131,17 @@ async function listDue(
  * was committed and is seen, or it comes afterwards and makes the lane due again. What waits for a webhook that is
  * disabled is due in any case: to be given up.
  */
-async function restLanes(
+async function restLeases(
   tx: Sql,
   owner: string,
-  lanes: readonly RestingLane[],
+  leases: readonly RestingLease[],
   leave: boolean,
 ): Promise<Map<string, Rest>> {
   const locked = await tx<{ webhook_id: string }>`
-    select webhook_id from webhook_lane where webhook_id = any(${lanes.map(({ webhook_id }) => webhook_id)}) and owner = ${owner}
+    select webhook_id from webhook_lane where webhook_id = any(${leases.map(({ webhook_id }) => webhook_id)}) and owner = ${owner}
     order by webhook_id for no key update`
   const own = new Set(locked.map(({ webhook_id }) => webhook_id))
-  const rests = lanes
+  const rests = leases
     .filter(({ webhook_id }) => own.has(webhook_id))
     .map(({ webhook_id, except }) => ({
       webhook_id,

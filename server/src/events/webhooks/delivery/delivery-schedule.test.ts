@@ -10,17 +10,17 @@ describe('the schedule of attempts (decision D97)', () => {
   it('has ten attempts in 3¼ days, each within a fifth of its time', () => {
     assert.equal(attemptsMax, 10)
     for (const [failed, wait_ms] of promised_ms.entries()) {
-      assert.equal(waitAfter(failed, { chance: 0 }), Math.round(wait_ms * 0.8))
-      assert.equal(waitAfter(failed, { chance: 0.5 }), wait_ms)
-      assert.equal(waitAfter(failed, { chance: 1 }), Math.round(wait_ms * 1.2))
+      assert.equal(waitAfter(failed, { rng: 0 }), Math.round(wait_ms * 0.8))
+      assert.equal(waitAfter(failed, { rng: 0.5 }), wait_ms)
+      assert.equal(waitAfter(failed, { rng: 1 }), Math.round(wait_ms * 1.2))
     }
-    assert.equal(waitAfter(10, { chance: 0.5 }), undefined)
+    assert.equal(waitAfter(10, { rng: 0.5 }), undefined)
     const days = promised_ms.reduce((sum, wait_ms) => sum + wait_ms, 0) / (24 * hour_ms)
     assert.ok(days > 3 && days < 3.25, String(days))
   })
 
   it('spreads evenly over what it may', () => {
-    const waits = Array.from({ length: 101 }, (_, i) => waitAfter(1, { chance: i / 100 })!)
+    const waits = Array.from({ length: 101 }, (_, i) => waitAfter(1, { rng: i / 100 })!)
     assert.deepEqual(
       [...waits].sort((a, b) => a - b),
       waits,
@@ -29,11 +29,11 @@ describe('the schedule of attempts (decision D97)', () => {
   })
 
   it('waits as long as the receiver asks, at most 24 hours, and never less than it would by itself', () => {
-    assert.equal(waitAfter(1, { retry_after_ms: 120_000, chance: 0.5 }), 120_000)
-    assert.equal(waitAfter(1, { retry_after_ms: 1000, chance: 0.5 }), 5000)
-    assert.equal(waitAfter(1, { retry_after_ms: 1e12, chance: 0.5 }), 24 * hour_ms)
-    assert.equal(waitAfter(9, { retry_after_ms: 1e12, chance: 1 }), 28.8 * hour_ms)
-    assert.equal(waitAfter(10, { retry_after_ms: 1000, chance: 0.5 }), undefined)
+    assert.equal(waitAfter(1, { retry_after_ms: 120_000, rng: 0.5 }), 120_000)
+    assert.equal(waitAfter(1, { retry_after_ms: 1000, rng: 0.5 }), 5000)
+    assert.equal(waitAfter(1, { retry_after_ms: 1e12, rng: 0.5 }), 24 * hour_ms)
+    assert.equal(waitAfter(9, { retry_after_ms: 1e12, rng: 1 }), 28.8 * hour_ms)
+    assert.equal(waitAfter(10, { retry_after_ms: 1000, rng: 0.5 }), undefined)
   })
 
   it('understands seconds and dates, and nothing else', () => {

@@ -15,12 +15,12 @@ export const retryAfterMax_ms = 24 * hour_ms
 
 /**
  * How long to wait after so many failed attempts of a round; undefined where no attempt is left. Never shorter than the
- * schedule says, nor than the receiver asked for. `chance` is from 0 to 1.
+ * schedule says, nor than the receiver asked for. `rng` is from 0 to 1.
  */
-export function waitAfter(failed: number, { retry_after_ms = 0, chance }: { retry_after_ms?: number; chance: number }) {
+export function waitAfter(failed: number, { retry_after_ms = 0, rng }: { retry_after_ms?: number; rng: number }) {
   const wait_ms = waits_ms[failed]
   if (wait_ms === undefined) return undefined
-  const jittered_ms = wait_ms * (1 - jitter + 2 * jitter * chance)
+  const jittered_ms = wait_ms * (1 - jitter + 2 * jitter * rng)
   return Math.round(Math.max(jittered_ms, Math.min(retry_after_ms, retryAfterMax_ms)))
 }
 

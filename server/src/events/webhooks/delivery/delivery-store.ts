@@ -1,14 +1,14 @@
 import type { StoredEvent } from './sign.ts'
 
 /** A lane that this process has taken: it alone sends for the webhook until it gives the lane back. */
-export interface TakenLane {
+export interface TakenLease {
   webhook_id: string
   /** The last request failed or was slow. */
   is_troubled: boolean
 }
 
 /** A lane that is asked for what is due in it. */
-export interface WantedLane {
+export interface WantedLease {
   webhook_id: string
   /** Deliveries at most. */
   count: number
@@ -17,7 +17,7 @@ export interface WantedLane {
 }
 
 /** What was found of a lane that is still this process's own. */
-export interface FoundLane {
+export interface FoundLease {
   webhook_id: string
   is_slowed: boolean
   /** By the clock of the database. */
@@ -60,7 +60,7 @@ export interface AttemptResult {
 }
 
 /** A lane for which nothing more was found, or that is given back. */
-export interface RestingLane {
+export interface RestingLease {
   webhook_id: string
   /** Deliveries that are being sent, or whose result is not written yet. */
   except: readonly string[]
@@ -72,18 +72,18 @@ export type Rest = 'given_back' | 'waiting' | 'due' | 'lost'
 /** What the sender of a process needs of the database; each is one transaction that either happened or did not. */
 export interface DeliveryStore {
   /** Takes lanes that are due and that nobody owns; none where this process counts as dead. */
-  take(room: { healthy: number; troubled: number }): Promise<TakenLane[]>
+  take(room: { healthy: number; troubled: number }): Promise<TakenLease[]>
   /** Lanes of this process, of those given, in which something has become due. */
   listWoken(webhook_ids: readonly string[]): Promise<string[]>
   /** What is due in lanes, the longest waiting first. A lane that is not among the answers was lost. */
-  find(lanes: readonly WantedLane[]): Promise<FoundLane[]>
+  find(leases: readonly WantedLease[]): Promise<FoundLease[]>
   /** Writes what became of attempts, where the lane is still owned and the delivery had no other attempt meanwhile. */
   write(results: readonly AttemptResult[]): Promise<void>
   /**
    * Sets when lanes are due next, by what is in them. Those with nothing due and nothing being sent are given back; with
    * `leave` all are, and wait their turn again where something is due.
    */
-  rest(lanes: readonly RestingLane[], options: { leave: boolean }): Promise<Map<string, Rest>>
+  rest(leases: readonly RestingLease[], options: { leave: boolean }): Promise<Map<string, Rest>>
   /** Frees lanes of processes that are dead. */
   freeDead(): Promise<void>
 }

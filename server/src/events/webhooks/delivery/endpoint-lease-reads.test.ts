@@ -46,7 +46,7 @@ async function reading<T>(
       const given = await work(openDeliveries(tx, owner), tx)
       read = { given, rows: (await count()) - before }
       throw undone
-    }, 'byKeys')
+    }, 'forceIndexPlan')
     .catch((error: unknown) => assert.equal(error, undone))
   return read!
 }
@@ -67,11 +67,11 @@ it('a lane rests until the first delivery that is not being sent', async () => {
   await test.sql`update delivery set next_attempt_at = now() - interval '1 minute' where id = any(${except})`
   const { given, rows } = await reading(async (store, tx) => {
     const rests = await store.rest([{ webhook_id, except }], { leave: false })
-    const [lane] =
+    const [lease] =
       await tx`select due_at > now() + interval '59 minutes' as is_later from webhook_lane where webhook_id = ${webhook_id}`
-    return { rests: [...rests], lane }
+    return { rests: [...rests], lease }
   })
-  assert.deepEqual(given, { rests: [[webhook_id, 'waiting']], lane: { is_later: true } })
+  assert.deepEqual(given, { rests: [[webhook_id, 'waiting']], lease: { is_later: true } })
   assert.ok(rows > 0 && rows <= rowsMax, `${rows} rows were read`)
 })
 
@@ -79,10 +79,10 @@ it('a lane in which nothing is pending rests until something is', async () => {
   const { given } = await reading(async (store, tx) => {
     await tx`update delivery set status = 'delivered', next_attempt_at = null where webhook_id = ${webhook_id}`
     const rests = await store.rest([{ webhook_id, except: [] }], { leave: false })
-    const [lane] = await tx`select due_at, owner from webhook_lane where webhook_id = ${webhook_id}`
-    return { rests: [...rests], lane }
+    const [lease] = await tx`select due_at, owner from webhook_lane where webhook_id = ${webhook_id}`
+    return { rests: [...rests], lease }
   })
-  assert.deepEqual(given, { rests: [[webhook_id, 'given_back']], lane: { due_at: null, owner: null } })
+  assert.deepEqual(given, { rests: [[webhook_id, 'given_back']], lease: { due_at: null, owner: null } })
 })
 
 it('deliveries are found without looking at all that waits', async () => {

@@ -1,25 +1,25 @@
-import type { AttemptResult, RestingLane, TakenLane, WantedLane } from './delivery-store.ts'
+import type { AttemptResult, RestingLease, TakenLease, WantedLease } from './delivery-store.ts'
 import { isOverloaded, isSuccess, isTrouble, requestsAtOnce, slow_ms } from '../webhook-health.ts'
 
 /** Bounds of one process. */
-export interface LaneBounds {
+export interface LeaseBounds {
   /** Requests at a time. */
   requests: number
   /** Of these, requests to webhooks whose last request failed or took long. */
   requestsTroubled: number
   /** Lanes that it owns, apart from those of such webhooks. */
-  lanes: number
+  leases: number
   /** Lanes of such webhooks. */
-  lanesTroubled: number
+  leasesTroubled: number
 }
 
 /** How long a lane that is well may send while others may wait for a lane. */
 const turn_ms = 1000
 
-export const laneBounds: LaneBounds = { requests: 512, requestsTroubled: 256, lanes: 2048, lanesTroubled: 512 }
+export const leaseBounds: LeaseBounds = { requests: 512, requestsTroubled: 256, leases: 2048, leasesTroubled: 512 }
 
 /** A lane that this process owns. */
-interface OpenLane {
+interface EndpointLease {
   webhook_id: string
   /** Deliveries being sent or waiting for their result to be written, and since when. */
   sending: Map<string, number>
@@ -41,47 +41,47 @@ interface OpenLane {
  * trouble within a share of all requests, so that however many receivers are dead or slow the others find room at once.
  * Knows nothing of time but what it is told.
  */
-export class OpenLanes {
-  readonly #bounds: LaneBounds
+export class EndpointLeases {
+  readonly #bounds: LeaseBounds
   /** In the order of their turns. */
-  readonly #lanes = new Map<string, OpenLane>()
+  readonly #leases = new Map<string, EndpointLease>()
 
-  constructor(bounds: LaneBounds = laneBounds) {
+  constructor(bounds: LeaseBounds = leaseBounds) {
     this.#bounds = bounds
   }
 
   get size(): number {
-    return this.#lanes.size
+    return this.#leases.size
   }
 
   /** Requests under way, with those whose result is not written yet. */
   get requests(): number {
     let all = 0
-    for (const { sending } of this.#lanes.values()) all += sending.size
+    for (const { sending } of this.#leases.values()) all += sending.size
     return all
   }
 
   /** How many lanes may be taken: no more than there is room for requests. */
   room(now_ms: number): { healthy: number; troubled: number } {
     const use = this.#use(now_ms)
-    const least = (...bounds: number[]): number => Math.max(0, Math.min(...bounds))
+    const min = (...bounds: number[]): number => Math.max(0, Math.min(...bounds))
     return {
-      healthy: least(this.#bounds.requests - use.requests, this.#bounds.lanes - use.lanes),
-      troubled: least(
+      healthy: min(this.#bounds.requests - use.requests, this.#bounds.leases - use.leases),
+      troubled: min(
         this.#bounds.requests - use.requests,
         this.#bounds.requestsTroubled - use.requestsTroubled,
-        this.#bounds.lanesTroubled - use.lanesTroubled,
+        this.#bounds.leasesTroubled - use.leasesTroubled,
       ),
     }
   }
 
   /** Lanes were taken. One that was lost and comes back still has its requests under way. */
-  add(taken: readonly TakenLane[]): void {
+  add(taken: readonly TakenLease[]): void {
     for (const { webhook_id, is_troubled } of taken) {
-      const known = this.#lanes.get(webhook_id)
+      const known = this.#leases.get(webhook_id)
       if (known) known.isWaiting = false
       else
-        this.#lanes.set(webhook_id, {
+        this.#leases.set(webhook_id, {
           webhook_id,
           sending: new Map(),
           isProven: false,
@@ -95,21 +95,21 @@ export class OpenLanes {
   }
 
   /** What to look for in lanes that may send, as far as there is room for requests. Who is given some goes last next time. */
-  wanted(now_ms: number): WantedLane[] {
+  wanted(now_ms: number): WantedLease[] {
     const use = this.#use(now_ms)
     let free = this.#bounds.requests - use.requests
     let freeTroubled = this.#bounds.requestsTroubled - use.requestsTroubled
-    const wanted: WantedLane[] = []
-    for (const lane of this.#lanes.values()) {
+    const wanted: WantedLease[] = []
+    for (const lease of this.#leases.values()) {
       if (free <= 0) break
-      if (lane.isWaiting) continue
-      const isTroubled = isInTrouble(lane, now_ms)
-      const own = requestsAtOnce(lane) - lane.sending.size
+      if (lease.isWaiting) continue
+      const isTroubled = isInTrouble(lease, now_ms)
+      const own = requestsAtOnce(lease) - lease.sending.size
       const count = Math.min(own, free, isTroubled ? freeTroubled : Infinity)
       if (count <= 0) continue
       free -= count
       if (isTroubled) freeTroubled -= count
-      wanted.push({ webhook_id: lane.webhook_id, count, except: [...lane.sending.keys()] })
+      wanted.push({ webhook_id: lease.webhook_id, count, except: [...lease.sending.keys()] })
     }
     for (const { webhook_id } of wanted) this.#moveLast(webhook_id)
     return wanted
@@ -117,57 +117,57 @@ export class OpenLanes {
 
   /** A request begins. */
   begin(webhook_id: string, delivery_id: string, now_ms: number): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (!lane) return
-    lane.sending.set(delivery_id, now_ms)
-    lane.began_ms ??= now_ms
+    const lease = this.#leases.get(webhook_id)
+    if (!lease) return
+    lease.sending.set(delivery_id, now_ms)
+    lease.began_ms ??= now_ms
   }
 
   /** The result of a request is written, or will never be. */
   end(webhook_id: string, delivery_id: string): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (!lane) return
-    lane.sending.delete(delivery_id)
-    lane.isWaiting = false
-    lane.hadTurn = true
+    const lease = this.#leases.get(webhook_id)
+    if (!lease) return
+    lease.sending.delete(delivery_id)
+    lease.isWaiting = false
+    lease.hadTurn = true
   }
 
   /** What a request showed of its webhook. */
   learn(result: Pick<AttemptResult, 'webhook_id' | 'status' | 'error' | 'duration_ms'>): void {
-    const lane = this.#lanes.get(result.webhook_id)
-    if (!lane) return
-    lane.isProven = isSuccess(result)
-    lane.isTroubled = isTrouble(result)
-    lane.isSlowed ||= isOverloaded(result.status)
+    const lease = this.#leases.get(result.webhook_id)
+    if (!lease) return
+    lease.isProven = isSuccess(result)
+    lease.isTroubled = isTrouble(result)
+    lease.isSlowed ||= isOverloaded(result.status)
   }
 
   setSlowed(webhook_id: string, isSlowed: boolean): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (lane) lane.isSlowed = isSlowed
+    const lease = this.#leases.get(webhook_id)
+    if (lease) lease.isSlowed = isSlowed
   }
 
   /** Nothing more is due in a lane: it rests until it is woken or one of its requests ends. */
   wait(webhook_id: string): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (lane) lane.isWaiting = true
+    const lease = this.#leases.get(webhook_id)
+    if (lease) lease.isWaiting = true
   }
 
   wake(webhook_ids: readonly string[]): void {
     for (const id of webhook_ids) {
-      const lane = this.#lanes.get(id)
-      if (lane) lane.isWaiting = false
+      const lease = this.#leases.get(id)
+      if (lease) lease.isWaiting = false
     }
   }
 
   /** Lanes in which nothing more was due. */
   waiting(): string[] {
-    return [...this.#lanes.values()].filter(({ isWaiting }) => isWaiting).map(({ webhook_id }) => webhook_id)
+    return [...this.#leases.values()].filter(({ isWaiting }) => isWaiting).map(({ webhook_id }) => webhook_id)
   }
 
-  resting(webhook_ids: readonly string[]): RestingLane[] {
+  resting(webhook_ids: readonly string[]): RestingLease[] {
     return webhook_ids.flatMap((id) => {
-      const lane = this.#lanes.get(id)
-      return lane ? [{ webhook_id: id, except: [...lane.sending.keys()] }] : []
+      const lease = this.#leases.get(id)
+      return lease ? [{ webhook_id: id, except: [...lease.sending.keys()] }] : []
     })
   }
 
@@ -181,18 +181,18 @@ export class OpenLanes {
     return [...this.#surplusHealthy(use, now_ms), ...this.#surplusTroubled(use, now_ms)]
   }
 
-  #surplusHealthy({ lanes }: { lanes: number }, now_ms: number): string[] {
-    if (lanes < this.#bounds.lanes) return []
-    return [...this.#lanes.values()]
+  #surplusHealthy({ leases }: { leases: number }, now_ms: number): string[] {
+    if (leases < this.#bounds.leases) return []
+    return [...this.#leases.values()]
       .filter(({ sending, began_ms }) => sending.size === 0 && began_ms !== undefined && now_ms - began_ms >= turn_ms)
-      .filter((lane) => !isInTrouble(lane, now_ms))
+      .filter((lease) => !isInTrouble(lease, now_ms))
       .map(({ webhook_id }) => webhook_id)
   }
 
-  #surplusTroubled({ lanesTroubled }: { lanesTroubled: number }, now_ms: number): string[] {
-    const excess = lanesTroubled - this.#bounds.lanesTroubled
+  #surplusTroubled({ leasesTroubled }: { leasesTroubled: number }, now_ms: number): string[] {
+    const excess = leasesTroubled - this.#bounds.leasesTroubled
     if (excess < 0) return []
-    const idle = [...this.#lanes.values()].filter((lane) => isInTrouble(lane, now_ms) && lane.sending.size === 0)
+    const idle = [...this.#leases.values()].filter((lease) => isInTrouble(lease, now_ms) && lease.sending.size === 0)
     const served = idle.filter(({ hadTurn }) => hadTurn)
     return [...served, ...idle.filter(({ hadTurn }) => !hadTurn).slice(0, Math.max(0, excess - served.length))].map(
       ({ webhook_id }) => webhook_id,
@@ -200,39 +200,39 @@ export class OpenLanes {
   }
 
   all(): string[] {
-    return [...this.#lanes.keys()]
+    return [...this.#leases.keys()]
   }
 
   /** A lane was given back or lost. While something is being sent it is kept, so that it counts should the lane come back. */
   remove(webhook_id: string): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (!lane) return
-    if (lane.sending.size === 0) this.#lanes.delete(webhook_id)
-    else lane.isWaiting = true
+    const lease = this.#leases.get(webhook_id)
+    if (!lease) return
+    if (lease.sending.size === 0) this.#leases.delete(webhook_id)
+    else lease.isWaiting = true
   }
 
   #moveLast(webhook_id: string): void {
-    const lane = this.#lanes.get(webhook_id)
-    if (!lane) return
-    this.#lanes.delete(webhook_id)
-    this.#lanes.set(webhook_id, lane)
+    const lease = this.#leases.get(webhook_id)
+    if (!lease) return
+    this.#leases.delete(webhook_id)
+    this.#leases.set(webhook_id, lease)
   }
 
   #use(now_ms: number) {
-    const use = { requests: 0, requestsTroubled: 0, lanes: 0, lanesTroubled: 0 }
-    for (const lane of this.#lanes.values()) {
-      use.requests += lane.sending.size
-      if (isInTrouble(lane, now_ms)) {
-        use.requestsTroubled += lane.sending.size
-        use.lanesTroubled += 1
-      } else use.lanes += 1
+    const use = { requests: 0, requestsTroubled: 0, leases: 0, leasesTroubled: 0 }
+    for (const lease of this.#leases.values()) {
+      use.requests += lease.sending.size
+      if (isInTrouble(lease, now_ms)) {
+        use.requestsTroubled += lease.sending.size
+        use.leasesTroubled += 1
+      } else use.leases += 1
     }
     return use
   }
 }
 
 /** Also while a request takes too long whose end nobody knows. The first one of a lane is the oldest. */
-function isInTrouble({ isTroubled, sending }: OpenLane, now_ms: number): boolean {
+function isInTrouble({ isTroubled, sending }: EndpointLease, now_ms: number): boolean {
   if (isTroubled) return true
   const [oldest] = sending.values()
   return oldest !== undefined && now_ms - oldest > slow_ms

@@ -5,17 +5,17 @@ import type { AttemptResult, DueDelivery } from './delivery-store.ts'
 import { deliveryBody, signatureHeaders } from './sign.ts'
 
 /** So much of an answer is kept (decision D97). */
-export const answerKept_bytes = 1024
+export const answerStored_bytes = 1024
 /** Longer headers are of no use to whoever looks at an attempt. */
-const headerKept = 1024
+const headerStored = 1024
 /** Of what is said to be wrong, which may quote a receiver's certificate: it is told to other webhooks too. */
-const errorKept = 500
+const errorStored = 500
 /** Names of headers of an answer whose values may be credentials. */
 const secretHeaders =
   /^(set-cookie2?|cookie|(proxy-)?authorization|authentication-info)$|token|secret|api-?key|session|csrf/
 const redacted = '[redacted]'
 /** So much of a signature is kept: it can be compared, and proves nothing to anybody. */
-const signatureKept = 8
+const signatureStored = 8
 
 /** What a delivery is sent with. */
 export interface WebhookSender {
@@ -34,7 +34,7 @@ export async function sendWebhook(
   delivery: DueDelivery,
   { at, signal }: { at: Date; signal: AbortSignal },
 ): Promise<AttemptResult> {
-  const begun_ms = performance.now()
+  const started_ms = performance.now()
   const attempt = {
     delivery_id: delivery.id,
     webhook_id: delivery.webhook_id,
@@ -50,7 +50,7 @@ export async function sendWebhook(
   }
   const ended = (rest: Partial<AttemptResult>): AttemptResult => ({
     ...attempt,
-    duration_ms: Math.round(performance.now() - begun_ms),
+    duration_ms: Math.round(performance.now() - started_ms),
     ...rest,
   })
   if (!delivery.event) return ended({ error: 'The event is no longer kept.' })
@@ -69,9 +69,9 @@ export async function sendWebhook(
     return ended({
       request_headers,
       status: answer.status,
-      response_headers: keptHeaders(answer.headers),
-      body: answer.body.subarray(0, answerKept_bytes),
-      error: faultOf(answer.status),
+      response_headers: storedHeaders(answer.headers),
+      body: answer.body.subarray(0, answerStored_bytes),
+      error: errorOf(answer.status),
       retry_after_ms: retryAfter_ms(answer.headers['retry-after'], at),
     })
   } catch (error) {
@@ -81,7 +81,7 @@ export async function sendWebhook(
 }
 
 /** What is wrong with an answer; null for a 2xx. */
-function faultOf(status: number): string | null {
+function errorOf(status: number): string | null {
   if (status >= 200 && status < 300) return null
   return status >= 300 && status < 400
     ? `The receiver answered ${status}; redirects are not followed.`
@@ -97,22 +97,22 @@ function inWords(error: unknown): string {
   // OpenSSL says where in its code, and with a number of the thread, what it says in words between.
   const text = error.message
     // Cut first: the rest may be as long as a certificate.
-    .slice(0, 2 * errorKept)
+    .slice(0, 2 * errorStored)
     .replace(/(?<!\S)\S*error:[0-9A-F]+:[^:]*:[^:]*:([^:]*)[^]*/, '$1')
     .replaceAll(/\p{Cc}+/gu, ' ')
   const whole = `${text.charAt(0).toUpperCase()}${text.slice(1).trim()}`
-  return whole.length > errorKept ? `${whole.slice(0, errorKept).toWellFormed()}…` : `${whole}.`
+  return whole.length > errorStored ? `${whole.slice(0, errorStored).toWellFormed()}…` : `${whole}.`
 }
 
 function shortened(signatures: string): string {
-  return signatures.replaceAll(/v1,[^ ]+/g, (one) => `${one.slice(0, 'v1,'.length + signatureKept)}…`)
+  return signatures.replaceAll(/v1,[^ ]+/g, (one) => `${one.slice(0, 'v1,'.length + signatureStored)}…`)
 }
 
-function keptHeaders(headers: Record<string, string>): Record<string, string> {
+function storedHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       name,
-      secretHeaders.test(name) ? redacted : value.slice(0, headerKept),
+      secretHeaders.test(name) ? redacted : value.slice(0, headerStored),
     ]),
   )
 }

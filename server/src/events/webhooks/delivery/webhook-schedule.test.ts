@@ -82,12 +82,12 @@ describe('the schedule of a delivery (decision D97)', () => {
     const webhook_id = await registerWebhook(test, receiver.url('/early'))
     await happen()
     const first = await attempted(test.sql, webhook_id, 1)
-    const lane = await eventually(async () => {
+    const lease = await eventually(async () => {
       const [row] = await test.sql<{ due_at: string }>`
         select due_at from webhook_lane where webhook_id = ${webhook_id} and owner is null`
       return row
     })
-    assert.equal(lane.due_at, first.next_attempt_at)
+    assert.equal(lease.due_at, first.next_attempt_at)
     // Another event is delivered meanwhile, and brings the first one no nearer.
     await happen()
     await receiver.received('/early', 2)
@@ -109,7 +109,7 @@ describe('the schedule of a delivery (decision D97)', () => {
   })
 
   it('waits as long as the receiver asks, in seconds or until a date, at most 24 hours', async () => {
-    for (const [path, asked, least, most] of [
+    for (const [path, asked, min, max] of [
       ['/seconds', '120', 120, 121],
       ['/date', new Date(Date.now() + 3_600_000).toUTCString(), 3590, 3601],
       ['/too-long', '1000000', 86_400, 86_401],
@@ -119,7 +119,7 @@ describe('the schedule of a delivery (decision D97)', () => {
       const webhook_id = await registerWebhook(test, receiver.url(path))
       await happen()
       const { wait_seconds } = await attempted(test.sql, webhook_id, 1)
-      assert.ok(wait_seconds! >= least - 0.1 && wait_seconds! <= most + 3, `${path}: ${wait_seconds} s`)
+      assert.ok(wait_seconds! >= min - 0.1 && wait_seconds! <= max + 3, `${path}: ${wait_seconds} s`)
     }
   })
 })

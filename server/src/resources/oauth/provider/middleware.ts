@@ -9,7 +9,7 @@ import { emit } from '../../../events/outbox.ts'
 import { toProblem } from '../../../http/errors.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import { renderFailure } from './oauth-errors.ts'
-import { corsHeaders, passageOf, type Passage } from './provider-bridge.ts'
+import { corsHeaders, providerRequestOf, type ProviderRequest } from './provider-bridge.ts'
 import { touchGrant, type GrantOwner } from '../oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
 import type { OAuthStore } from './store.ts'
@@ -23,7 +23,7 @@ export type TellOwner = (problem: Problem, grant_id: string, request_id: string)
  */
 export function surround(provider: Provider, store: OAuthStore, log: Logger, tellOwner: TellOwner): void {
   provider.on('server_error', (ctx, error) => {
-    passageOf(ctx.req).failure = error
+    providerRequestOf(ctx.req).failure = error
   })
   // What the framework below the library says when an answer breaks off; its types leave the event out.
   EventEmitter.prototype.on.call(provider, 'error', (error: unknown) => {
@@ -31,15 +31,15 @@ export function surround(provider: Provider, store: OAuthStore, log: Logger, tel
   })
 
   provider.use(async (ctx, next) => {
-    const passage = passageOf(ctx.req)
+    const providerRequest = providerRequestOf(ctx.req)
     try {
-      if (ctx.method === 'POST') await inTransaction(store, ctx as KoaContextWithOIDC, passage, next)
+      if (ctx.method === 'POST') await inTransaction(store, ctx as KoaContextWithOIDC, providerRequest, next)
       else await next()
     } catch (error) {
-      passage.failure = error
+      providerRequest.failure = error
     }
-    if (passage.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, passage, log, tellOwner)
-    shapeAnswer(ctx as KoaContextWithOIDC, passage)
+    if (providerRequest.failure !== undefined) answerFailure(ctx as KoaContextWithOIDC, providerRequest, log, tellOwner)
+    shapeAnswer(ctx as KoaContextWithOIDC, providerRequest)
   })
 }
 
@@ -54,7 +54,7 @@ class RolledBack extends Error {}
 async function inTransaction(
   store: OAuthStore,
   ctx: KoaContextWithOIDC,
-  passage: Passage,
+  providerRequest: ProviderRequest,
   next: () => Promise<unknown>,
 ): Promise<void> {
   try {
@@ -63,8 +63,8 @@ async function inTransaction(
       if (ctx.status >= 500) throw new RolledBack()
       const grant_id = ctx.oidc?.entities.Grant?.jti
       if (ctx.status === 200 && ctx.oidc?.route === 'token' && grant_id !== undefined)
-        await touchGrant(tx, grant_id, passage)
-      for (const grant of ended) await recordEnd(tx, grant, ctx, passage)
+        await touchGrant(tx, grant_id, providerRequest)
+      for (const grant of ended) await recordEnd(tx, grant, ctx, providerRequest)
     })
   } catch (error) {
     if (!(error instanceof RolledBack)) throw error
@@ -72,8 +72,13 @@ async function inTransaction(
 }
 
 /** A grant ended here either because its app asked for it, or because one of its tokens was presented twice. */
-async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, passage: Passage): Promise<void> {
-  const { request_id, ip, user_agent } = passage
+async function recordEnd(
+  tx: Sql,
+  grant: GrantOwner,
+  ctx: KoaContextWithOIDC,
+  providerRequest: ProviderRequest,
+): Promise<void> {
+  const { request_id, ip, user_agent } = providerRequest
   const reused = ctx.oidc.route === 'token'
   const reason = !reused
     ? 'revoked_by_client'
@@ -107,19 +112,27 @@ async function recordEnd(tx: Sql, grant: GrantOwner, ctx: KoaContextWithOIDC, pa
 }
 
 /** Says that something failed inside; a redirect that says so already stays one. */
-function answerFailure(ctx: KoaContextWithOIDC, passage: Passage, log: Logger, tellOwner: TellOwner): void {
-  const problem = toProblem(passage.failure)
+function answerFailure(
+  ctx: KoaContextWithOIDC,
+  providerRequest: ProviderRequest,
+  log: Logger,
+  tellOwner: TellOwner,
+): void {
+  const problem = toProblem(providerRequest.failure)
   const grant_id = ctx.oidc?.entities.Grant?.jti
-  if (problem.status === 500 && grant_id !== undefined) tellOwner(problem, grant_id, passage.request_id)
-  log.error({ err: problem.cause ?? problem, request_id: passage.request_id, code: problem.kind }, 'request failed')
+  if (problem.status === 500 && grant_id !== undefined) tellOwner(problem, grant_id, providerRequest.request_id)
+  log.error(
+    { err: problem.cause ?? problem, request_id: providerRequest.request_id, code: problem.kind },
+    'request failed',
+  )
   if (ctx.status < 300 || ctx.status >= 400) renderFailure(ctx, problem)
 }
 
-function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {
-  ctx.set('x-response-time', `${Math.round(performance.now() - passage.started_at)}ms`)
+function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest): void {
+  ctx.set('x-response-time', `${Math.round(performance.now() - providerRequest.started_at)}ms`)
   // Whether a page of another origin may read the answer is one rule for the whole service (decision D18).
   for (const name of corsHeaders) ctx.remove(name)
-  ctx.set(passage.cors)
+  ctx.set(providerRequest.cors)
   dropSessionCookie(ctx)
   if (ctx.status !== 200) return
   if (ctx.oidc?.route === 'revocation') ctx.body = { message: 'Token revoked successfully' }
@@ -129,10 +142,10 @@ function shapeAnswer(ctx: KoaContextWithOIDC, passage: Passage): void {
 /** The library's session ends with the request (store.ts), so its cookie would only travel. */
 function dropSessionCookie(ctx: KoaContextWithOIDC): void {
   const cookies = [ctx.res.getHeader('set-cookie') ?? []].flat().map(String)
-  const kept = cookies.filter(
+  const stored = cookies.filter(
     (cookie) => !cookie.startsWith(`${oauthCookies.session}=`) && !cookie.startsWith(`${oauthCookies.session}.sig=`),
   )
-  if (kept.length > 0) ctx.res.setHeader('set-cookie', kept)
+  if (stored.length > 0) ctx.res.setHeader('set-cookie', stored)
   else ctx.res.removeHeader('set-cookie')
 }
 

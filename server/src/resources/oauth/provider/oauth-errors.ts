@@ -3,7 +3,7 @@ import type { Problem } from '#contract/core/problems.ts'
 import { renderProblem } from '../../../http/errors.ts'
 import { errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
-import { passageOf } from './provider-bridge.ts'
+import { providerRequestOf } from './provider-bridge.ts'
 
 /** A fault of the request that must not redirect, for a person as a page, for a program as JSON (decisions 1.3.8, D76). */
 export function renderError(ctx: KoaContextWithOIDC, { error, error_description, scope, state }: ErrorOut): void {
@@ -13,7 +13,7 @@ export function renderError(ctx: KoaContextWithOIDC, { error, error_description,
 
 /** A fault of ours: 503 where the database is out of reach, 500 otherwise (decision D29). */
 export function renderFailure(ctx: KoaContextWithOIDC, problem: Problem): void {
-  const { status, headers, body } = renderProblem(problem, 'O', passageOf(ctx.req).request_id)
+  const { status, headers, body } = renderProblem(problem, 'O', providerRequestOf(ctx.req).request_id)
   ctx.status = status
   ctx.set(headers)
   const title = problem.status === 503 ? 'Not available right now' : 'Something went wrong'
@@ -27,5 +27,5 @@ function answer(ctx: KoaContextWithOIDC, json: unknown, title: string, message: 
     return
   }
   ctx.set({ ...pageHeaders })
-  ctx.body = renderPage(errorPage(title, message, passageOf(ctx.req).request_id))
+  ctx.body = renderPage(errorPage(title, message, providerRequestOf(ctx.req).request_id))
 }

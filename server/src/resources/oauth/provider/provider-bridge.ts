@@ -6,7 +6,7 @@ import { isCleanText } from '../../../http/validation.ts'
 import { oauthCookies } from './provider.ts'
 
 /** What we know about a request that the library serves, for what is done around it. */
-export interface Passage {
+export interface ProviderRequest {
   request_id: string
   ip: string
   user_agent: string
@@ -20,13 +20,13 @@ export interface Passage {
 /** The headers by which a page of another origin may read an answer. */
 export const corsHeaders = ['access-control-allow-origin', 'access-control-expose-headers'] as const
 
-const passages = new WeakMap<IncomingMessage, Passage>()
+const providerRequests = new WeakMap<IncomingMessage, ProviderRequest>()
 
 /** What is known about a request that was handed over. */
-export function passageOf(request: IncomingMessage): Passage {
-  const passage = passages.get(request)
-  if (!passage) throw new Error('a request reached the authorization server by a way of its own')
-  return passage
+export function providerRequestOf(request: IncomingMessage): ProviderRequest {
+  const providerRequest = providerRequests.get(request)
+  if (!providerRequest) throw new Error('a request reached the authorization server by a way of its own')
+  return providerRequest
 }
 
 /** Parameters that the authorization endpoint understands; others are ignored (RFC 6749 §3.1). */
@@ -52,7 +52,7 @@ export interface Library {
 }
 
 /** What goes with a request that is handed over. */
-export interface Luggage {
+export interface ForwardedHeaders {
   /** The cookie of the running authorization that this step may see; none may see the library's own session. */
   cookie?: keyof typeof oauthCookies
   /** The body, when it has been read. */
@@ -69,11 +69,11 @@ export interface Luggage {
  * only what is listed above, the body that was read within our bounds, and the public address instead of `Host` and
  * `X-Forwarded-*`.
  */
-export async function handOver(
+export async function forwardToProvider(
   request: FastifyRequest,
   reply: FastifyReply,
   { provider, serve }: Library,
-  { cookie, body, path }: Luggage = {},
+  { cookie, body, path }: ForwardedHeaders = {},
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
@@ -97,7 +97,7 @@ export async function handOver(
   passed.push(null)
   passed.complete = true
 
-  passages.set(passed, {
+  providerRequests.set(passed, {
     request_id: request.id,
     ip: request.ip,
     user_agent: (request.headers['user-agent'] ?? '').slice(0, 500),

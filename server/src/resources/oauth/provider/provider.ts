@@ -50,8 +50,8 @@ export function createProvider(options: ProviderOptions): Provider {
 }
 
 /** Whether a client gave its secret, of which its SHA-256 is kept as hex; in a time that does not tell how much of it is right. */
-export function isSecretOf(kept: string | undefined, given: string): boolean {
-  const [known, hash] = [Buffer.from(kept ?? '', 'hex'), hashOf(given)]
+export function isSecretOf(stored: string | undefined, given: string): boolean {
+  const [known, hash] = [Buffer.from(stored ?? '', 'hex'), hashOf(given)]
   return known.length === hash.length && timingSafeEqual(known, hash)
 }
 

@@ -10,15 +10,15 @@ const name = 'signing_key'
  * secret key is replaced: nothing was ever signed with it that somebody keeps.
  */
 export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
-  const kept = await findKey(sql)
-  const known = kept && readable(secrets, kept)
+  const stored = await findKey(sql)
+  const known = stored && readable(secrets, stored)
   if (known) return known
 
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const made = secrets.encrypt(name, JSON.stringify(privateKey.export({ format: 'jwk' })), name)
   await sql`
     insert into service_secret as s (name, value) values (${name}, ${made})
-    on conflict (name) do update set value = excluded.value, created_at = now() where s.value = ${kept ?? null}`
+    on conflict (name) do update set value = excluded.value, created_at = now() where s.value = ${stored ?? null}`
   return read(secrets, (await findKey(sql)) ?? made)
 }
 

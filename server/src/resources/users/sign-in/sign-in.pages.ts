@@ -3,7 +3,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../../context.ts'
 import { recordAudit } from '../../../events/audit/audit.ts'
-import { doerOf } from '../../../http/access/actor.ts'
+import { actorOf } from '../../../http/access/actor.ts'
 import {
   answerWithPages,
   checkFormOrigin,
@@ -21,7 +21,7 @@ import { clearSessionCookie } from '../../../http/pages/session-cookie.ts'
 import { findWaitingApp } from '../../oauth/oauth.queries.ts'
 import { findOffer } from '../../members/invitations.queries.ts'
 import { endSession, type SignedInUser } from '../../sessions/sessions.queries.ts'
-import { accountFaults, readAccount } from '../account-form.ts'
+import { accountErrors, readAccount } from '../account-form.ts'
 import { signUp } from '../accounts.ts'
 import { invitationPages } from '../invitation.pages.ts'
 import { countForm, goOn, invitationIn, sentence, signedInUser, signInFrom, type Pages } from '../pages.ts'
@@ -150,7 +150,7 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
     const account = readAccount({ email, password, name })
     return goOn(pages, reply, await signUp(pages.signing, account, signInFrom(request)), return_to)
   } catch (error) {
-    const { status, fault, issues } = accountFaults(error)
+    const { status, fault, issues } = accountErrors(error)
     return again(status, fault, issues)
   }
 }
@@ -176,8 +176,8 @@ async function signOut({ context }: Pages, request: FastifyRequest, user: Signed
   const credential = { kind: 'session', id: session_id } as const
   await context.sql.begin(async (tx) => {
     if (!(await endSession(tx, user_id, session_id))) return
-    const doer = { ...doerOf(request), actor: user_id, credential }
-    await recordAudit(tx, doer, { action: 'user.signed_out', target: user_id })
+    const actor = { ...actorOf(request), actor: user_id, credential }
+    await recordAudit(tx, actor, { action: 'user.signed_out', target: user_id })
   })
 }
 

@@ -293,7 +293,7 @@ test('somebody at a signed-in browser cannot guess the password without end', as
 
 test('a hash of another cost is renewed at the next sign-in', async () => {
   const { createPasswords } = await import('../../../platform/crypto/passwords.ts')
-  const cheap = await createPasswords({ memory_kib: 8, passes: 1, lanes: 1 }).hash(password)
+  const cheap = await createPasswords({ memory_kib: 8, passes: 1, concurrency: 1 }).hash(password)
   await service.sql`update app_user set password_hash = ${cheap} where id = ${user_id}`
   assert.equal((await login()).status, 200)
   const [row] = await service.sql<{ password_hash: string }>`select password_hash from app_user where id = ${user_id}`

@@ -1,10 +1,15 @@
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { Problem } from '#contract/core/problems.ts'
 import { recordAudit } from '../../../events/audit/audit.ts'
 import { addressSubject, windowHeaders } from '../../../http/access/rate-limit.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import { PasswordsBusy, type Passwords } from '../../../platform/crypto/passwords.ts'
-import { endSessionOfCookie, insertSession, type Origin, type SessionRow } from '../../sessions/sessions.queries.ts'
+import {
+  endSessionOfCookie,
+  insertSession,
+  type RequestSource,
+  type SessionRow,
+} from '../../sessions/sessions.queries.ts'
 import { beginAttempt, clearAttempts, forgetAttempt, type TooManyFailures } from './sign-in-attempts.queries.ts'
 import {
   findUser,
@@ -22,7 +27,7 @@ export interface SignInContext {
 }
 
 /** Where somebody signs in, and what is written down about it. */
-export interface SignInFrom extends Origin {
+export interface SignInSource extends RequestSource {
   request_id: string
   /** The session that the browser has had: it ends, so that its identifier is never taken over (decision D65). */
   replaces: string | undefined
@@ -44,7 +49,7 @@ export async function signIn(
   { sql, passwords }: SignInContext,
   email: string,
   password: string,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<SignedIn> {
   const user = await checkPassword(
     { sql, passwords },
@@ -67,7 +72,7 @@ export async function signIn(
 export async function beginSession(
   tx: Sql,
   user: SignInRow,
-  from: SignInFrom,
+  from: SignInSource,
   how: { method: string; [more: string]: unknown },
 ): Promise<SignedIn | undefined> {
   if (!(await holdPassword(tx, user.id, user.password_hash))) return undefined
@@ -75,13 +80,17 @@ export async function beginSession(
   if (!row) return undefined
   if (from.replaces !== undefined) await endSessionOfCookie(tx, from.replaces)
   const { session, secret } = await insertSession(tx, user.id, from)
-  const doer = signingIn(from, user.id, session.id)
-  await recordAudit(tx, doer, { action: 'user.signed_in', target: user.id, detail: how })
+  const actor = signingIn(from, user.id, session.id)
+  await recordAudit(tx, actor, { action: 'user.signed_in', target: user.id, detail: how })
   return { user: row, session, secret }
 }
 
 /** Who signs in, for the audit log: nobody before it is proved, and with no credential before there is a session. */
-export function signingIn(from: Origin & { request_id: string }, actor: string | null, session_id?: string): Doer {
+export function signingIn(
+  from: RequestSource & { request_id: string },
+  actor: string | null,
+  session_id?: string,
+): Actor {
   const { ip, user_agent, request_id } = from
   const credential = session_id === undefined ? null : { kind: 'session' as const, id: session_id }
   return { org_id: null, actor, credential, ip, user_agent: user_agent.slice(0, 500), request_id }
@@ -105,7 +114,7 @@ export async function checkPassword(
   { sql, passwords }: SignInContext,
   account: Account,
   password: string,
-  from: Origin & { request_id: string },
+  from: RequestSource & { request_id: string },
 ): Promise<SignInRow> {
   const address = addressSubject(from.ip)
   const attempt = await beginAttempt(sql, account.email, address)
@@ -117,8 +126,8 @@ export async function checkPassword(
     if (!correct || !user) {
       // For unknown addresses too, which are not written down: what is answered takes as long for them.
       const detail = { method: 'password', ...(account.during === undefined ? {} : { during: account.during }) }
-      const doer = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
-      await recordAudit(sql, doer, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
+      const actor = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
+      await recordAudit(sql, actor, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
       throw wrongPassword()
     }
     await clearAttempts(sql, account.email, address)

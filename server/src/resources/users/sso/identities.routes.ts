@@ -5,7 +5,7 @@ import { asUser } from '../../../http/access/actor.ts'
 import { handle } from '../../../http/handle.ts'
 import { isId } from '../../../platform/ids.ts'
 import { findIdentity, listIdentities, type IdentityRow } from './identities.queries.ts'
-import { proveOwner } from '../reauthenticated-user.ts'
+import { reauthenticate } from '../reauthenticated-user.ts'
 import { signInFrom } from '../pages.ts'
 import { returnPath } from './sso-attempt.ts'
 import { unlinkIdentity } from './sso-links.ts'
@@ -34,7 +34,7 @@ export function identityRoutes(app: FastifyInstance, sso: Sso): void {
       const { user_id, credential_id: session_id } = principal
       const { current_password, return_to } = body
       const owner = { user_id, session_id, current_password, during: 'identity_link' } as const
-      await proveOwner(sso.signing, owner, signInFrom(request))
+      await reauthenticate(sso.signing, owner, signInFrom(request))
       return beginAt(sso, loaded, { return_to: returnPath(return_to), link: { user_id, session_id } })
     },
     finish: async ({ loaded }, answer, reply) => {
@@ -50,9 +50,9 @@ export function identityRoutes(app: FastifyInstance, sso: Sso): void {
       if (!identity) throw notFound('identity_not_found', 'identity', identity_id.slice(0, 100))
       return identity
     },
-    run: async ({ sql, principal, loaded, doer }) => {
+    run: async ({ sql, principal, loaded, actor }) => {
       const whose = { user_id: principal.user_id, identity_id: loaded.id }
-      await unlinkIdentity(sql, providersOf(sso), whose, asUser(doer))
+      await unlinkIdentity(sql, providersOf(sso), whose, asUser(actor))
       return { message: 'Identity unlinked', identity_id: loaded.id }
     },
   })

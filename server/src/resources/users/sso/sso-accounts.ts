@@ -13,7 +13,7 @@ import {
   type AccountRow,
 } from './identities.queries.ts'
 import { join, requireOfferTo } from '../join.ts'
-import { beginSession, signingIn, type SignedIn, type SignInFrom } from '../sign-in/sign-in.ts'
+import { beginSession, signingIn, type SignedIn, type SignInSource } from '../sign-in/sign-in.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { findFirstOrganization, insertMember, insertOrganization, insertUser, type UserRow } from '../users.queries.ts'
 
@@ -36,7 +36,7 @@ export type SsoOutcome = { signedIn: SignedIn } | { account: AccountRow; email: 
  * All of it is one transaction that holds the identity, so that of two first sign-ins at once one makes the account and
  * the other finds it. Throws 403, 404 and 409, and writes down whom it refused.
  */
-export async function arrive(sql: Sql, arrival: Arrival, from: SignInFrom): Promise<SsoOutcome> {
+export async function completeSsoSignIn(sql: Sql, arrival: Arrival, from: SignInSource): Promise<SsoOutcome> {
   try {
     return await sql.begin(async (tx) => {
       checkDomain(arrival)
@@ -45,7 +45,7 @@ export async function arrive(sql: Sql, arrival: Arrival, from: SignInFrom): Prom
       if (owner) return signInOwner(tx, owner, arrival, from)
       const { email } = arrival.profile
       const account = email === undefined ? undefined : await findAccountByEmail(tx, email)
-      return account ? await meetAccount(tx, account, arrival) : await makeAccount(tx, arrival, from)
+      return account ? await linkAccount(tx, account, arrival) : await makeAccount(tx, arrival, from)
     })
   } catch (error) {
     if (error instanceof Problem) await recordRefusal(sql, arrival.provider, from, reasonOf(error), arrival.profile)
@@ -57,7 +57,7 @@ export async function arrive(sql: Sql, arrival: Arrival, from: SignInFrom): Prom
 export async function recordRefusal(
   sql: Sql,
   provider: SsoConfig,
-  from: SignInFrom,
+  from: SignInSource,
   reason: string,
   profile?: SsoProfile,
 ): Promise<void> {
@@ -90,7 +90,7 @@ async function signInOwner(
   tx: Sql,
   owner: AccountRow & { identity_id: string },
   { provider, profile }: Arrival,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<SsoOutcome> {
   if (owner.is_disabled) throw refused('account_disabled', 'This account is disabled. Ask whoever runs this service.')
   await touchIdentity(tx, owner.identity_id, profile.email)
@@ -100,7 +100,7 @@ async function signInOwner(
   return { signedIn }
 }
 
-async function meetAccount(tx: Sql, account: AccountRow, arrival: Arrival): Promise<SsoOutcome> {
+async function linkAccount(tx: Sql, account: AccountRow, arrival: Arrival): Promise<SsoOutcome> {
   const { profile, provider, invitation } = arrival
   const { email = '' } = profile
   const bothVerified = profile.email_verified && account.email_verified
@@ -113,7 +113,7 @@ async function meetAccount(tx: Sql, account: AccountRow, arrival: Arrival): Prom
   throw emailTaken(email, provider)
 }
 
-async function makeAccount(tx: Sql, arrival: Arrival, from: SignInFrom): Promise<SsoOutcome> {
+async function makeAccount(tx: Sql, arrival: Arrival, from: SignInSource): Promise<SsoOutcome> {
   const { provider, profile } = arrival
   const { email, email_verified } = profile
   if (!mayMakeAccount(arrival)) throw byInvitationOnly()
@@ -124,8 +124,8 @@ async function makeAccount(tx: Sql, arrival: Arrival, from: SignInFrom): Promise
   if (!user) throw emailTaken(email, provider)
 
   const org_id = await joinSomewhere(tx, user, arrival, from)
-  const doer = { ...signingIn(from, user.id), org_id }
-  await recordAudit(tx, doer, { action: 'user.created', target: user.id, after: user })
+  const actor = { ...signingIn(from, user.id), org_id }
+  await recordAudit(tx, actor, { action: 'user.created', target: user.id, after: user })
   await link(tx, user.id, { provider, profile }, signingIn(from, user.id))
   const account = { id: user.id, email, password_hash: null }
   const signedIn = await beginSession(tx, account, from, { method: 'sso', provider: provider.name })
@@ -142,10 +142,10 @@ async function joinSomewhere(
   tx: Sql,
   user: UserRow,
   { invitation, provider }: Arrival,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<string> {
-  const doer = signingIn(from, user.id)
-  if (invitation !== undefined) return (await join(tx, invitation, user.id, doer)).id
+  const actor = signingIn(from, user.id)
+  if (invitation !== undefined) return (await join(tx, invitation, user.id, actor)).id
   const role = provider.join_as
   if (role === undefined) return (await insertOrganization(tx, `${user.name}'s organization`, user.id)).id
 
@@ -154,7 +154,7 @@ async function joinSomewhere(
   await insertMember(tx, { org_id, user_id: user.id, role })
   await recordAudit(
     tx,
-    { ...doer, org_id },
+    { ...actor, org_id },
     { action: 'member.added', target: user.id, after: { role }, detail: { provider: provider.name } },
   )
   return org_id
@@ -168,7 +168,7 @@ export async function link(
   tx: Sql,
   user_id: string,
   { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,
-  doer: Parameters<typeof recordAudit>[1],
+  actor: Parameters<typeof recordAudit>[1],
 ): Promise<void> {
   const { issuer, subject, email } = profile
   const inserted = await insertIdentity(tx, user_id, profile, email)
@@ -181,11 +181,11 @@ export async function link(
     })
   }
   const after = { provider: provider.name, issuer, subject, email: email ?? null }
-  await recordAudit(tx, doer, { action: 'identity.linked', target: inserted.id, after })
+  await recordAudit(tx, actor, { action: 'identity.linked', target: inserted.id, after })
 }
 
 /** An account's address is verified from the moment in which a provider vouches for it. */
-export async function confirmEmail(tx: Sql, user_id: string, profile: SsoProfile, from: SignInFrom): Promise<void> {
+export async function confirmEmail(tx: Sql, user_id: string, profile: SsoProfile, from: SignInSource): Promise<void> {
   if (!profile.email_verified || profile.email === undefined) return
   if (!(await verifyEmail(tx, user_id, profile.email))) return
   await recordAudit(tx, signingIn(from, user_id), {

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SsoConfig } from '../../../config/config-sso.ts'
 import { basePathOf } from '../../../http/connection/base-path.ts'
 import { safePath } from '../../../http/pages/forms.ts'
-import { sealedValues } from '../../../http/pages/encrypted-state.ts'
+import { encryptedState } from '../../../http/pages/encrypted-state.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
 import type { Secrets } from '../../../platform/crypto/secrets.ts'
 import type { SsoChecks } from './sso-client.ts'
@@ -38,7 +38,7 @@ export interface SsoAttempts {
  */
 export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, public_url: () => string): SsoAttempts {
   const secure = (): boolean => public_url().startsWith('https:')
-  const sealed = sealedValues<SsoAttempt>(secrets, 'sso attempt', attemptLife_seconds)
+  const sealed = encryptedState<SsoAttempt>(secrets, 'sso attempt', attemptLife_seconds)
   const nameOf = ({ name }: SsoConfig): string =>
     `${secure() ? '__Host-' : ''}cadre_sso_${name}${mark(basePathOf(public_url()))}`
   const attributes = () => ({ path: '/', httpOnly: true, sameSite: 'lax', secure: secure() }) as const

@@ -1,4 +1,4 @@
-import type { Doer } from '#contract/accounts/audit.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import type { SsoConfig } from '../../../config/config-sso.ts'
 import { recordAudit } from '../../../events/audit/audit.ts'
@@ -17,7 +17,7 @@ import {
   signingIn,
   type SignedIn,
   type SignInContext,
-  type SignInFrom,
+  type SignInSource,
 } from '../sign-in/sign-in.ts'
 import { checkDomain, confirmEmail, conflict, link } from './sso-accounts.ts'
 import { lostAttempt } from './sso-failure.ts'
@@ -39,7 +39,7 @@ export async function linkToUser(
   { user_id, session_id }: LinkingUser,
   provider: SsoConfig,
   profile: SsoProfile,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<void> {
   checkDomain({ provider, profile })
   await sql.begin(async (tx) => {
@@ -72,7 +72,7 @@ export async function linkByPassword(
   { profile, user_id, email }: Omit<Proof, 'provider'>,
   provider: SsoConfig,
   password: string,
-  from: SignInFrom,
+  from: SignInSource,
 ): Promise<SignedIn> {
   const { sql } = signing
   const user = await checkPassword(signing, { email, find: () => findCredentials(sql, user_id) }, password, from)
@@ -97,7 +97,7 @@ export async function unlinkIdentity(
   sql: Sql,
   { issuers, nameOf }: ProvidersByIssuer,
   { user_id, identity_id }: { user_id: string; identity_id: string },
-  doer: Doer,
+  actor: Actor,
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const gone = await deleteIdentity(tx, user_id, identity_id, issuers)
@@ -110,7 +110,7 @@ export async function unlinkIdentity(
     }
     const { issuer, subject, email } = gone
     const before = { provider: nameOf(issuer), issuer, subject, email }
-    await recordAudit(tx, doer, { action: 'identity.unlinked', target: identity_id, before })
+    await recordAudit(tx, actor, { action: 'identity.unlinked', target: identity_id, before })
   })
 }
 

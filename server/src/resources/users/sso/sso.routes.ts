@@ -7,7 +7,7 @@ import { preSessionOf } from '../../../http/pages/forms.ts'
 import { handle } from '../../../http/handle.ts'
 import { sendPage } from '../../../http/pages/page.ts'
 import { goOn, signedInUser, signInFrom } from '../pages.ts'
-import { arrive, emailTaken, recordRefusal, type SsoOutcome } from './sso-accounts.ts'
+import { completeSsoSignIn, emailTaken, recordRefusal, type SsoOutcome } from './sso-accounts.ts'
 import { returnPath, type SsoAttempt } from './sso-attempt.ts'
 import { lostAttempt, ssoFailure, ssoProblem } from './sso-failure.ts'
 import { linkToUser } from './sso-links.ts'
@@ -93,7 +93,7 @@ async function comeBack(sso: Sso, callback: Callback): Promise<Return> {
   const from = signInFrom(request)
   if (!attempt.link) {
     const { invitation } = attempt
-    const outcome = await arrive(sql, { provider, profile, invitation, signup: config.signup }, from)
+    const outcome = await completeSsoSignIn(sql, { provider, profile, invitation, signup: config.signup }, from)
     return { attempt, profile, outcome }
   }
   const user = await signedInUser(sso, request)

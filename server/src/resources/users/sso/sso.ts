@@ -4,7 +4,7 @@ import type { Context } from '../../../context.ts'
 import type { SsoConfig } from '../../../config/config-sso.ts'
 import { formTokens } from '../../../http/pages/form-token.ts'
 import type { HttpContext } from '../../../http/http-context.ts'
-import { sealedValues, type Sealed } from '../../../http/pages/encrypted-state.ts'
+import { encryptedState, type EncryptedState } from '../../../http/pages/encrypted-state.ts'
 import type { Pages } from '../pages.ts'
 import type { SignInContext } from '../sign-in/sign-in.ts'
 import { attemptLife_seconds, ssoAttempts, type SsoAttempt, type SsoAttempts } from './sso-attempt.ts'
@@ -17,7 +17,7 @@ export interface Sso extends Pages {
   client: SsoClient
   attempts: SsoAttempts
   /** Who was proved by a provider, while the password of their account is asked for. */
-  proofs: Sealed<Proof>
+  proofs: EncryptedState<Proof>
 }
 
 export function makeSso(http: HttpContext, context: Context, signing: SignInContext): Sso {
@@ -30,7 +30,7 @@ export function makeSso(http: HttpContext, context: Context, signing: SignInCont
     tokens: formTokens(context.secrets),
     client: makeSsoClient(context.egress),
     attempts: ssoAttempts(context.secrets, context.public_url),
-    proofs: sealedValues<Proof>(context.secrets, 'sso proof', attemptLife_seconds),
+    proofs: encryptedState<Proof>(context.secrets, 'sso proof', attemptLife_seconds),
   }
 }
 

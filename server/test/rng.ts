@@ -1,20 +1,20 @@
 /** Chance that can be had again: the same seed gives the same decisions, as long as they are asked for in one order. */
-export interface Chance {
+export interface Rng {
   seed: number
   /** 0 to 1, 1 excluded. */
   next(): number
   /** A whole number between the two, both included. */
-  between(least: number, most: number): number
+  between(min: number, max: number): number
   /** True in this share of cases. */
   happens(share: number): boolean
   pick<T>(list: readonly [T, ...T[]] | readonly T[]): T
   shuffled<T>(list: readonly T[]): T[]
   /** Chance of its own, for somebody whose order is not known here. */
-  fork(): Chance
+  fork(): Rng
 }
 
 /** From a seed: a whole number below 2^32. */
-export function makeChance(seed: number): Chance {
+export function makeRng(seed: number): Rng {
   let state = seed >>> 0
   // mulberry32: small, fast, and good enough to choose where to hurt.
   const next = (): number => {
@@ -23,7 +23,7 @@ export function makeChance(seed: number): Chance {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  const between = (least: number, most: number): number => least + Math.floor(next() * (most - least + 1))
+  const between = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1))
   return {
     seed,
     next,
@@ -43,7 +43,7 @@ export function makeChance(seed: number): Chance {
       }
       return all
     },
-    fork: () => makeChance(Math.floor(next() * 2 ** 32)),
+    fork: () => makeRng(Math.floor(next() * 2 ** 32)),
   }
 }
 
