@@ -28,8 +28,8 @@ export interface Engine {
   /** Stores a task, its first event and, where its agent may work, its job. */
   enqueue(tx: Sql, task: NewTask): Promise<void>
   /**
-   * Does the same in a transaction of its own, which it shares with tasks that are created at the same time, and gives the
-   * task's row. Throws `agent_not_found` where its agent was deleted meanwhile.
+   * Does the same in its own transaction, shared with tasks created at the same time, and returns the task's row.
+   * Throws `agent_not_found` where the agent was deleted meanwhile.
    */
   create(task: NewTask): Promise<TaskRow>
   /** Whether a task may be stored by `createAll`, with others. */
@@ -38,7 +38,7 @@ export interface Engine {
   createAll(tx: Sql, tasks: readonly NewTask[]): Promise<(TaskRow | Problem)[]>
   /** After start and restart, and whenever an agent has settled into running: its parked and queued tasks go on. */
   dispatchDeferred(tx: Sql, agent_id: string): Promise<void>
-  /** The same of new agents, of which most have no such tasks; whoever watches their project hears of them. */
+  /** The same for new agents, of which most have no such tasks. Readers of the project's stream get the events. */
   dispatchAnyDeferred(tx: Sql, agent_ids: readonly string[]): Promise<void>
   /**
    * After pause (`agent_paused`) and stop or error (`agent_stopped`): no further step begins; on stop the model call in

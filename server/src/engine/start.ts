@@ -60,7 +60,7 @@ export interface EngineOptions {
   tracing?: Tracing
   /** False in a process that serves the API alone: it takes no tasks, and does no upkeep for others. */
   works?: boolean
-  /** Told of events of tasks once they are committed, each by the process that wrote it. */
+  /** Called with events of tasks once they are committed, in the process that wrote them. */
   onTaskEvents?: (events: readonly TaskEvent[]) => void
   /** Chance, 0 to 1; held still by tests. */
   random?: () => number
@@ -151,7 +151,7 @@ export async function startEngine({
     interrupt: (task_id) => bus.tell('cancel', task_id),
     works,
   })
-  /** A person has answered: watchers are told, and its task may be fetched. */
+  /** A person has answered: publish the event; the task may be fetched. */
   const afterAnswer = (tx: Sql, { published, deferred }: JournalNotice): void =>
     tx.afterCommit(() => {
       publish(published)
@@ -256,7 +256,7 @@ export async function startEngine({
   }
 }
 
-/** The hub, that tells of all that is published here. */
+/** The hub that publishes all events of this process. */
 function subscriptionsOf(hub: Hub, onTaskEvents: EngineOptions['onTaskEvents']): Hub {
   if (!onTaskEvents) return hub
   const publish: Hub['publish'] = (task_id, events) => {
@@ -285,7 +285,7 @@ function environmentOf(
 async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource | undefined }): Promise<void> {
   if (run.isPrepared) return
   run.isPrepared = true
-  // A journal is large where it is long: each is read by itself, not with those of all tasks of a claim.
+  // A journal may be large, so each is read separately and not with those of all tasks of a claim.
   if (run.hasJournal) await reload(sql, run)
   run.history = await threadHistory(sql, run.work)
   const names = run.work.config.tools ?? []
@@ -305,9 +305,9 @@ async function reload(sql: Sql, run: Run): Promise<void> {
 }
 
 /**
- * What only one process at a time can be: whoever holds the lock of the data folder with the embedded database. On a
- * shared PostgreSQL folders and host names tell nothing (containers have the same ones), so there every worker is an
- * instance of its own, and the dead are told by their locks.
+ * The instance name, which only one process at a time can have: with the embedded database that is the holder of the
+ * data folder's lock. On a shared PostgreSQL folders and host names do not identify a process (containers share them),
+ * so there every worker is a new instance, and dead ones are found by their locks.
  */
 function instanceOf({ database_url, data_dir }: EngineOptions['config'], worker_id: string): string {
   return database_url || !data_dir ? worker_id : `${hostname()}:${data_dir}`

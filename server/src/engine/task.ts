@@ -70,8 +70,8 @@ export interface LockedTask {
   /** The moment of the transaction. */
   now: string
   /**
-   * The `created_at` of the events that the transaction writes: its moment, or that of the change before where it has waited for that.
-   * So what is told of a task never goes back in time.
+   * The `created_at` of the events that the transaction writes: its time, or that of the previous change where it
+   * waited for that. So task event timestamps are monotonic.
    */
   told_at: string
 }
@@ -119,7 +119,7 @@ export interface AgentConfig {
   fallback_models?: string[]
   tool_policies?: Record<string, ToolPolicy>
   retry?: { max_attempts?: number; initial_delay_seconds?: number; max_delay_seconds?: number }
-  /** Seconds until an approval that nobody gave expires, and what becomes of its call then. */
+  /** Seconds until a pending approval expires, and what happens to its call then. */
   approval_timeout_seconds?: number
   approval_on_timeout?: ApprovalTimeout
 }
@@ -247,9 +247,9 @@ export interface TaskChange {
   cancel?: CancelRequest
   expires_at?: string | null
   /**
-   * What becomes of its job, and of its worker's hold: `end` removes the job this claim holds, `forget` leaves it to
-   * whoever fetches it and finds that the task no longer names it, `back` lets any worker fetch it again at its old
-   * place, `again` replaces it by one for later, `first` makes one where there is none.
+   * What happens to its job and its worker's hold. `end` removes the job of this claim. `forget` leaves it: the worker
+   * that fetches it finds that the task no longer names it. `back` lets any worker fetch it again at its old place.
+   * `again` replaces it by a delayed job. `first` creates one where there is none.
    */
   job?: { kind: 'end' | 'forget' | 'back' } | { kind: 'again' | 'first'; start_after: Date | undefined }
   /** What it has of its agent's `max_concurrent_tasks`; without a word it keeps it for as long as its job. */
@@ -267,7 +267,7 @@ export interface TaskChange {
   warnings?: CallWarning[]
   /** What must not appear in its logs: values of environment variables (decision D48). */
   secrets?: readonly string[]
-  /** What is told of its agent. */
+  /** Webhook events of its agent. */
   outbox?: EventOf<EventName>[]
   consumed?: Consumption
   /** Calls that ended, for the bill. */
@@ -333,7 +333,7 @@ export interface BudgetState {
   subject: string
   max_cost: number | null
   max_tokens: number | null
-  /** Of how much of a limit somebody is told. */
+  /** At which percentage of a limit a warning is sent. */
   warn_percent: number
   spent_cost: number
   spent_tokens: number
@@ -342,7 +342,7 @@ export interface BudgetState {
   held_tokens: number
   window_start: string
   resets_at: string | null
-  /** Somebody was told that most of it is spent. */
+  /** The warning that most of it is spent was sent. */
   warned: boolean
   /** To be written. */
   changed: boolean

@@ -9,7 +9,7 @@ export interface Spender {
   project_id: number
   agent_id: string
   org_id: string | null
-  /** The credential that created it; null where nobody did. */
+  /** The credential that created it; null where a schedule did. */
   credential_id: string | null
 }
 
@@ -19,9 +19,9 @@ export function subjectsOf({ project_id, agent_id, org_id, credential_id }: Spen
 }
 
 /**
- * Locks the budgets of tasks, in the order of their identifiers, and gives each task's, in the window that runs. Tasks
- * with a budget in common share its state. Whoever calls this has locked the tasks before, and locks no task after it:
- * so no two transactions ever wait for each other. Where there are no budgets it is one look into an index.
+ * Locks the budgets of tasks in the order of their ids and returns the budgets of each task in the current window.
+ * Tasks with a common budget share one state object. The caller has locked the tasks before and locks no task
+ * afterwards, so two transactions never deadlock. Without budgets it costs one index lookup.
  */
 export async function lockBudgets<T extends Spender>(tx: Sql, tasks: readonly T[]): Promise<Map<T, BudgetState[]>> {
   const subjects = [...new Set(tasks.flatMap(subjectsOf))]

@@ -94,7 +94,7 @@ describe('a reservation', () => {
     assert.equal(resets(day, budget({ max_tokens: 0 }, { period: 'total' })), null)
   })
 
-  it('cannot keep a cost that nobody knows', () => {
+  it('a cost limit refuses a call whose cost is unknown', () => {
     const unknown = { ...need, price: null }
     assert.equal(reserve([budget({ max_cost_usd: 1 })], unknown).outcome, 'unpriced')
     assert.equal(reserve([budget({ max_tokens: 10_000 })], unknown).outcome, 'held')

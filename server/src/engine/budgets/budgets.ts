@@ -15,9 +15,9 @@ export interface Spent {
 }
 
 /**
- * Whether a call may begin. `held`: with at most so many tokens of output. `refused`: `by` has no room; `passing` where
- * it will have when other calls end, else not before `resets_at`, or until it is raised. `unpriced`: `by` limits a cost
- * that nobody knows.
+ * Whether a call may begin. `held`: yes, with at most `max_output_tokens`. `refused`: budget `by` has no room.
+ * `passing` is true where room returns when other calls end; otherwise there is none before `resets_at`, or until the
+ * budget is raised. `unpriced`: budget `by` limits the cost, and the price of the model is unknown.
  */
 export type ReservationResult =
   | { outcome: 'held'; hold: Reservation | null; max_output_tokens: number | undefined }
@@ -146,7 +146,7 @@ export function settle(
   return near
 }
 
-/** Whether so much of a limit is spent that somebody is told; what is held does not count. */
+/** Whether so much of a limit is spent that a warning is due. Reservations do not count. */
 export function isNearlySpent({ max_cost, max_tokens, warn_percent, spent_cost, spent_tokens }: BudgetState): boolean {
   const reaches = (spent: number, max: number | null) => max !== null && spent * 100 >= max * warn_percent
   return reaches(spent_cost, max_cost) || reaches(spent_tokens, max_tokens)
@@ -160,7 +160,7 @@ export function isSpent({ max_cost, max_tokens, spent_cost, spent_tokens }: Budg
 /** What a limit counts; the last two only of a task's own. */
 export type BudgetUnit = 'cost_usd' | 'tokens' | 'steps' | 'tool_calls'
 
-/** A budget, in the unit that somebody is told of, as events and errors tell of it. */
+/** A budget as events and errors show it, in one unit. */
 export function budgetFacts(budget: BudgetState, unit: 'cost_usd' | 'tokens') {
   const { id, scope, subject, max_cost, max_tokens, spent_cost, spent_tokens, resets_at } = budget
   const [limit, spent] =

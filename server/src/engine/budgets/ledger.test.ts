@@ -193,7 +193,7 @@ describe('spending', () => {
     assert.equal((await budgetOf(budget)).spent.tokens, 10)
   })
 
-  it('budgets of agent, project, key and organization each hold, and hold nobody else', async () => {
+  it('budgets of agent, project, key and organization each limit their own calls only', async () => {
     const agent = await makeAgent()
     const key = await makeKey(test, ownerOf(test), ['admin'])
     for (const of of [

@@ -12,7 +12,7 @@ it('a model has the price of the list, and none where it is not in it', () => {
   for (const name of ['ollama/llama3', 'openai/gpt-0', 'gpt-4o-mini', '']) assert.equal(prices.of(name), null, name)
 })
 
-it("a provider's list says nothing of whoever answers at another address", () => {
+it("a provider's price list does not apply to a server at another address", () => {
   const prices = makePrices({ own: none, elsewhere: ['openai'] })
   assert.equal(prices.of('openai/gpt-4o-mini'), null)
   assert.deepEqual(providersElsewhere({ openai: 'http://127.0.0.1:8000/v1', anthropic: undefined }), ['openai'])

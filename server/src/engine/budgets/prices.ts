@@ -11,8 +11,8 @@ export interface PriceSettings {
   /** The operator's own, which come before the list; null: not known. */
   own: ReadonlyMap<string, ModelPrice | null>
   /**
-   * Providers that the list has prices of, but that are reached at another address than their own: whoever answers there
-   * charges what they charge.
+   * Providers that have a price list but are reached at another address than their own. The server there sets its own
+   * prices.
    */
   elsewhere: readonly string[]
 }

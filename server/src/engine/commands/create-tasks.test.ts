@@ -84,7 +84,7 @@ describe('creation of tasks', () => {
     assert.deepEqual([now!.tasks, now!.jobs], [2, 1])
   })
 
-  it('a job that no task names is discarded, once nobody can be about to name it', async () => {
+  it('a job that no task names is discarded once no transaction can still name it', async () => {
     const { sql } = database
     const [running, moved, recent] = await Promise.all(
       ['a', 'b', 'c'].map((input) => create(newTestTask(agent, input))),

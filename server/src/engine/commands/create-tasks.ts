@@ -19,10 +19,10 @@ export interface CreationOptions {
   onSent: () => void
 }
 
-/** Stores new tasks, each by itself or with others, and gives their rows. */
+/** Stores new tasks, each in its own transaction or in a shared one, and returns their rows. */
 export type Create = (task: NewTask) => Promise<TaskRow>
 
-/** Creation of tasks, with others and by themselves. */
+/** Creates tasks, batched or one at a time. */
 export interface Creation {
   create: Create
   /** Whether a task may share a transaction with others. */
@@ -32,8 +32,8 @@ export interface Creation {
 }
 
 /**
- * Creation of tasks in transactions of their own. Ordinary ones that are asked for at the same time share one; all others
- * have to look at what their gates, threads and agents allow.
+ * Creates tasks in their own transactions. Ordinary tasks that arrive at the same time share a transaction. All others
+ * must first check the limits of concurrency keys, threads and agents.
  */
 export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): Creation {
   const createAll: Creation['createAll'] = async (tx, tasks) => {

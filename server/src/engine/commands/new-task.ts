@@ -40,7 +40,7 @@ export interface NewTask {
   budget?: TaskLimits
   metadata?: Record<string, unknown>
   created_by: string
-  /** The key, grant or cookie session that asked for it; null where nobody did. */
+  /** The API key, grant or session that created it; null for a schedule. */
   credential_id?: string | null
   request_id: string | null
   trace_id?: string | null
@@ -63,7 +63,7 @@ const limitedSoon_ms = 10_000
 interface Admission {
   sent: boolean
   slot: 'held' | null
-  /** Until when nobody need look at it; null where its agent and its gates alone decide. */
+  /** No dispatch is needed before this time; null where only the agent and the concurrency limits decide. */
   due_at: Date | null
   /** It waits for room among its project's jobs. */
   backlog: boolean
@@ -74,10 +74,10 @@ interface Admission {
 const held: Admission = { sent: false, slot: null, due_at: null, backlog: false, thread_position: null }
 
 /**
- * Stores a task with its first event and, where it may run soon, its job. Returns whether there is something to fetch.
- * `isFull` where its project has many jobs in the queue already: then it waits for room, unless it has gates of its own.
- * Throws `thread_not_found` and, where locks tell that the agent was deleted meanwhile, `agent_not_found`; where only the
- * statement finds no agent any more, nothing is stored.
+ * Stores a task with its first event and, where it may run soon, its job. Returns whether there is a job to fetch. With
+ * `isFull` the project has many jobs in the queue already, so the task waits for room unless it has concurrency limits.
+ * Throws `thread_not_found`. Throws `agent_not_found` where locks show that the agent was deleted; where only the
+ * statement finds no agent, nothing is stored.
  */
 export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = false): Promise<boolean> {
   const admission = await admit(tx, task, isFull)
@@ -104,7 +104,7 @@ function isWithin(run_after: string | null | undefined, ms: number): boolean {
   return !run_after || Date.parse(run_after) <= Date.now() + ms
 }
 
-/** A new task as it is stored, with what webhooks are told of it; null where none has subscribed. */
+/** A new task as stored, with the data of its webhook events; null where no webhook subscribes. */
 interface StoredRow extends TaskRow {
   told: { org_id: string; agent_name: string } | null
 }

@@ -79,7 +79,7 @@ export async function resolveApproval(
       task,
       ...goOn(task),
       steps: [after],
-      // A call that may be made again is told of when it is.
+      // A call that may be repeated gets its event when it is made.
       events: [resolvedEvent(moved, decision), ...(after.status === 'unknown' ? [] : stepEvents(after))],
       logs: [
         {
@@ -111,18 +111,18 @@ function answered(step: Step, { status, tool, arguments: asked, approved_argumen
     return { ...step, status: 'completed', output }
   }
   const message =
-    status === 'expired' ? 'Nobody approved this call in time.' : `The call was rejected${reason ? `: ${reason}` : '.'}`
+    status === 'expired' ? 'The approval timed out.' : `The call was rejected${reason ? `: ${reason}` : '.'}`
   return notMade(step, status === 'expired' ? 'approval_expired' : 'approval_rejected', message)
 }
 
-/** A call of unknown outcome once somebody has said what became of it, or that it may be made again. */
+/** A call of unknown outcome, after a person stated the outcome or allowed a repeat. */
 function recovered(step: Step, { status, result, reason }: ApprovalRow): Step {
   if (status === 'approved') {
     return result === null
       ? { ...step, status: 'unknown', input: { ...inputOf(step), repeat: step.attempt } }
       : { ...step, status: 'completed', output: { content: result } }
   }
-  const words = reason ?? 'The call was cut off; whether it took effect is not known.'
+  const words = reason ?? 'The call was interrupted; whether it took effect is unknown.'
   return notMade(step, 'tool_outcome_unknown', words)
 }
 
@@ -164,11 +164,11 @@ async function expiredChange(tx: Sql, task: LockedTask, approval: ApprovalRow): 
   }
   const log = {
     level: 'warn' as const,
-    message: `Nobody answered the approval of ${tool}`,
+    message: `The approval of ${tool} timed out`,
     context: { approval_id: id },
   }
   const cancels = on_timeout === 'cancel'
-  const request = { reason: 'Nobody approved a call in time.', mode: 'graceful' as const, user_id: task.created_by }
+  const request = { reason: 'An approval timed out.', mode: 'graceful' as const, user_id: task.created_by }
   if (cancels && task.worker_id === null) {
     const { events = [], logs = [], ...end } = canceled(task, request, await readReceipt(tx, task.id))
     return { ...end, events: [event, ...events], logs: [log, ...logs], job: { kind: 'forget' } }

@@ -30,8 +30,8 @@ export type MessageOutcome =
   | { outcome: 'missing' }
 
 /**
- * Sends a message to a task: the first call of `request_input` that nobody has answered gets it as its result; where
- * there is none the task reads it before its next call of the model, also where it has just written its last answer.
+ * Sends a message to a task. The first open call of `request_input` gets it as its result. Without one the task reads
+ * the message before its next model call, even where it has just written its last answer.
  */
 export async function sendMessage(
   tx: Sql,
@@ -70,7 +70,7 @@ export async function sendMessage(
   return { result: { outcome: 'sent', message }, told }
 }
 
-/** The first question of the task that nobody has answered. */
+/** The first open question of the task. */
 async function findQuestion(tx: Sql, { id }: LockedTask): Promise<Step | undefined> {
   const [step] = await tx<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage from task_step

@@ -18,8 +18,8 @@ export interface NextCall {
 }
 
 /**
- * How much input a call will have, in tokens, before anybody has counted it: what the provider counted for the last call
- * of the task and its answer, and a token for three bytes of all that came since; without such a call of the whole.
+ * Estimates the input tokens of a call: what the provider counted for the task's last call and its answer, plus one
+ * token for three bytes of everything since. Without an earlier call the whole conversation is estimated.
  */
 export function estimateInput({ messages, system_prompt = '', tools, output_schema, steps }: NextCall): number {
   // What was counted before a compaction says nothing of what is sent after it.

@@ -59,7 +59,7 @@ describe('the turns of a task', () => {
     },
   }
   const resolve = (name: string) => {
-    if (name === 'nobody/x') throw new ModelError('model_not_found', 'There is nobody.', { retryable: false })
+    if (name === 'nobody/x') throw new ModelError('model_not_found', 'There is no such model.', { retryable: false })
     return { model, name }
   }
   const give = async (config: object, ...steps: object[]) => {
@@ -173,7 +173,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 16)
   })
 
-  it('ask nobody about a call that was never made, and make it when they go on', async () => {
+  it('ask no person about a call that was never made, and make it when they go on', async () => {
     const { id, agent } = await give(
       {},
       { tool_calls: [...calls(16, 'safe'), ...calls(2, 'unsafe', {})] },
@@ -194,7 +194,7 @@ describe('the turns of a task', () => {
     )
   })
 
-  it('are told of in the order of time, also by a change that began before another and waited for it', async () => {
+  it('have events in the order of time, also after a change that began before another and waited for it', async () => {
     const { id } = await give({}, { tool_calls: [{ name: 'wait', arguments: { seconds: 600 } }] })
     await reaches(id, 'waiting')
     await sql.begin(async (late) => {
@@ -269,7 +269,7 @@ describe('the turns of a task', () => {
     const { id } = await give(
       { tool_policies: { unsafe: 'ask' } },
       { tool_calls: calls(8, 'unsafe') },
-      { text: 'Nobody was there.' },
+      { text: 'There was no answer.' },
     )
     await reaches(id, 'waiting')
     await sql`update approval set expires_at = now() where task_id = ${id}`
@@ -282,7 +282,7 @@ describe('the turns of a task', () => {
     assert.equal(await callsOf(id), 0)
   })
 
-  it('ask nobody for leave to make a call that would be a step too many', async () => {
+  it('ask for no approval of a call that would exceed the limit of steps', async () => {
     const config = { tool_policies: { unsafe: 'ask' } }
     const script = [{ tool_calls: [{ name: 'unsafe' }] }, { text: 'Done.' }]
     const tooFew = await give({ ...config, max_steps: 2 }, ...script)

@@ -75,7 +75,7 @@ export interface BudgetKeeper {
   stop(): Promise<void>
 }
 
-/** Looks after the tasks that wait for budgets, one look at a time; whoever asks meanwhile is looked after next. */
+/** Checks the tasks that wait for budgets, one check at a time. A request during a check runs one more afterwards. */
 export function openBudgetKeeper({
   sql,
   queue,

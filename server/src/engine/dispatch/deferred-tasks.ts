@@ -7,14 +7,14 @@ import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import type { CancelRequest, TaskChange } from '../task.ts'
 
-/** Tasks that one transaction puts into the queue, or relabels; more follow in transactions of their own. */
+/** Tasks that one transaction queues or relabels. More follow in further transactions. */
 const deferredBatch = 1000
 /**
  * Jobs of one project that wait in the queue at most, but for those of a second: the jobs of a project that has its share of
  * the workers are looked through by every fetch for another's (engine 2). It is about what the workers get through meanwhile.
  */
 export const waitingMax = 2000
-/** Tasks that a deletion cancels with an event each while somebody waits for it; those beyond are purged with the rest. */
+/** Tasks that a deletion cancels with one event each while its caller waits. Further ones are purged with the agent. */
 const cancelsMax = 1000
 
 type AgentWaitReason = (typeof agentWaitReasons)[number]
@@ -166,7 +166,7 @@ export async function relabelDeferred(tx: Sql, agent_id: string, reason: AgentWa
 
 async function relabelBatch(tx: Sql, agent_id: string, reason: AgentWaitReason): Promise<number> {
   const { fragment } = tx
-  // In the words of the index: of a parameter nobody knows that it is one of the two.
+  // Written as literals: for a parameter the planner cannot know that the partial index applies.
   const other = reason === 'agent_paused' ? fragment`'agent_stopped'` : fragment`'agent_paused'`
   const rows = await tx.run(fragment`
     update task set wait = wait || ${jsonb({ reason })}::jsonb, updated_at = greatest(now(), updated_at)

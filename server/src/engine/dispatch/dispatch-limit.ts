@@ -27,8 +27,8 @@ export interface Passed {
 }
 
 /**
- * Sends the parked tasks that a gate has room for, in a transaction of its own; those with other gates too only where these
- * are open as well. The gate's note in `freed_gate` goes with the last of them.
+ * Queues the deferred tasks that a concurrency limit has room for, in its own transaction. Tasks with further limits
+ * are queued only where those have room too. The row in `freed_gate` is deleted with the last of them.
  */
 export async function dispatchAtLimit(sql: Sql, queue: Queue, limitKey: LimitKey): Promise<Passed> {
   return sql.begin(async (tx) => {
@@ -87,8 +87,8 @@ function partsOf(limitKey: LimitKey): [kind: string, id: string, key: string] {
 }
 
 /**
- * Those whose other gates are free to be locked, and open once they are: a gate is never waited for with another in hand.
- * `contended` where somebody else holds one.
+ * Tasks whose other limits can be locked now and have room. A transaction never waits for a limit while it holds
+ * another one. `contended`: another transaction holds one of them.
  */
 async function withOtherLimits(
   tx: Sql,

@@ -8,7 +8,7 @@ import type { Queue } from '../queue/queue.ts'
 
 /** Gates that one process dispatches at the same time: the others keep their connections. */
 const concurrency = 4
-/** How long a gate is tried again whose tasks have another gate that somebody else holds. */
+/** How long a limit is retried while another transaction holds a further limit of its tasks. */
 const contended_ms = { first: 2, max: 100, tries: 50 }
 
 export interface Dispatcher {

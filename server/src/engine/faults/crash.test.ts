@@ -15,7 +15,7 @@ import { reapWorker } from '../maintenance/leases.ts'
 import type { NewTask } from '../commands/new-task.ts'
 import { openQueue } from '../queue/queue.ts'
 
-/** Tasks are created here; workers are processes of their own, which are killed. */
+/** Tasks are created here. Workers are separate processes, which are killed. */
 const createdAtOnce = 8
 
 describe('workers that die', () => {

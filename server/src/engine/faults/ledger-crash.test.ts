@@ -13,7 +13,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { NewTask } from '../commands/new-task.ts'
 
-/** Tasks are created here; workers are processes of their own, which are killed. A call uses two tokens. */
+/** Tasks are created here. Workers are separate processes, which are killed. A call uses two tokens. */
 describe('budgets of workers that die', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let here: Awaited<ReturnType<typeof openEngine>>

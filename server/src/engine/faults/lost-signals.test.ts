@@ -5,7 +5,7 @@ import { jsonb } from '../../platform/postgres/database.ts'
 
 const patience_ms = 60_000
 
-/** A process that dies right after its commit tells nobody: what it committed is written here, and no signal is sent. */
+/** A process that dies right after its commit sends no signal. Its commit is written here without one. */
 describe('a worker that was never told', () => {
   let test: TestService
   let agents: string
@@ -31,7 +31,7 @@ describe('a worker that was never told', () => {
     return { agent: agent.id, task: task.id }
   }
 
-  it('of a cancellation finds it by itself, and confirms it before its hold would be broken', async () => {
+  it('of a cancellation is found by polling, and the cancellation is confirmed before its deadline', async () => {
     const { task } = await inTheMidst()
     const cancel = { reason: null, mode: 'graceful', user_id: test.owner.user_id }
     await test.sql`update task set cancel = ${jsonb(cancel)}, cancel_requested_at = now() where id = ${task}`
@@ -44,7 +44,7 @@ describe('a worker that was never told', () => {
     assert.equal(data.forced, undefined)
   })
 
-  it('that an agent was stopped finds it by itself, and leaves the task for later', async () => {
+  it('that an agent was stopped is found by polling, and the task is left for later', async () => {
     const { agent, task } = await inTheMidst()
     await test.sql`update agent set status = 'stopped' where id = ${agent}`
     await eventually(async () => {

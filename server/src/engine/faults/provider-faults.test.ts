@@ -38,7 +38,7 @@ describe('a provider that fails', () => {
           return fault?.behave(request) ?? { do: 'answer', text: 'fine' }
         })
         const tasks = await Promise.all(
-          // A name of its own for each: a cooldown would be all of theirs.
+          // One model name for each test: a cooldown would affect them all.
           modelFaults.map(async (fault, i) => ({
             fault,
             id: await engine.give({ model: `${model}${i}` }, fault.what),
@@ -105,7 +105,7 @@ describe('a provider that fails', () => {
         assert.ok(types.includes('message.discarded') || types.includes('step.failed'))
       })
 
-      it('and writes arguments that are no JSON is told so, and may do better', async () => {
+      it('and writes arguments that are not JSON gets an error, and may correct them', async () => {
         server.always(({ body }) =>
           answersGiven(body) === 0
             ? { do: 'answer', tool_calls: [{ name: 'current_time', arguments: '{"time_zone": "U' }] }
@@ -157,7 +157,7 @@ describe('a provider that fails', () => {
           })
           assert.deepEqual([told.status, told.wait?.reason], ['waiting', 'provider'])
         }
-        assert.equal(asked(`patience 1 ${model}`).length, 0, 'nobody asks it meanwhile')
+        assert.equal(asked(`patience 1 ${model}`).length, 0, 'no call asks it meanwhile')
         for (const id of [first, ...others]) assert.equal((await engine.ended(id)).output?.content, 'rested')
         assert.equal((await engine.steps(others[0]!))[0]?.failures, 0, 'the wait was no failure of theirs')
       })
@@ -180,11 +180,11 @@ describe('a provider that fails', () => {
       told.push(...failures.map(({ data }) => data.error.message))
     }
     const spared = told.filter((message) => message.startsWith(`${name} was not asked: it has just asked`))
-    assert.ok(spared.length > 0, 'some were told instead of asking')
+    assert.ok(spared.length > 0, 'some were refused without a request')
     assert.equal(inputs.reduce((sum, input) => sum + asked(input).length, 0) + spared.length, told.length)
   })
 
-  it('and answers nobody is left alone, and tried by one call before it is by all', async () => {
+  it('and never answers is left alone, and probed by one call before all call it', async () => {
     const name = 'openai/dead'
     server.always({ do: 'status', status: 500 })
     const inputs = Array.from({ length: 12 }, (_, i) => `dead ${i}`)
@@ -199,11 +199,11 @@ describe('a provider that fails', () => {
       told.push(...failures.map(({ data }) => data.error.message))
     }
     const spared = told.filter((message) => message.startsWith(`${name} was not asked: its last `))
-    assert.ok(spared.length > 0, 'some were told instead of asking')
+    assert.ok(spared.length > 0, 'some were refused without a request')
     const requests = inputs.reduce((sum, input) => sum + asked(input).length, 0)
     assert.equal(requests + spared.length, told.length)
 
-    // It answers again, but slowly: nobody fails while one waits for the first answer.
+    // It answers again, but slowly: no call fails while one waits for the first answer.
     server.always({ do: 'answer', text: 'back', delay_ms: 1000 })
     const others = await Promise.all(
       [1, 2, 3, 4].map((i) => engine.give({ model: name, retry: retry(5) }, `alive ${i}`)),

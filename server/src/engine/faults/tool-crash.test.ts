@@ -13,7 +13,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { scriptModel } from '../models/builtin/builtin-script.ts'
 import type { NewTask } from '../commands/new-task.ts'
 
-/** Tasks are created here; the worker that calls tools is a process of its own, which is killed in the middle. */
+/** Tasks are created here. The worker that calls tools is a separate process, which is killed during a call. */
 describe('a call of a tool that was cut by a crash', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let here: Awaited<ReturnType<typeof openEngine>>

@@ -26,14 +26,16 @@ export async function insertApprovals(tx: Sql, asked: readonly Asked[]): Promise
       kind text, tool text, arguments jsonb, parameters jsonb, call_hash text, on_timeout text, expires_at timestamptz)`
 }
 
-/** Nobody need answer any more: their tasks have ended. */
+/** Closes approvals whose tasks have ended. */
 export async function closeApprovals(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update approval set status = 'expired', resolved_at = now(), reason = 'The task has ended.'
     where task_id = any(${[...task_ids]}) and status = 'pending'`
 }
 
-/** What was begun when its task ended: of a call nobody knows what became of it, everything else was not done. */
+/**
+ * Closes steps that were started when their task ended. The outcome of a call is unknown; everything else was not done.
+ */
 export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update task_step set finished_at = greatest(now(), started_at),

@@ -9,9 +9,9 @@ export interface ApprovedCall {
 }
 
 /**
- * Where a call stands: `fresh` nothing is known of it; `asked` its approval is pending; `approved` it may be made now;
- * `begun` an attempt began it and did not finish; `unknown` nobody knows what became of it; `deferred` it waits for a
- * moment or a message; `done` the model can read its result.
+ * State of a call. `fresh`: nothing is recorded. `asked`: its approval is pending. `approved`: it may be made now.
+ * `begun`: an attempt began it and did not finish. `unknown`: its outcome is unknown. `deferred`: it waits for a time
+ * or a message. `done`: the model can read its result.
  */
 export type CallState =
   | { state: 'fresh' | 'done' }

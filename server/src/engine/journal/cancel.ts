@@ -6,8 +6,9 @@ import { lockTasks } from './task-rows.ts'
 import type { LockedTask, CancelRequest, Step, TaskChange } from '../task.ts'
 
 /**
- * What became of a cancellation: `canceled` it is so now, or was before; `requested` its worker is told and
- * confirms; `finished` it had ended otherwise; `missing`. `is_new` where nobody had asked for it before.
+ * Result of a cancellation. `canceled`: it is canceled, now or before. `requested`: its worker was signaled and will
+ * confirm. `finished`: it had ended otherwise. `missing`: there is no such task. `is_new`: no cancellation was
+ * requested before.
  */
 export type CancelOutcome =
   | { outcome: 'canceled' | 'requested'; status: TaskState; is_new: boolean }
@@ -85,7 +86,7 @@ export async function forced(tx: Sql, task: LockedTask, request: CancelRequest):
   return { ...end, events: [...(await cutShort(tx, task.id)), ...events], job: { kind: 'end' } }
 }
 
-/** What watchers are told of a message that nobody will end. */
+/** The event that ends a message which will not be completed. */
 export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<TaskChange['events']>> {
   const [step] = await tx<Pick<Step, 'id' | 'index' | 'type' | 'name'> & { message_id: string }>`
     select id, index, type, name, input->>'message_id' as message_id from task_step
@@ -104,7 +105,7 @@ export const uncertainCode = 'tool_outcome_unknown'
 
 type CallStep = Pick<Step, 'id' | 'type' | 'name' | 'status' | 'input' | 'error'>
 
-/** Which calls of tools took effect, and of which nobody knows. One that is safe to repeat has no effect to know of. */
+/** Which tool calls took effect, and which have an unknown outcome. A call that is safe to repeat has no effect. */
 export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
   const tools = steps.filter(({ type }) => type === 'tool_call')
   const named = (wanted: (step: CallStep) => boolean) =>

@@ -150,7 +150,7 @@ function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
   }
 }
 
-/** A task that ended well with its output, cut as webhooks are told of it. */
+/** A completed task with its output, cut to the size of webhook events. */
 function completedTask(task: LockedTask, output: TaskOutput) {
   const { value, truncated } = fitted(EventOutput, output)
   return { task: { ...endedTask(task, 'completed'), output: value }, truncated }

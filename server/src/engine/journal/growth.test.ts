@@ -42,8 +42,8 @@ describe('what a task stores', () => {
     }
   })
 
-  it('is read again as it was told, though every text is stored once', async () => {
-    const text = `A text that nobody else says: ${newId('msg')}`
+  it('is read exactly as it was streamed, though every text is stored once', async () => {
+    const text = `A text that occurs once: ${newId('msg')}`
     const script = JSON.stringify([
       { text },
       { tool_calls: [{ name: 'current_time', arguments: {} }] },

@@ -164,7 +164,7 @@ describe('the journal', () => {
     await Promise.all(runs.map((run) => journal.write(run.claim, end)))
   })
 
-  it("a task whose agent was removed is nobody's", async () => {
+  it('a task whose agent was removed has no owner', async () => {
     const lone = await insertTestAgent(sql)
     const id = await create({ agent: lone })
     const [run] = await claim('worker_a')

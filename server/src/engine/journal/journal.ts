@@ -19,7 +19,10 @@ export interface Claim {
   writes: number
 }
 
-/** The task was given to somebody else, canceled by force or removed: nothing of this claim may be written any more. */
+/**
+ * The lease is lost: another worker owns the task, or it was canceled by force or removed. This claim must not write
+ * anything more.
+ */
 export class LeaseLost extends Error {
   constructor({ task_id, attempt }: Claim) {
     super(`task ${task_id} is no longer held by attempt ${attempt}`)
@@ -78,7 +81,7 @@ export interface JournalOptions {
   store: TaskStore
   hub: Hub
   onDeferred: (agent_ids: readonly string[]) => void
-  /** Told of gates that have room now: see `freedLimits`. */
+  /** Called with the limits that have room now: see `freedLimits`. */
   onFreed?: (limitKeys: readonly LimitKey[]) => void
   /** Told after writes by which calls gave back what they had reserved, or tasks began to wait for a budget. */
   onBudgets?: (what: { waits: boolean; roomMade: boolean }) => void
@@ -93,7 +96,7 @@ export class Journal {
   readonly #onBudgets: NonNullable<JournalOptions['onBudgets']>
   readonly #commits: Batcher<Write, boolean>
 
-  /** `onDeferred` is told of agents that tasks were put aside for: see `agentsWithDeferred`. */
+  /** `onDeferred` is called with the agents whose tasks were deferred: see `agentsWithDeferred`. */
   constructor({ store, hub, onDeferred, onFreed = () => {}, onBudgets = () => {} }: JournalOptions) {
     this.#store = store
     this.#hub = hub

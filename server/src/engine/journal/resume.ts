@@ -15,8 +15,8 @@ export interface JournalNotice {
 }
 
 /**
- * Lets a task go on that waits for a person; where its agent may not work it waits for that from now on. One that runs
- * is told instead, and looks before its next step.
+ * Resumes a task that waits for a person; where its agent may not work, it waits for the agent. The worker of a running
+ * task is notified instead and checks before its next step.
  */
 export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
   if (task.status !== 'waiting') return { told: true }

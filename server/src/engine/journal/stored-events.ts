@@ -19,7 +19,7 @@ export function storedEvents(change: TaskChange): Events {
 
 function storedMessage(data: Data, { steps = [] }: TaskChange): Data {
   const { content, tool_calls, ...rest } = data
-  // A person's message that answers no call is a row of its own.
+  // A person's message that answers no call is a separate row.
   if (data['role'] === 'user' && data['step_id'] === null) return { ...rest, tool_calls, told_by_message: true }
   const step = steps.find(({ id, status }) => id === data['step_id'] && status === 'completed')
   if (!step || !says(step, data)) return data

@@ -20,7 +20,7 @@ type Logs = NonNullable<TaskChange['logs']>
 export interface PublishedEvents {
   task_id: string
   events: TaskEvent[]
-  /** Gates that it leaves: whoever waits there may pass. */
+  /** Concurrency limits that it frees: a deferred task may take its place. */
   freed: LimitKey[]
 }
 
@@ -75,8 +75,8 @@ function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChang
 }
 
 /**
- * Agents whose tasks these changes take out of the queue, to wait for them. An agent may have been started between the
- * look at it and the commit, and then nobody would dispatch them: whoever parks looks again after the commit.
+ * Agents whose tasks these changes remove from the queue, to wait for the agent. An agent that was started between the
+ * check and the commit would leave them undispatched, so the caller checks again after the commit.
  */
 export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
   const deferred = changes.filter(({ task, job, status = task.status }) => job?.kind === 'end' && !isFinished(status))
@@ -84,8 +84,8 @@ export function agentsWithDeferred(changes: readonly TaskChange[]): string[] {
 }
 
 /**
- * The gates that a change leaves: all of its own where the task ends; its key and its agent's where its job goes before it
- * has begun; its agent's where it waits, or goes on without having got a slot yet.
+ * The limits that a change frees: all of them where the task ends; its key and its agent's where its job is removed
+ * before it began; its agent's where it waits, or goes on without a slot.
  */
 function freedLimits({ task, status = task.status, job }: TaskChange): LimitKey[] {
   const over = isFinished(status)
@@ -164,7 +164,7 @@ interface Written {
   logs: AgentLogRow[]
 }
 
-/** The rows and all that is told of them: one statement, because all of it belongs to tasks that are locked already. */
+/** Writes the rows, steps, events and logs in one statement: all of it belongs to tasks that are locked already. */
 async function writeTasks(tx: Sql, { rows, steps, events, logs }: Written): Promise<void> {
   await tx`
     with changed as (
@@ -225,7 +225,7 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   }
 }
 
-/** What webhooks are told: the events of the task itself where one has subscribed to them, and of its agent while it is there. */
+/** Webhook events: those of the task where a webhook subscribes to them, and those of its agent while it exists. */
 function outboxEvents(change: TaskChange): NewEvent[] {
   const { task, outbox = [] } = change
   const { org_id, project_id, agent_id } = task

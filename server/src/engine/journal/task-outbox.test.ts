@@ -51,7 +51,7 @@ describe('the payload of an event', () => {
   })
 })
 
-describe('what webhooks are told of a task', () => {
+describe('webhook events of a task', () => {
   it('is what the contract shows, cut or not', () => {
     for (const type of taskEventNames) {
       const { task: shown, agent: _agent, sequence, truncated, ...own } = eventExamples[type]
@@ -86,7 +86,7 @@ describe('what webhooks are told of a task', () => {
     assert.equal((told!.data as { reason: string }).reason, '😀'.repeat(taskEventBounds.text))
   })
 
-  it('is nothing but what somebody has subscribed to, by name or by kind', () => {
+  it('are only those that a webhook subscribes to, by name or by kind', () => {
     const types = ['task.started', 'step.started', 'budget.reached', 'task.failed', 'usage.updated'] as const
     const events = types.map((type, i) => ({ type, sequence: i + 2, data: {} }))
     const told = (subscribed: string[]) => taskOutbox(task, subscribed, events).map(({ type }) => type)

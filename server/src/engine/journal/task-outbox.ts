@@ -13,7 +13,7 @@ import { raw } from '../../platform/postgres/database.ts'
  */
 export const hasTaskSubscription = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
 
-/** A task as its events tell of it: as it is once they have happened. */
+/** A task as its events describe it, after they have happened. */
 export interface PublishedTask {
   id: string
   project_id: number
@@ -33,10 +33,7 @@ interface JournalNotice {
   data: Record<string, unknown>
 }
 
-/**
- * What webhooks are told of events of a task, of those to which one has subscribed: the members that the contract names,
- * cut to the bounds that it gives them.
- */
+/** Webhook events of a task, for the subscribed ones: the members that the contract names, cut to its bounds. */
 export function taskOutbox(
   task: PublishedTask,
   subscriptions: readonly string[],

@@ -14,8 +14,8 @@ export const noUsage: TaskUsage = {
 }
 
 /**
- * Locks tasks in the order of their ids, so that two transactions never wait for each other. Whoever locks tasks locks
- * them before their jobs and never waits for an agent's row: an agent's actions lock the agent first, then its tasks.
+ * Locks tasks in the order of their ids, so two transactions never deadlock. Lock order: tasks before their jobs, and
+ * never an agent's row after a task. An agent's actions lock the agent first, then its tasks.
  */
 export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<string, LockedTask>> {
   const rows = await tx.run<LockedTask>(lockStatement(tx, ids, tx.fragment``))

@@ -5,7 +5,7 @@ import type { Consumption, CallUse } from '../task.ts'
 
 export interface AgentConsumption {
   agent_id: string
-  /** The credential that tokens are counted for (decision D90); null counts for nobody. */
+  /** The credential that tokens count for (decision D90); null: for none. */
   token_subject: string | null
   /** Whether this is activity of the agent (decision D42). */
   active: boolean
@@ -32,11 +32,10 @@ const members = [
 type Row = Record<(typeof members)[number], number> & { agent_id: string }
 
 /**
- * Adds to the running minute of agents, to the running hour of their credentials, and moves `last_activity`. Rows are
- * written in the order of their keys, so that two transactions never wait for each other.
- *
- * An agent that somebody else is changing right now keeps its `last_activity` instead of being waited for: its actions
- * lock the agent before its tasks, and this transaction holds tasks already. A second is fine enough.
+ * Adds to the current minute of agents and the current hour of their credentials, and sets `last_activity`. Rows are
+ * written in the order of their keys, so two transactions never deadlock.
+ * An agent row that another transaction has locked keeps its `last_activity`: its actions lock the agent before its
+ * tasks, and this transaction holds tasks already. A resolution of one second is enough.
  */
 export async function addUsage(tx: Sql, all: readonly AgentConsumption[]): Promise<void> {
   const rows = sumByAgent(all)

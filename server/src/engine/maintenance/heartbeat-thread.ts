@@ -4,9 +4,9 @@ import pg from 'pg'
 import type { HeartbeatThreadData, HeartbeatMessage } from './heartbeat-messages.ts'
 
 /**
- * The thread that says that a worker lives, on a connection of its own: whatever keeps the main thread busy does not
- * look like a crash. It falls silent when the main thread has not answered for `hung_ms`, so that others take over from
- * a process that only seems to live, and begins again when the main thread does.
+ * Heartbeat thread: renews the worker's lease over its own connection, so that a busy main thread does not look like a
+ * crash. It pauses when the main thread has not answered for `hung_ms`, so that other workers take over from a hung
+ * process, and goes on when the main thread answers again.
  */
 const { settings, worker_id, beat_ms, hung_ms, answers } = workerData as HeartbeatThreadData
 

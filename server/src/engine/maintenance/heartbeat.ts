@@ -23,9 +23,8 @@ export interface Heartbeat {
 }
 
 /**
- * Says every second that a worker lives, from a thread of its own: a busy event loop does not look like a
- * crash. The thread ends with the process, comes back after a loss of the database by itself, and is started again
- * should it end.
+ * Renews the worker's lease every second from a separate thread: a busy event loop does not look like a crash. The
+ * thread ends with the process, reconnects after a loss of the database, and is restarted if it ends.
  */
 export function startHeartbeat({ settings, worker_id, log, hung_ms: hung = hung_ms }: HeartbeatOptions): Heartbeat {
   const { types: _types, ...rest } = settings

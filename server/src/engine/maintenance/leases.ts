@@ -65,8 +65,8 @@ export async function readWorkers(sql: Sql, id: string): Promise<{ registered: b
 }
 
 /**
- * Workers that are dead, those among them that hold tasks without having a row. While this process is `starting`, its predecessor is told by its missing lock alone, so that
- * its tasks go on at once; a sibling that shares its folder holds one.
+ * Dead workers, including those that hold tasks without a row. While this process is `starting`, a missing lock alone
+ * shows that its predecessor is dead, so that its tasks continue at once; a sibling with the same folder holds a lock.
  */
 export async function listDeadWorkers(
   sql: Sql,
@@ -92,8 +92,8 @@ export async function listDeadWorkers(
 }
 
 /**
- * Gives back the tasks of a dead worker, in batches, and forgets it. Whoever fetches them next goes on from their last
- * finished step; the dead one, should it still twitch, can write nothing more.
+ * Requeues the tasks of a dead worker in batches and deletes its row. The next worker continues from the last finished
+ * step. Stale writes are rejected by the fencing token.
  */
 export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
   let given = 0

@@ -58,7 +58,7 @@ export interface Maintenance {
 const silent_ms = 60_000
 /** A process that could not look at the workers for this long knows nothing of them. */
 const blind_ms = 3000
-/** Between two chores that are done as often: at the same moment each would need a connection of its own. */
+/** Offset between two jobs with the same interval: at the same moment each would need its own connection. */
 const apart_ms = 90
 const due_ms = 5000
 const backlogs_ms = 1000

@@ -20,7 +20,7 @@ const dueBatch = 1000
 /** Agents that one statement lists. */
 const agentsBatch = 500
 
-/** Ends tasks whose time is over while nobody holds them: in the queue, or waiting. */
+/** Ends expired tasks that no worker holds: queued or waiting ones. */
 export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEvents[]> {
   return sql.begin(async (tx) => {
     const over = await tx<{ id: string }>`
@@ -98,8 +98,8 @@ export async function markDue(sql: Sql): Promise<{ limitKeys: LimitKey[]; more: 
 }
 
 /**
- * Removes what is left of agents that are gone: tasks with all that is theirs, threads, logs and usage, a batch a statement.
- * Without their agent nobody could see it any more.
+ * Removes the rest of deleted agents: tasks with their rows, threads, logs and usage, one batch a statement. Without
+ * their agent they are visible to no one.
  */
 export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> {
   const removed = await sql<{ agent_id: string; asked: string }>`
@@ -115,8 +115,8 @@ export async function purgeRemovedAgents(sql: Sql, queue: Queue): Promise<void> 
     await sql`delete from model_warning where agent_id = ${agent_id}`
     await sql`delete from task_rollup where agent_id = ${agent_id}`
     await sql`delete from log_rollup where agent_id = ${agent_id}`
-    // The first time it is only marked; the second time nobody can have been creating a task any more. Where a task came meanwhile,
-    // which `asked` tells, there is more to do.
+    // The first pass only marks the agent. By the second pass no transaction can still be creating a task for it.
+    // `asked` tells that a task arrived meanwhile, so there is more to do.
     const [again] = await sql`
       delete from removed_agent where agent_id = ${agent_id} and purged_at is not null and removed_at = ${asked}::timestamptz
       returning agent_id`
@@ -141,7 +141,7 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
       tx,
       gone.flatMap(({ job_id }) => job_id ?? []),
     )
-    // Behind the tasks, whose locks keep everybody from adding to them.
+    // After the tasks: their locks keep further rows from being added.
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
     // A key is shared with other agents of the project.

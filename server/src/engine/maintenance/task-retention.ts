@@ -104,7 +104,7 @@ async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
 
 /** Removes empty threads among the next ones, and gives the last one looked at; undefined at the end. */
 async function removeThreads(sql: Sql, days: number, after: string): Promise<string | undefined> {
-  // Whoever adds a task notes the moment in the thread's row first, which is then left alone.
+  // Adding a task first sets the time in the thread's row, which is then kept.
   const [looked] = await sql<{ count: number; last: string | null }>`
     with next as materialized (
       select id, updated_at from thread

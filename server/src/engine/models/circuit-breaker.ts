@@ -7,9 +7,9 @@ import { ModelError } from './model.ts'
  */
 export interface CircuitBreaker {
   /**
-   * Asks for leave to call `provider/model`: gives what to tell of how it ended, or why it is refused. A refusal is a failure of
-   * the call like those before it, with their code, to be tried again after `retry_after` seconds. The first word that counts
-   * is the first answer, which may be told before the call ends.
+   * Asks to call `provider/model`. Returns a function to report the outcome, or the reason of the refusal. A refusal
+   * counts as a failed call with the code of the failures before it, to be retried after `retry_after` seconds. The
+   * first answer counts as success and may be reported before the call ends.
    */
   enter(provider_model: string): { refusal: ModelError } | { ended(how: CallEnd): void }
   /** While a call that was let through tries whether it answers: milliseconds after which to look again. 0 where none does. */
@@ -80,7 +80,7 @@ export function makeCircuitBreaker({ now = () => performance.now() }: { now?: ()
   }
 }
 
-/** Whether nobody can be said to have answered; whoever refuses a request or asks for patience has. */
+/** Whether there was no answer at all. A refused request or a 429 is an answer. */
 function cameToNothing({ code }: ModelError): boolean {
   return code === 'provider_unavailable' || code === 'provider_timeout'
 }

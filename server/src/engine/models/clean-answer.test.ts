@@ -51,7 +51,7 @@ describe('what a provider says', () => {
     for (const [given, kept] of cases) assert.equal(counted(given), kept, String(given))
   })
 
-  it('gives every call an identifier of its own, which all providers take back', () => {
+  it('gives every call a unique id, which all providers accept', () => {
     const given = ['', '', 'call 1', 'call 1', 'call_1', 'x'.repeat(500), 'x'.repeat(501), 'ü@/.']
     const ids = cleanAnswer({ ...answer, tool_calls: given.map((id) => call(id)) }).tool_calls.map(({ id }) => id)
     assert.equal(new Set(ids).size, given.length)
@@ -65,7 +65,7 @@ for (const kind of providerKinds) {
     beforeEach(async () => void (server = await startFakeModelServer()))
     afterEach(() => server.close())
 
-    it('is cleaned before anybody sees it', async () => {
+    it('is cleaned before it is stored or shown', async () => {
       server.next({
         do: 'answer',
         text: 'a\0b',
@@ -81,7 +81,7 @@ for (const kind of providerKinds) {
       assert.equal(new Set(tool_calls.map(({ id }) => id)).size, 2)
     })
 
-    it('that asks for more calls than anybody needs is refused', async () => {
+    it('that asks for too many calls is refused', async () => {
       const tool_calls = Array.from({ length: 129 }, () => ({ name: 'weather', arguments: {} }))
       server.next({ do: 'answer', tool_calls })
       await assert.rejects(

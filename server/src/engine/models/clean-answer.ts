@@ -7,13 +7,13 @@ const nameMax = 200
 const idMax = 64
 /** Calls of one answer. */
 const callsMax = 128
-/** Tokens of one call, as far as anybody is believed. */
+/** Tokens of one call, up to the highest believable count. */
 const tokensMax = 1_000_000_000
 
 /**
- * An answer as it may be kept: texts that PostgreSQL stores, names of a bounded length, counts that are counts, and
- * every call with an identifier of its own, which some servers forget or repeat. Throws `provider_bad_answer` for more
- * calls than any answer has reason to ask for.
+ * An answer that can be stored: texts that PostgreSQL accepts, names of bounded length, valid counts, and a unique id
+ * for every call, because some servers omit or repeat them. Throws `provider_bad_answer` for more calls than an answer
+ * may ask for.
  */
 export function cleanAnswer(answer: ModelAnswer): ModelAnswer {
   if (answer.tool_calls.length > callsMax) {

@@ -30,7 +30,7 @@ describe('a provider that asks for patience', () => {
     assert.equal(cooldown.until('openai/gpt-4o'), undefined)
     cooldown.note('openai/gpt-4o', 7)
     assert.equal(cooldown.until('openai/gpt-4o'), now + 7000)
-    assert.equal(cooldown.until('openai/gpt-4o-mini'), undefined, 'another model has limits of its own')
+    assert.equal(cooldown.until('openai/gpt-4o-mini'), undefined, 'another model has its own limits')
     now += 7000
     assert.equal(cooldown.until('openai/gpt-4o'), undefined)
   })
@@ -38,13 +38,13 @@ describe('a provider that asks for patience', () => {
   it('is asked by one call first, and by the others once it answers, or one by one while it says nothing', () => {
     const cooldown = makeCooldown({ now: at })
     const mayAsk = () => Array.from({ length: 5 }, () => cooldown.enter('a/b').mayAsk).filter(Boolean).length
-    assert.equal(mayAsk(), 5, 'nobody was refused yet')
+    assert.equal(mayAsk(), 5, 'no call was refused yet')
     cooldown.note('a/b', 2)
     now += 1999
     assert.equal(mayAsk(), 0)
     now += 1
     assert.equal(mayAsk(), 1)
-    assert.equal(cooldown.until('a/b'), undefined, 'whoever waits for the first is not put aside')
+    assert.equal(cooldown.until('a/b'), undefined, 'a call that waits for the first is not deferred')
     now += 1000
     assert.equal(mayAsk(), 1, 'the first is silent')
     cooldown.answered('a/b')

@@ -2,24 +2,23 @@ import type { Bus } from '../../events/streams/streams-bus.ts'
 import { ModelError } from './model.ts'
 
 /**
- * When providers asked to be left alone. What one call learns, all of them know: whoever is about to ask the same model
- * waits until then instead of being refused once more. Other processes are told; a hint that gets lost costs one
- * refused call.
- *
- * Those that waited for the same moment do not ask together: of each process one goes first, and the others once an
- * answer has begun, or one more each second while none has (decision 0019).
+ * Cooldowns that providers asked for. One refused call informs all others: calls of the same model wait until the
+ * cooldown ends instead of being refused as well. Other processes are notified; a lost notification costs one refused
+ * call.
+ * After a cooldown the waiting calls do not start together. In each process one goes first. The others follow once an
+ * answer has begun, or one a second while none has (decision 0019).
  */
 export interface Cooldown {
   /** The moment (ms since 1970) until which `provider/model` is not to be asked; undefined where it may be. */
   until(provider_model: string): number | undefined
-  /** Asks for leave to ask `provider/model` now, and takes it where it is given: whoever has it makes the call. */
+  /** Asks to call `provider/model` now. Permission is taken when it is granted: the caller then makes the call. */
   enter(provider_model: string): { mayAsk: true } | CooldownWait
   /**
    * `provider/model` answered that it is to be asked again after so many seconds. A later moment replaces an earlier
    * one, never the other way round. The built-in test models are left out: their errors are each script's own.
    */
   note(provider_model: string, retry_after_seconds: number, code?: BusyCode): void
-  /** `provider/model` began to answer, or failed without asking for patience: nobody goes first any more. */
+  /** `provider/model` began to answer, or failed otherwise than by a 429 or 503: no call is the first one any more. */
   answered(provider_model: string): void
 }
 
@@ -37,10 +36,10 @@ interface CooldownWait {
 /** What providers that ask for patience answer: 429 or 503. */
 type BusyCode = 'provider_rate_limited' | 'provider_unavailable'
 
-/** So long whoever goes first goes alone, where neither an answer nor a refusal comes: a model may think for minutes. */
+/** How long the first call goes alone while neither an answer nor a refusal comes: a model may think for minutes. */
 const lead_ms = 1000
 
-/** After so long somebody asks again whatever was said: a key may have been replaced, a quota raised. */
+/** After this long one call is made despite the cooldown: a key may have been replaced or a quota raised. */
 const cooldownMax_ms = 3_600_000
 /** Models that are remembered; one more pushes out the one that was noted first. */
 const entriesMax = 1000
@@ -99,7 +98,7 @@ export function makeCooldown({
 interface Rest {
   /** When it is to be asked again, in ms since 1970. */
   told: number
-  /** Until when whoever goes first goes alone; 0 while nobody went. */
+  /** Until when the first call goes alone; 0 while there is none. */
   lead_until: number
   code: BusyCode
 }
@@ -117,7 +116,7 @@ function writeSignal(provider_model: string, timestamp: number, code: BusyCode):
   return `${encodeURIComponent(provider_model.toWellFormed())}@${timestamp}${mark}`
 }
 
-/** Undefined for what is no such signal: anybody on the same database may send one. */
+/** Undefined for an invalid signal: any client of the database may send one. */
 function readSignal(id: unknown): { provider_model: string; timestamp: number; code: BusyCode } | undefined {
   const [, name, timestamp, mark] = /^([^@]{1,2000})@(\d{1,15})(!?)$/.exec(String(id)) ?? []
   if (name === undefined) return undefined

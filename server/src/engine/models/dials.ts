@@ -38,7 +38,7 @@ export function setDials(
   const temperature = setTemperature(asked, effort, facts, warn)
   return {
     dials: {
-      // A temperature is taken where reasoning is off, which some models want to be told.
+      // Temperature is accepted where reasoning is off; some models need that stated explicitly.
       effort: needsNone(temperature, effort, facts) ? 'none' : isBudgetOnly ? undefined : effort,
       thinking_tokens,
       temperature,
@@ -69,7 +69,7 @@ export function reasonsNow(effort: string | undefined, facts: ModelFacts): boole
   return effort === undefined ? facts.reasons_by_default : true
 }
 
-/** Whether a model answers without reasoning where it is told to; of one whose efforts are not known that is believed. */
+/** Whether a model answers without reasoning when asked to. A model whose efforts are unknown is assumed to. */
 function canSwitchOff({ efforts: known, thinking, thinking_can_be_off }: ModelFacts): boolean {
   if (thinking !== undefined) return thinking_can_be_off === true
   return known === undefined || known.includes('none')

@@ -13,7 +13,7 @@ export interface ModelCallConnection {
 
 /** Bound of resolving, connecting and TLS together. */
 const connectTimeout_ms = 10_000
-/** Connections that wait for the next call, an origin. They close by themselves after 4 s. */
+/** Idle connections kept for the next call, for each origin. They close after 4 s. */
 const idleMax = 16
 /** A provider that answers with JSON in place of a stream is read up to here, to learn what it complains about. */
 const errorBodyMax = 64 * 1024

@@ -48,7 +48,7 @@ export function toModelError(error: unknown, name: string): ModelError {
   if (network) return network
   // A complaint without a status, in the middle of a stream.
   if (complaint.kind !== '') return byStatus(complaint, statusOfKind(complaint.kind) ?? 500, name)
-  // Whatever this is, its cause may be a mistake of ours; that of a library's error would repeat the whole request.
+  // The cause may be a bug in Cadre. A library's error would repeat the whole request.
   const cause = links.some((link) => link.name.startsWith('AI_')) ? undefined : error
   const message = `${name} failed in an unknown way: ${complaint.message}`
   return new ModelError('provider_bad_answer', message, { retryable: true, cause })

@@ -38,8 +38,8 @@ export function answersIn(messages: readonly ModelMessage[]): number {
 }
 
 /**
- * An assistant's turn as its provider wrote it, with reasoning and whatever else only that provider understands. It goes back
- * to the same provider byte by byte, in its place, and is shown to nobody.
+ * An assistant's turn as its provider wrote it, with reasoning and other parts that only that provider understands. It
+ * is sent back to the same provider byte by byte at its place, and is never shown.
  */
 export interface ProviderTurn {
   provider: string

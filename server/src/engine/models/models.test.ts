@@ -54,7 +54,7 @@ describe('a model name', () => {
       refused,
     ],
     [
-      'with slashes of its own is sent to the provider in front of them',
+      'with slashes in its name is sent to the provider in front of them',
       { openai: openrouter },
       'openai/meta-llama/Llama-4',
       'openai meta-llama/Llama-4',

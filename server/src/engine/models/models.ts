@@ -36,12 +36,11 @@ interface ProviderSettings {
 export interface Models {
   default_model: string
   /**
-   * The model behind a name, and the name that its provider knows it by. `provider/model` names both; the model's part may
-   * have slashes of its own. A name without a slash goes to the default provider: the first native one that is configured,
-   * whatever its base URL, else the first of `providers`; see `defaultProvider`.
-   *
-   * Throws `ModelError` `provider_not_configured` or `model_not_found`; whether a provider has a model, only a call
-   * tells. Nothing is connected or loaded here.
+   * The model behind a name, and its name at the provider. `provider/model` names both; the model's part may contain
+   * slashes. A name without a slash goes to the default provider: the first native one that is configured, whatever its
+   * base URL, otherwise the first of `providers`; see `defaultProvider`.
+   * Throws `ModelError` `provider_not_configured` or `model_not_found`. Only a call shows whether a provider has a
+   * model. Nothing is connected or loaded here.
    */
   resolve(name: string): { model: Model; name: string }
   /** What is known of `provider/model`. */
@@ -90,7 +89,7 @@ function makeFacts({ limits }: ModelSettings): FactsOf {
   }
 }
 
-/** `provider/model` in two; a name without a slash has no provider. The model's part may have slashes of its own. */
+/** Splits `provider/model`. A name without a slash has no provider. The model's part may contain slashes. */
 function split(full: string): [string | undefined, string] {
   const slash = full.indexOf('/')
   return slash < 0 ? [undefined, full] : [full.slice(0, slash), full.slice(slash + 1)]

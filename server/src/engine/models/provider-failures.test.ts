@@ -230,7 +230,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    it('does not repeat the key, whoever says it', async () => {
+    it('never repeats the key, whatever the provider answers', async () => {
       server.next({ do: 'status', status: 401, message: `Incorrect API key provided: ${providerKey}.` })
       await assert.rejects(
         makeModel(kind, server.base_url).call(modelRequest('Hello?')),
@@ -241,7 +241,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it('says that nobody is there', async () => {
+    it('says that the host is unreachable', async () => {
       const gone = await startFakeModelServer()
       await gone.close()
       await assert.rejects(
@@ -306,7 +306,7 @@ for (const kind of providerKinds) {
   })
 }
 
-// About 600 ms: reasoning that is broken, or larger than anybody has a use for.
+// About 600 ms: reasoning that is broken or too large to use.
 describe('reasoning of a provider', () => {
   const ask = (model: string) => modelRequest('Hello?', { model, effort: 'high', max_tokens: 8000 })
   const large = 'x'.repeat(3 * 1024 * 1024)

@@ -61,7 +61,7 @@ export function makeProviderModel(
   }
 }
 
-/** The tool by which a model gives its answer where nobody enforces the schema of it. */
+/** The tool by which a model returns its answer where the provider does not enforce its schema. */
 function answerTool({ tools, output_schema }: ModelRequest): ModelTool {
   const taken = new Set(tools.map(({ name }) => name))
   let name = 'final_answer'

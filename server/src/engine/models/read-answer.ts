@@ -192,7 +192,7 @@ class AnswerReader {
     this.#note(part, providerMetadata)
   }
 
-  /** Keeps what the provider tells of a part; what comes later replaces what came before, unless it is nothing. */
+  /** Stores provider data of a part. Later data replace earlier data, unless they are empty. */
   #note(part: TurnPart | undefined, metadata: unknown): void {
     if (!part || typeof metadata !== 'object' || metadata === null) return
     const stored: TurnMetadata = (part.metadata ??= {})

@@ -9,9 +9,9 @@ export interface WireNames {
 const lengthMax = 64
 
 /**
- * Gives every tool of a request a name that all providers take: letters, digits, `_` and `-`, at most 64. Names of ours
- * may also have `.`, `:` and `/` (decision D50); those become `_`, with a number behind where two would become the same.
- * The same request always gives the same names, and a name that is fine stays as it is.
+ * Gives every tool of a request a name that all providers accept: letters, digits, `_` and `-`, at most 64. Cadre's
+ * names may also contain `.`, `:` and `/` (decision D50). Those become `_`, with a number appended where two names
+ * would be equal. The same request always gives the same names, and a valid name is unchanged.
  */
 export function makeWireNames(
   { tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>,

@@ -310,7 +310,7 @@ describe('gates', () => {
     const next = await give(agent, 'quick next', { concurrency_key: 'orphan' })
     const pool = openDatabase({ connection: database.connection })
     const queue = openQueue({ database: pool, log: pino({ level: 'silent' }) })
-    // Its end is committed, and nobody is told.
+    // Its end is committed, and no signal is sent.
     await pool.sql.begin((tx) => cancelTask(tx, queue, holder, { reason: null, mode: 'graceful', user_id: 'user_1' }))
     await ends(next)
     model.release('left behind')

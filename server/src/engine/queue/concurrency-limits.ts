@@ -1,13 +1,12 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
 /**
- * A gate lets through a bounded number of tasks: `thread:<id>` one after the other, `key:<project>:<key>` one at a time,
- * `agent:<id>` as many as its `max_concurrent_tasks`.
- *
- * What may not pass stays in the task table without a job. Whoever sends a task that has gates holds the lock of each of
- * them until the commit, so that of two processes only one can pass. The order of locks is: agent's row, gates in the order
- * of their hashes, tasks; whoever holds a gate only tries to get another one. Ending a task takes no gate's lock: it notes
- * in `freed_gate` that there is room, and after the commit the next is sent.
+ * Concurrency limits admit a bounded number of tasks: `thread:<id>` one after the other, `key:<project>:<key>` one at a
+ * time, `agent:<id>` up to the agent's `max_concurrent_tasks`.
+ * A task over a limit stays in the task table without a job. A transaction that queues a task with limits holds the
+ * lock of each limit until its commit, so of two processes only one can queue it. Lock order: agent's row, limits in
+ * the order of their hashes, tasks. A transaction that holds a limit only tries to lock another one. Ending a task
+ * takes no limit's lock: it inserts a row into `freed_gate`, and the next task is queued after the commit.
  */
 export type LimitKey = string
 
@@ -50,7 +49,7 @@ export async function lockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promi
     ) sorted`
 }
 
-/** Locks those of the gates that nobody else holds at this moment, and gives them. */
+/** Locks those of the limits that no other transaction holds now, and returns them. */
 export async function tryLockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<Set<LimitKey>> {
   const rows = await tx<{ gate: LimitKey; locked: boolean }>`
     select gate, pg_try_advisory_xact_lock(hashtextextended(gate, ${lockSeed})) as locked from unnest(${[...limitKeys]}::text[]) gate`
@@ -66,7 +65,7 @@ export async function clearFreed(tx: Sql, limitKey: LimitKey): Promise<void> {
   await tx`delete from freed_gate where gate = ${limitKey}`
 }
 
-/** Gates that were freed a while ago and that nobody has dispatched: their process is gone. */
+/** Limits that were freed a while ago and not dispatched: their process has died. */
 export async function listForgottenLimits(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
   const rows = await sql<{ gate: LimitKey }>`
     select distinct gate from (
@@ -96,8 +95,8 @@ export const mayWork = (sql: Sql): Fragment =>
   sql.fragment`(a.status in ('running', 'creating') or (a.status = 'updating' and a.settles_to = 'running'))`
 
 /**
- * Parked tasks that could be sent now as far as `which` goes, the most urgent first: their agent may work, and nobody is in
- * front of them in their thread or holds their key. Slots of agents are looked at by `freeSlots`.
+ * Deferred tasks that could be queued now as far as `which` goes, the most urgent first: their agent may work, and no
+ * task is ahead of them in their thread or holds their key. Slots of agents are checked by `freeSlots`.
  */
 export async function listCandidates(tx: Sql, which: Fragment, limit: number): Promise<Candidate[]> {
   return tx.run<Candidate>(tx.fragment`

@@ -35,9 +35,9 @@ export interface Queue {
   ready: Promise<void>
   send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
   /**
-   * Fetches at most `count` jobs, by priority and age, and marks them active. `perProject` bounds how many jobs of one
-   * project are active at once, over all processes: fairness behind somebody's backlog. Jobs of the projects in `behind`
-   * are only fetched where those of all others are not enough.
+   * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds how many jobs of one
+   * project are active at once over all processes: other projects do not wait behind its backlog. Jobs of the projects
+   * in `behind` are fetched only where the others do not suffice.
    */
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
   /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
@@ -49,8 +49,8 @@ export interface Queue {
   /** Ends those that are active, whatever their attempt; one that waits is left to its fetch, whose lock may be held for its task. */
   discardActive(tx: Sql, ids: readonly string[]): Promise<void>
   /**
-   * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names: nobody works on them, and
-   * they would take a place of their project until they expire. Gives how many there were.
+   * Ends at most `lostMax` jobs that were fetched more than `lostAfter_seconds` ago and that no task names. No worker
+   * owns them, and they would count for their project until they expire. Returns how many there were.
    */
   discardLost(sql: Sql): Promise<number>
   /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
@@ -110,7 +110,7 @@ export function openQueue({
   boss.on('error', (error) => log.warn({ err: error }, 'maintenance of the queue failed'))
   boss.on('warning', (warning) => log.warn({ warning }, 'the queue warns'))
   const ready = start(boss)
-  // Whoever needs the queue sees the failure; without this line it would also end the process.
+  // The caller sees the failure. Without a listener it would also end the process.
   ready.catch(() => {})
 
   return {
@@ -209,7 +209,10 @@ async function fetchJobs(
   return jobs.map(({ id, retryCount, data }) => ({ id, attempt: retryCount, task_id: data.task_id }))
 }
 
-/** A transaction of ours as pg-boss sees it. Its statements are named like ours, so PostgreSQL prepares them once. */
+/**
+ * One of Cadre's transactions as pg-boss sees it. Its statements get names like Cadre's, so PostgreSQL prepares them
+ * once.
+ */
 function prepared(tx: Sql): Db {
   return {
     executeSql: async (text, values = []) => ({

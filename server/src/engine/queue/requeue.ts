@@ -6,12 +6,11 @@ import type { NewJob, Queue } from './queue.ts'
 const batch = 1000
 
 /**
- * Gives every open task that names a job a new one, in a queue that has none of them, and gives how many those are. After it
- * the tasks are as after a crash of everything that worked on them: those that wait in the queue are fetched, those that ran
- * are given back when it is found that their worker is not there, and none is forgotten.
- *
- * Jobs that are for later are so by the table `delayed_task` of the caller: `task_id`, `start_after`. Nobody else uses the
- * database meanwhile.
+ * Gives every open task that names a job a new one, in an empty queue, and returns how many there are. Afterwards the
+ * tasks are as after a crash of all workers: queued tasks are fetched, running ones are requeued when their worker is
+ * found missing, and none is lost.
+ * Delayed jobs come from the caller's table `delayed_task`: `task_id`, `start_after`. No other client uses the database
+ * meanwhile.
  */
 export async function requeueTasks(tx: Sql, queue: Queue): Promise<number> {
   let total = 0

@@ -24,7 +24,7 @@ export async function askModel(
   let end: CallEnd = 'cut'
   let hasStarted = false
   const onStarted = (): void => {
-    // Whoever waits for it to answer need not wait for the end of a long answer.
+    // Callers that wait for the first answer need not wait until a long answer ends.
     if (!hasStarted) {
       entered.ended('answered')
       context.cooldown.answered(model)

@@ -116,8 +116,8 @@ function estimateFor(run: Run, step: Step, facts: ModelFacts): number {
 }
 
 /**
- * A limit in dollars cannot be kept for a call of which nobody knows what it costs. Neither a higher limit nor the next
- * window would change that, so the task fails instead of waiting for ever.
+ * A limit in dollars cannot be kept for a call of unknown cost. Neither a higher limit nor the next window would change
+ * that, so the task fails instead of waiting forever.
  */
 function unpriced(run: Run, task: LockedTask, { id, name }: Step): Room {
   const error: TaskError = {

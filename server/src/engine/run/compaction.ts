@@ -25,7 +25,7 @@ const transcriptShare = 0.5
 const transcriptTokens = 60_000
 /** Characters of one result of a tool where the whole does not fit. */
 const resultMax = 2000
-/** Characters of the task that is told beside it. */
+/** Characters of the task's input that the summary request quotes. */
 const taskMax = 4000
 
 /**

@@ -35,7 +35,7 @@ export function messageId(step: Step): string {
   return (step.input as { message_id: string }).message_id
 }
 
-/** Every call of a conversation has a name of its own, also where the provider gives none or the same twice. */
+/** Every call of a conversation gets a unique id, also where the provider gives none or the same twice. */
 function named(steps: readonly Step[], index: number, calls: readonly ModelToolCall[]): ModelToolCall[] {
   const taken = new Set(
     steps.flatMap((step) => (step.type === 'model_call' ? [] : [(step.input as CallInput).tool_call_id])),
@@ -264,7 +264,7 @@ export function asModelError(thrown: unknown): ModelError {
       cause: thrown,
     })
   }
-  // A mistake of ours in a provider's adapter: it must not be repeated five times and then look like an outage.
+  // A bug in a provider's adapter: it must not be retried five times and then look like an outage.
   return new ModelError(
     'provider_bad_answer',
     `The model's answer could not be understood: ${thrown instanceof Error ? thrown.message : String(thrown)}`,

@@ -53,8 +53,8 @@ export function resolvedName(models: ModelSource, name: string): string | undefi
 }
 
 /**
- * The intent of a model call: the step as it is committed before the call. A repeated call keeps its place and what it was
- * told; `more` is what it is told beside the conversation.
+ * The intent of a model call: the step as committed before the call. A repeated call keeps its place and its request;
+ * `more` is what is added to the conversation.
  */
 export function beginModelCall(run: Run, more: Pick<ModelCallInput, 'repair' | 'results_left_out_before'> = {}): Step {
   const last = run.steps.at(-1)
@@ -98,7 +98,7 @@ export interface CallContext {
   turns: Turns
   random: () => number
   signal: AbortSignal
-  /** Told of every part of an answer that has come. */
+  /** Called for every part of an answer that arrived. */
   onStarted?: () => void
 }
 

@@ -29,14 +29,14 @@ export interface StopContext {
 const claim_ms = 3_600_000
 /** Cooldowns up to this long keep the worker's slot; for longer ones the task is put aside. */
 const heldCooldown_ms = 2000
-/** How often such a wait looks whether it is over: whoever went first may be answered, or refused, sooner. */
+/** How often such a wait checks whether it is over: the call that went first may be answered or refused earlier. */
 const cooldownPoll_ms = 100
 /** After so many looks, ten seconds, it asks whatever is known: those that went before it are all silent. */
 const cooldownPollsMax = 100
 
 /**
- * What keeps a task from beginning anything further, seen under its lock and so true at this moment: somebody cancels
- * it, its time is over, its agent may not work, the process stops. Undefined where nothing does.
+ * Why a task must not begin anything further, decided under its lock: it is being canceled, its time is over, its agent
+ * may not work, or the process stops. Undefined where nothing prevents it.
  */
 export function stopReason(run: Run, task: LockedTask, context: StopContext): Change | undefined {
   const change = findStopReason(run, task, context)
@@ -72,8 +72,8 @@ export function outOfTokens(task: LockedTask, { tokens_per_hour, random }: StopC
 }
 
 /**
- * Before a call of a model: whether its provider asked somebody to be left alone for longer than a moment, or another call
- * tries out just now whether it answers again. Such a wait counts as no failure of this task's.
+ * Before a model call: whether its provider asked for a long cooldown, or another call probes now whether it answers
+ * again. Such a wait does not count as a failure of the task.
  */
 export function coolingDown(task: LockedTask, model: string | undefined, context: StopContext): Change | undefined {
   const tried_ms = model === undefined ? 0 : context.circuitBreaker.tried_ms(model)

@@ -3,7 +3,7 @@ import type { Run } from './run.ts'
 import { policyOf } from './tool-policy.ts'
 import type { AgentConfig } from '../task.ts'
 
-/** The tools that the model is told of: what a policy denies it need not know. */
+/** The tools offered to the model: those that a policy denies are omitted. */
 export function offered({ toolset, work }: Run): ModelTool[] {
   return [...toolset.tools.values()].filter(({ name }) => policyOf(work.config, name) !== 'deny')
 }

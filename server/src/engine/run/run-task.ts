@@ -38,10 +38,10 @@ export interface RunContext extends StopContext {
 const heldWait_seconds = 2
 
 /**
- * Takes turns of model and tools until the task has ended or is put aside. What comes next is read off the journal, so a
- * task that another worker began goes on in the same way. Every turn is two writes: the intent before the call and the
- * result after it, the latter joined with the intent of the next or with the end. Throws `LeaseLost` when the task went
- * to somebody else. Gives the error that the task failed with, if it did.
+ * Alternates model and tool calls until the task ends or is deferred. The next step is derived from the journal, so a
+ * task that another worker began continues in the same way. Every turn is two writes: the intent before the call, and
+ * the result after it, joined with the next intent or the end. Throws `LeaseLost` where another worker owns the task.
+ * Returns the error that the task failed with, if it did.
  */
 export async function runTask(run: Run, context: RunContext): Promise<TaskError | undefined> {
   const { begun: call } = run
@@ -52,9 +52,9 @@ export async function runTask(run: Run, context: RunContext): Promise<TaskError 
 }
 
 /**
- * The intent of a new task's first call of the model, to be written with its claim: one commit less before the first token.
- * Undefined where anything is in its way or has to be read first; then the run decides, and tells, by itself. The run is
- * prepared, and no budget bounds its task.
+ * The intent of a new task's first model call, written with its claim: one commit less before the first token.
+ * Undefined where something must be checked or read first; then the run decides. The run is prepared, and no budget
+ * limits its task.
  */
 export function beginWithClaim(run: Run, task: LockedTask, context: RunContext): Change | undefined {
   const next = { do: 'ask', repair: undefined } as const
@@ -178,8 +178,8 @@ function resumed(run: Run): Change | undefined {
 }
 
 /**
- * Steps that a task may take at most, counting calls that the model has just asked for. One that a person is asked about
- * takes two: nobody is asked for leave to make a call that could not be made.
+ * Steps that a task may take at most, counting the calls that the model has just asked for. A call that needs approval
+ * takes two, so no approval is requested for a call that could not be made.
  */
 function tooManySteps(run: Run, open: readonly OpenCall[], next: Next): TaskError | undefined {
   const toCome = open.reduce((sum, one) => sum + stepsToCome(run, one), 0)
@@ -227,7 +227,7 @@ async function finish(
   const holds = await context.journal.write(run.claim, (task) => {
     reads = task.unseen > 0
     if (run.expired) return joined(pending, stopReason(run, task, context)!)
-    // Somebody wrote to it just now: the answer is not the last one.
+    // A message arrived just now: the answer is not the last one.
     if (reads) return joined(pending, read(run))
     return joined(pending, error ? { ...failed(task, error, run), secrets: run.secrets } : completed(task, run, output))
   })
@@ -382,7 +382,7 @@ async function waitToRetry(
   const holds = await journal.write(run.claim, (task) => {
     if (short) return joined(failure, { events: [{ type: 'task.retrying', data: { retry_in_seconds: seconds } }] })
     const until = new Date(Date.parse(task.now) + seconds * 1000 * (1 + random() / 10))
-    // Whoever cancels it now counts on its worker: nobody would look at a task that is put aside.
+    // A cancellation now relies on this worker: no other process would look at a deferred task.
     return joined(failure, stopReason(run, task, context) ?? waiting(task, 'provider', until))
   })
   if (!holds) return false

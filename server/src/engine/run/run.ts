@@ -8,8 +8,8 @@ import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } 
 const toolGrace_ms: Partial<Record<InterruptReason, number>> = { agent: 30_000, shutdown: 15_000 }
 
 /**
- * Why a call in flight was aborted. Only the time limit decides by itself; all others are hints to look: what becomes
- * of the task is decided under its lock, when the next write is made.
+ * Why a call in flight was aborted. Only `timeout` decides the outcome. All others are hints: the outcome of the task
+ * is decided under its lock with the next write.
  */
 export type InterruptReason = 'agent' | 'cancel' | 'timeout' | 'shutdown' | 'lost' | 'call_timeout' | 'output_too_large'
 
@@ -135,7 +135,7 @@ export class Run {
     return { model: this.#abort.signal, tools: this.#toolAbort.signal }
   }
 
-  /** The warnings that are to be told with the call of a model, which then are told. */
+  /** Takes the warnings to be logged with the model call, and clears them. */
   takeWarnings(model: string): CallWarning[] {
     const warnings = this.warnings.filter((warning) => warning.model === model)
     this.warnings = []

@@ -51,7 +51,7 @@ export function beginChatSpan(run: Run, step: Step, { provider, model }: { provi
   })
 }
 
-/** Adds what the answer tells of itself. */
+/** Adds the attributes of the answer. */
 export function noteAnswer(span: Span, { model, finish_reason, usage }: ModelAnswer): void {
   if (!span.isRecording) return
   span.set({

@@ -78,7 +78,7 @@ describe('a task whose answer must meet a schema', () => {
     })
   }
 
-  it('lets tools be called before the answer, and takes it from the tool that is made for it where nobody enforces it', async () => {
+  it('lets tools be called before the answer, and takes it from a tool where the provider does not enforce its schema', async () => {
     for (const model of ['local/fake-1', 'anthropic/claude-3-haiku-20240307']) {
       server.next(
         { do: 'answer', tool_calls: [{ name: 'current_time', arguments: { time_zone: 'UTC' } }] },

@@ -36,7 +36,7 @@ export function judgeOutput(schema: Record<string, unknown> | undefined, answer:
     : { fault: 'it has characters that cannot be stored, or is nested too deeply' }
 }
 
-/** What the model is told of an answer that is not valid; undefined where it has been told often enough. */
+/** The message to the model about an invalid answer; undefined once it has been sent often enough. */
 export function repairOf(run: Run, fault: string): string | undefined {
   const repairs = run.steps.filter(
     ({ type, status, input }) =>

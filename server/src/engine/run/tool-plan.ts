@@ -39,8 +39,8 @@ const slowCheck_ms = 5
 export type CallProblems = ReadonlyMap<string, string>
 
 /**
- * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and nobody
- * should wait for it, neither for the task's lock nor for this process.
+ * Checks the arguments of calls that may begin, before their intents are written: a check may take a while, and must
+ * block neither the task's lock nor this process.
  */
 export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems> {
   const complaints = new Map<string, string>()
@@ -128,7 +128,7 @@ function approvedCall(
   return begin(tool, newStep(run, 'tool_call', approved, index), args)
 }
 
-/** Nobody calls these: they make the task wait. */
+/** These make no call: they make the task wait. */
 function isEngineAnswered({ name }: Tool): boolean {
   return (engineTools as readonly string[]).includes(name)
 }
@@ -140,7 +140,7 @@ function startedCall(run: Run, task: LockedTask, step: Step): Planned | undefine
   return again(run, step)
 }
 
-/** Nobody knows what became of it: a person says, once an attempt. Undefined while nobody has. */
+/** Its outcome is unknown: a person states it, once an attempt. Undefined until then. */
 function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { repeat, approval_id, arguments: args } = inputOf(step)
   if (repeat === step.attempt) return again(run, step)
@@ -277,7 +277,7 @@ function approvalEvent({ id, step_id, kind, tool, arguments: args, expires_at }:
   }
 }
 
-/** What a step's new state is told as. */
+/** The event of a step's new state. */
 export function stepEvents(step: Step): NonNullable<Change['events']> {
   const { id, index, type, name, attempt, status, error } = step
   const of = { step_id: id, index, type, name }
@@ -303,4 +303,4 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
   return [{ type: 'tool.failed' as const, data: { ...tool, error } }, failed]
 }
 
-const unknownWords = 'The call was cut off, and nobody knows whether it took effect.'
+const unknownWords = 'The call was interrupted; whether it took effect is unknown.'

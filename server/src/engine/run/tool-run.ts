@@ -124,7 +124,7 @@ function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change 
   }
 }
 
-/** A call that was aborted: nobody knows what became of it, unless repeating it does no harm. */
+/** A call that was aborted: its outcome is unknown, unless repeating it does no harm. */
 function interrupted(run: Run, step: Step): Change | undefined {
   if (inputOf(step).safety !== 'unsafe') return undefined
   const unknown: Step = { ...step, status: 'unknown' }
@@ -133,8 +133,8 @@ function interrupted(run: Run, step: Step): Change | undefined {
 }
 
 /**
- * A call whose intent is written and that was not made after all: nobody need be asked about it, and no receipt names it.
- * Where an earlier attempt had made it, nobody knows more than before.
+ * A call whose intent is written and that was not made: no person need be asked about it, and no receipt names it.
+ * Where an earlier attempt had made it, its outcome stays unknown.
  */
 function notMade(run: Run, step: Step): Change | undefined {
   if (step.attempt > 1) return interrupted(run, step)
@@ -154,7 +154,7 @@ function failureOf(thrown: unknown, step: Step): Failure {
     const message = `The call did not end within ${toolCall_ms / 1000} s; it may have taken effect.`
     return { code: safe ? 'tool_timeout' : uncertainCode, message }
   }
-  // A mistake of ours: its words are not the model's business.
+  // A bug in Cadre: the model does not see its message.
   return { code: 'tool_failed', message: 'The tool failed.' }
 }
 

@@ -15,7 +15,7 @@ import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import type { TaskError } from '../task.ts'
 
-/** How long an idle worker sleeps where nobody wakes it: a lost signal costs no more than this. */
+/** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
 const poll_ms = 500
 /** After a failure of the database; doubled up to the most. */
 const backoff_ms = { first: 100, max: 5000 }
@@ -268,7 +268,10 @@ export class Worker {
     } catch (error) {
       error_type = error instanceof LeaseLost ? 'lease_lost' : 'internal_error'
       if (error instanceof LeaseLost)
-        return log.info({ task_id: run.claim.task_id, attempt: run.claim.attempt }, 'a task went to somebody else')
+        return log.info(
+          { task_id: run.claim.task_id, attempt: run.claim.attempt },
+          'lease lost; another worker owns the task',
+        )
       log.error({ err: error, task_id: run.claim.task_id }, 'a task could not be run')
       // Where the database is away the lease tells others, or the next heartbeat gives the task back.
       if (!isTransient(error)) await this.#failInternally(run)
@@ -277,7 +280,7 @@ export class Worker {
     }
   }
 
-  /** A mistake of ours ends the task with a clear code instead of being repeated for ever. */
+  /** A bug in Cadre fails the task with a clear code instead of being retried forever. */
   async #failInternally(run: Run): Promise<void> {
     const error: TaskError = {
       code: 'internal_error',
@@ -293,7 +296,7 @@ export class Worker {
       })
   }
 
-  /** A stopped or deleted agent's calls are aborted; a paused one's end by themselves. */
+  /** Calls of a stopped or deleted agent are aborted; those of a paused agent finish. */
   async #agentChanged(agent_id: string): Promise<void> {
     const runs = [...this.#runs.values(), ...this.#claimed.values()]
     if (!runs.some((run) => run.agent_id === agent_id)) return

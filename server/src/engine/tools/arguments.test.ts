@@ -12,7 +12,7 @@ describe('arguments of a call', () => {
     for (const draft of [{}, draft07]) assert.equal(check(city, { city: 'Ulm', at: '2026-11-20' }, draft), undefined)
   })
 
-  it('that do not fit are told to the model in a sentence, without what was sent', () => {
+  it('that do not fit are explained to the model in a sentence, without what was sent', () => {
     const days = { days: { type: 'integer', minimum: 1 }, unit: { enum: ['C', 'F'] }, at: { format: 'date' } }
     for (const [args, words] of [
       [{}, "they must have required property 'days'"],

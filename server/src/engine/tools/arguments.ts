@@ -119,7 +119,7 @@ function compile(schema: unknown): Compiled {
 
 function compileNew(schema: Record<string, unknown>): Compiled {
   const { $schema, ...members } = schema
-  // With a name of ours a reference to the whole schema (`#`) is found.
+  // Under a name of Cadre's a reference to the whole schema (`#`) is found.
   const named = { ...members, $id: 'urn:cadre:parameters' }
   const draft = /draft-0[67]/.test(String($schema)) ? 'draft07' : 'draft2020'
   try {

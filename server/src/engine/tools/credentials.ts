@@ -6,8 +6,8 @@ import type { Secrets } from '../../platform/crypto/secrets.ts'
 export const credentialLabel = 'project-credential'
 
 /**
- * The project's credentials of these names, in the clear. One that cannot be read, because it was kept under another
- * secret key, is as good as none, and is told in the log.
+ * The project's credentials of these names, decrypted. One that cannot be decrypted, because it was stored under
+ * another secret key, counts as missing and is logged.
  */
 export async function readCredentials(
   sql: Sql,

@@ -94,7 +94,7 @@ function patternsOf(schema: unknown): Pattern[] {
 
 function isSlow(pattern: string, time_ms: number): boolean {
   const expression = asExpression(pattern)
-  // What is no pattern is the complaint of whoever compiles the schema.
+  // An invalid pattern is reported when the schema is compiled.
   if (!expression) return false
   const start = /^\^?([\w \-@/:]*)/.exec(pattern)?.[1] ?? ''
   try {

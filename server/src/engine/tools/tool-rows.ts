@@ -12,7 +12,7 @@ export interface PinnedTool {
   safety: ToolSafety
   /** Tells whether the definition is still the one that was pinned. */
   fingerprint: string
-  /** What the kind needs to make the call, and nobody else looks at. */
+  /** What the kind needs to make the call, opaque to all others. */
   facts?: Record<string, unknown>
 }
 

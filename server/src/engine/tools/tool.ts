@@ -15,8 +15,8 @@ export interface Tool {
   /** Where it depends on the arguments (a GET is safe, a POST is not), a function of them. */
   safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
   /**
-   * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed; anything else that is thrown
-   * is a mistake of ours, and is told to the model without its words. An abort of `signal` is thrown as its reason.
+   * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed. Any other error is a bug,
+   * which the model hears of without its message. An abort of `signal` throws its reason.
    */
   call(args: Record<string, unknown>, context: ToolCallContext): Promise<ToolAnswer>
 }

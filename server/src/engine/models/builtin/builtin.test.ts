@@ -93,7 +93,7 @@ describe('builtin/script', () => {
     assert.equal(pieces.join(''), 'Hello world.')
   })
 
-  it('plays the answer that the conversation has come to, whoever asks and however often', async () => {
+  it('plays the answer that the conversation has come to, however often it is called', async () => {
     const script: ModelMessage = {
       role: 'user',
       content: JSON.stringify([

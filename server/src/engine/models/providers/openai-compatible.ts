@@ -39,7 +39,7 @@ export const compatibleAdapter: Adapter = {
   },
 }
 
-/** Whether a model is one of OpenAI's that reason, whoever serves it. */
+/** Whether a model is one of OpenAI's reasoning models, at any server. */
 function isOpenaiReasoner(provider_model: string): boolean {
   return modelFacts(provider_model).reasons && familyRuleOf(provider_model)?.[0] === 'openai'
 }

@@ -25,7 +25,7 @@ export const openaiAdapter: Adapter = {
   }),
 }
 
-/** What OpenAI's library is told for either of its protocols, caching excepted. */
+/** Options of OpenAI's library for either of its protocols, except caching. */
 export function openaiOptions({ request, provider, facts, dials }: AdaptedRequest): Record<string, string | boolean> {
   const { effort, service_tier } = dials
   const isResponses = provider.protocol === 'responses'

@@ -9,7 +9,7 @@ import { openUpstream, UpstreamError } from '../../../platform/egress/connect.ts
 import { builtinModels, defaultProvider, listProviders, type ModelSettings } from '../models.ts'
 import type { Provider } from './provider.ts'
 
-/** A provider as callers are told of it: without its key and its address. */
+/** A provider as callers see it: without its key and its address. */
 export interface ProviderState {
   name: string
   kind: (typeof modelProviderKinds)[number]
@@ -26,8 +26,8 @@ const answerTimeout_ms = 5_000
 const answerMax_bytes = 1024 * 1024
 
 /**
- * Asks the providers of the settings which models they have. Of any number of callers one asks at a time, and what a provider
- * answered is told again for half a minute: nobody can make the service knock at a provider more often.
+ * Asks the configured providers which models they have. Concurrent callers share one request, and an answer is cached
+ * for half a minute: callers cannot make the service ask a provider more often.
  */
 export function makeProviderChecks(settings: ModelSettings): () => Promise<ProviderState[]> {
   const byDefault = defaultProvider(settings, listProviders(settings))?.name
@@ -64,7 +64,7 @@ export function makeProviderChecks(settings: ModelSettings): () => Promise<Provi
 
 type Answer = Pick<ProviderState, 'status' | 'error' | 'models'>
 
-/** Never throws: whatever goes wrong is what is told. */
+/** Never throws: an error becomes the result. */
 async function check(provider: Provider): Promise<Answer> {
   const unreachable = (error: string): Answer => ({ status: 'unreachable', error, models: [] })
   try {

@@ -1,4 +1,4 @@
-/** Tokens of thinking by effort, as parts of the whole answer's, for models that are told a number. */
+/** Thinking tokens by effort, as a share of the whole answer's tokens, for models that take a number. */
 const share: Record<string, number> = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, max: 0.9 }
 /** The least that Anthropic takes. */
 const thinkingMin = 1024

@@ -8,7 +8,7 @@ export const engineAnswered: readonly Tool[] = (['wait', 'request_input'] as con
   call: neverCalled,
 }))
 
-/** A mistake of ours, were it ever reached. */
+/** Reached only through a bug. */
 async function neverCalled(): Promise<never> {
   throw new ToolError('not_callable', 'This tool is answered by the service itself.')
 }

@@ -27,13 +27,13 @@ export function httpRequest(egress: Egress): Tool {
       })
       const head = [`HTTP ${answer.status}`, ...(answer.redirects > 0 ? [`url: ${answer.url}`] : []), ...shown]
       const text = await readableBody(answer)
-      // A status is what was asked for: it is told, and no failure of the tool.
+      // The status is part of the result, and no failure of the tool.
       return { content: [...head, '', text].join('\n'), network: answer.network }
     },
   }
 }
 
-/** The arguments as their schema has them; whoever calls has checked them against it. */
+/** The arguments by their schema. The caller has validated them. */
 function readArguments(args: Record<string, unknown>) {
   const { method = 'GET', url, headers = {}, body, timeout_seconds } = args
   if (typeof url !== 'string' || typeof method !== 'string' || !isObject(headers))

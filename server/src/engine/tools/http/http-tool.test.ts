@@ -109,7 +109,7 @@ describe('a tool of kind http', () => {
     assert.equal(last().headers['idempotency-key'], 'own')
   })
 
-  it('is safe as a GET, and unsafe otherwise until somebody says else', () => {
+  it('is safe as a GET, and unsafe otherwise until a caller declares it', () => {
     const url = 'https://api.example.com/'
     assert.equal(safetyOf(tool({ method: 'GET', url }), {}), 'safe')
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'] as const)
@@ -309,7 +309,7 @@ async function startTcp(t: TestContext, connected: (socket: Socket) => void): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A port where nobody listens. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((listening) => server.once('listening', listening))

@@ -2,7 +2,7 @@ import { ToolError } from '../tool.ts'
 
 /** A URL with places for arguments (`{name}`) and for secrets (`${credentials.NAME}`) in its path and query. */
 export interface UrlTemplate {
-  /** Scheme and authority, which have no places: whoever fills the template never chooses the host. */
+  /** Scheme and authority, without placeholders: the arguments never choose the host. */
   origin: string
   /** Segments of the path. */
   segments: readonly string[]

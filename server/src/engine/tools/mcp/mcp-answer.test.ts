@@ -97,7 +97,7 @@ describe('the data of an MCP result', () => {
     assert.equal(read([]), '')
   })
 
-  it('are told in the same way by a result that is an error', () => {
+  it('have the same form in a result that is an error', () => {
     const result = { content: [text('{ "reason": "gone" }')], structuredContent: { reason: 'gone' }, isError: true }
     assert.deepEqual(mcpAnswer(result, use), {
       content: '{"reason":"gone"}',

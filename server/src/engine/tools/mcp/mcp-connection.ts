@@ -66,7 +66,7 @@ export function mcpConnection(egress: Egress, target: () => McpTarget): McpConne
     drop: () => (current = undefined),
     async close() {
       lifetime.abort(new Error('the toolset was closed'))
-      // Whoever waits for it is told by the connecting itself.
+      // The caller that waits for it gets the error from connecting.
       await current?.catch(() => undefined)
       await Promise.all([...open].map(end))
     },

@@ -3,7 +3,7 @@ import { canonicalJson } from '../call-hash.ts'
 import { cleanText, cleanValue } from '../../../platform/clean-text.ts'
 import { schemaExcess } from '../schema-bounds.ts'
 
-/** A tool as its server describes it, in what a model is told of it. */
+/** A tool as its server describes it, reduced to what a model sees. */
 export interface McpToolDefinition {
   name: string
   description: string
@@ -18,9 +18,9 @@ export interface McpDrift {
   changed: string[]
   added: string[]
   removed: string[]
-  /** Changed and added tools as the server describes them now, for whoever is to approve them; as many as there is room. */
+  /** Changed and added tools as the server describes them now, for approval; as many as fit. */
   definitions: { name: string; description: string; parameters: Record<string, unknown> }[]
-  /** Of all that the server says now: whoever approves can name what was read. */
+  /** Hash of the server's current definitions: an approval names the version that was read. */
   fingerprint: string
 }
 
@@ -111,8 +111,8 @@ function definitionError(name: string, schema: Record<string, unknown>): string 
 }
 
 /**
- * Arguments may be sent as headers too (`x-mcp-header`): on texts, integers and booleans that are reached by `properties`
- * alone, each under a name of its own. A client must leave out a tool that asks for anything else (MCP 2026-07-28).
+ * Arguments may be sent as headers too (`x-mcp-header`): strings, integers and booleans that are reached by
+ * `properties` alone, each under a unique name. A client must omit a tool that asks for anything else (MCP 2026-07-28).
  */
 function areHeadersSound(schema: Record<string, unknown>): boolean {
   const names = new Set<string>()

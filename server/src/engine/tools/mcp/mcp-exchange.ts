@@ -62,7 +62,7 @@ export function sessionFetch(
   }
 }
 
-/** The same answer, whose failure while it is read is told: the library makes a text of it. */
+/** The same response, with errors while it is read reported: the library turns them into text. */
 function watched(response: Response, body: ReadableStream<Uint8Array>, onFailure: (error: unknown) => void): Response {
   const reader = body.getReader()
   const told = new ReadableStream<Uint8Array>(

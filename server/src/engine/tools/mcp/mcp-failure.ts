@@ -10,8 +10,8 @@ import { ToolError } from '../tool.ts'
 const messageMax = 500
 
 /**
- * What a failure means to whoever asked, in one sentence. `isUnsafe`: the request was a call that may have taken effect
- * although no answer came, so where it was sent and nothing certain came back the error is `uncertain`.
+ * A failure as one sentence for the caller. `isUnsafe`: the request was a call that may have taken effect without an
+ * answer. Where it was sent and nothing certain came back, the error is `uncertain`.
  */
 export async function mcpFailure(error: unknown, exchange: Exchange, isUnsafe: boolean): Promise<ToolError> {
   if (error instanceof ToolError) return error

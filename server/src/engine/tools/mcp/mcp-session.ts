@@ -33,9 +33,9 @@ export interface McpCall {
 }
 
 /**
- * Connects to a server: Streamable HTTP of either era of the protocol, and the older transport with a stream of its own
- * where a server knows no other. We offer it nothing (no sampling, no roots, no questions to a user). Throws what the
- * library or the way out throws, and the signal's reason.
+ * Connects to a server: Streamable HTTP of either era of the protocol, or the older transport with a separate stream
+ * where a server knows no other. Offers the server nothing (no sampling, no roots, no elicitation). Throws what the
+ * library or the network throws, or the signal's reason.
  */
 export async function openMcp(egress: Egress, target: McpTarget, signal: AbortSignal): Promise<McpSession> {
   // Loaded at first use: a service whose agents call no server starts without it.
@@ -114,7 +114,7 @@ function session(client: Client, transport: Transport, { notices, lifetime, last
         signal,
       ),
     close: async () => {
-      // A cancellation that is on its way is the server's only word that nobody waits for it any more.
+      // A cancellation in flight is the server's only notice that the caller no longer waits.
       await inTime(Promise.allSettled(notices), mcpTimes.close_ms)
       if ('terminateSession' in transport) {
         await inTime((transport as { terminateSession(): Promise<void> }).terminateSession(), mcpTimes.close_ms)

@@ -20,7 +20,7 @@ export function httpTransport(
       return () => clearTimeout(timer)
     },
   })
-  // A stream that ends without the answer leaves the library waiting for its time to pass: it is told here.
+  // A stream that ends without the answer makes the library wait for its timeout: it is reported here.
   const send = transport.send.bind(transport)
   transport.send = (message, options) => {
     const onRequestStreamEnd = (): void => {

@@ -119,9 +119,9 @@ async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, contex
 }
 
 /**
- * Asks the server for its tools, outside of any transaction, in 15 s. What it says of their safety (`readOnlyHint` and
- * the like) is its own word and changes nothing: a tool is `unsafe` until somebody declares it. Throws the
- * problem `validation_error` with the field (`mcp.url`).
+ * Asks the server for its tools, outside of any transaction, within 15 s. Its safety hints (`readOnlyHint` and the
+ * like) change nothing: a tool is `unsafe` until the project declares otherwise. Throws the problem `validation_error`
+ * with the field (`mcp.url`).
  */
 export async function pinMcp(
   definition: McpDefinition,

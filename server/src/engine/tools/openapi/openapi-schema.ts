@@ -92,10 +92,9 @@ const left = new Set([
 ])
 
 /**
- * A schema of a document, as JSON Schema that stands by itself: references are written out, a reference back to what
- * holds it becomes "anything", and so does what is nested too deep. What OpenAPI 3.0 says its own way (`nullable`,
- * exclusive bounds as booleans) is said as JSON Schema does. Members that only answers have are left out. Throws
- * `TooLarge`.
+ * A schema of a document as self-contained JSON Schema: references are inlined, a recursive reference becomes
+ * "anything", and so does what is nested too deep. Forms of OpenAPI 3.0 (`nullable`, exclusive bounds as booleans)
+ * become JSON Schema. Read-only members are omitted. Throws `TooLarge`.
  */
 export function plainSchema(resolver: Resolver, schema: unknown): Record<string, unknown> {
   const plain = write(resolver, schema, { depth: 0, above: [] })

@@ -194,7 +194,7 @@ describe('the operations of an OpenAPI document', () => {
     )
   })
 
-  it('have schemas that stand by themselves, in the words of JSON Schema', async (t) => {
+  it('have self-contained schemas in JSON Schema', async (t) => {
     const body = { $ref: '#/components/requestBodies/Pet' }
     const { tool } = await opened(
       t,
@@ -239,7 +239,7 @@ describe('the operations of an OpenAPI document', () => {
     assert.match(checkArguments(tool('create'), {}) ?? '', /body/)
   })
 
-  it('are as safe as somebody declared', async () => {
+  it('are as safe as declared by the project', async () => {
     const document = { openapi: '3.0.3', servers: [{ url: 'https://api.test' }], paths: { '/': { get: {}, post: {} } } }
     assert.deepEqual(
       (await pin({ document }, { safety: 'keyed' })).map(({ safety }) => safety),

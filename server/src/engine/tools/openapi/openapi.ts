@@ -119,7 +119,7 @@ function pick(
     const operation = byId.get(id) ?? byName.get(id)
     const tool = operation ? operationTool(context, operation) : 'the document has no such operation'
     if (typeof tool === 'string') {
-      // What nobody asked for by name is left out; what somebody did is missing.
+      // Operations that were not asked for by name are omitted; a missing one that was is an error.
       if (wanted) throw invalid(`openapi.operations[${i}]`, `${id.slice(0, 100)} cannot be used: ${tool}.`)
       continue
     }

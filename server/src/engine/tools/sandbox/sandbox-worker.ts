@@ -10,8 +10,8 @@ import { sandboxTextMax, type SandboxJob, type SandboxResult } from './sandbox-j
 import { prelude } from './sandbox-prelude.ts'
 
 /**
- * The thread of one program: an interpreter in WebAssembly, which reaches nothing but its own memory. It ends by itself
- * when its time is over; a thread that does not is ended from outside (`sandbox.ts`).
+ * The thread of one program: an interpreter in WebAssembly that reaches only its own memory. It ends when its time is
+ * over; a thread that does not is terminated from outside (`sandbox.ts`).
  */
 
 /** Of the language, but not of its types without a browser's. */

@@ -9,11 +9,11 @@ const grace_ms = 5000
 /** Of the thread's own heap. The interpreter's memory is bounded beside it, by `sandbox-worker.ts`. */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
-/** Runs programs that nobody vouches for. */
+/** Runs untrusted programs. */
 export interface Sandboxes {
   /**
-   * Runs a program in a thread and an interpreter of its own, with bounds of time and memory. Whatever it does, there is
-   * a result; only an abort of `signal` throws, its reason, and ends the thread.
+   * Runs a program in a separate thread and interpreter with bounds of time and memory. There is always a result; only
+   * an abort of `signal` throws, with its reason, and ends the thread.
    */
   run(job: SandboxJob, signal: AbortSignal): Promise<SandboxResult>
 }
