@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { scopes } from '#contract/core/scopes.ts'
 import type { Config } from './config/config.ts'
-import { nobody, recordAudit } from './events/audit/audit.ts'
+import { systemActor, recordAudit } from './events/audit/audit.ts'
 import type { Sql } from './platform/postgres/database.ts'
 import { createPasswords } from './platform/crypto/passwords.ts'
 import { insertApiKey, newApiKey } from './resources/api-keys/api-keys.queries.ts'
@@ -77,7 +77,7 @@ export async function createFirstOwner({ sql, config, keep }: FirstStart): Promi
     const { secret_hash: _, ...app } = client
     const made = { ...owner, ...whose }
     const detail = { reason: 'first_start' }
-    const actor = nobody(organization.id)
+    const actor = systemActor(organization.id)
     await recordAudit(tx, actor, { action: 'user.created', target: user.id, after: user, detail })
     await recordAudit(tx, actor, {
       action: 'organization.created',

@@ -18,7 +18,7 @@ const context_bytes = 16_384
 /** Shorter values are ordinary words; replacing them would garble every entry. */
 const secretLengthMin = 4
 
-/** What must never be read in a log, whoever wrote it there (decision D105). */
+/** Patterns of secrets that are redacted in every log entry (decision D105). */
 const secretPatterns = /cadre_[0-9a-f]{32}|Bearer \S+|\bsk-[A-Za-z0-9_-]{8,}/g
 
 /** Replaces secrets in a text: the given values, and whatever looks like a key. */
@@ -75,7 +75,7 @@ function boundedContext(context: Record<string, unknown>, secrets: readonly stri
   return { truncated: true, text: cutBytes(text, context_bytes / 2) }
 }
 
-/** Redacts every text of a value by itself: in JSON as a whole a pattern could reach across quotes. */
+/** Redacts every text of a value separately: in the JSON of the whole a pattern could match across quotes. */
 function redactValue(value: unknown, secrets: readonly string[]): unknown {
   if (typeof value === 'string') return redact(value, secrets).toWellFormed().replaceAll('\u0000', '')
   if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets))

@@ -28,8 +28,8 @@ export async function emit<Name extends OutboxEventName>(
 }
 
 /**
- * Writes several events into the outbox in one statement; otherwise as `emit`. An event to which no webhook of its
- * organization has subscribed is matched already: nobody is to be told.
+ * Writes several events into the outbox in one statement; otherwise as `emit`. An event without a subscribed webhook in
+ * its organization is stored as matched: there is nothing to deliver.
  */
 export async function emitAll(tx: Sql, events: readonly NewEvent[]): Promise<void> {
   if (events.length > 0) await writeEvents(tx, events)

@@ -1,6 +1,6 @@
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** There are events of which nobody has decided yet who is told; something is due for a webhook. */
+/** There are unmatched events; a delivery is due for a webhook. */
 export type WebhookSignal = 'event' | 'due'
 
 /** Those in this process who wait for one, whichever service of it they belong to: a signal is only a hint. */

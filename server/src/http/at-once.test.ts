@@ -12,7 +12,7 @@ describe('requests of one key at once', () => {
   /** As often at once, each with another number of requests left. */
   const atOnce = (key: string, count: number) => Promise.all(Array.from({ length: count }, () => hello(key)))
 
-  it('are all counted, in its windows and as its uses, and each is told where it stands', async () => {
+  it('are all counted in its windows and as its uses, and each gets its own rate limit headers', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     const replies = await atOnce(key, 40)
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])

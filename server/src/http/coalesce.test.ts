@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { makeCoalescer } from './coalesce.ts'
 
 describe('asking together', () => {
-  it('gives nobody an answer to a question that was asked before they came', async () => {
+  it('never returns the answer to a query that was sent before the call', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 60_000 })
     const asked: { of: number; answer: (text: string) => void }[] = []
     const ask = (of: number) => new Promise<string>((answer) => asked.push({ of, answer }))
@@ -72,7 +72,7 @@ describe('asking together', () => {
     assert.deepEqual(asked, [1, 2])
   })
 
-  it('lets nobody wait longer than for a connection while a question hangs', async () => {
+  it('makes no caller wait longer than for a connection while a query hangs', async () => {
     const coalesce = makeCoalescer({ waitMax_ms: 20 })
     const hung = Promise.withResolvers<string>()
     const first = coalesce('key', () => hung.promise)

@@ -11,13 +11,12 @@ export interface Share<T> {
 }
 
 /**
- * Asks one question at a time of each key. Whoever comes while one is on its way is not given its answer, but shares the next
- * with all who came meanwhile: so an answer is never older than the asking. `ask` is told for how many it asks. Who has to wait
- * for the next question longer than for a connection fails by a timeout.
- *
- * A question that several share and that ended with its connection is asked once more, for all of them: one connection that
- * breaks costs one request at most, as it does where each asks for itself. Whatever else it fails with is told to all: to ask
- * again what took too long would keep an overloaded database so.
+ * Singleflight: at most one query for each key is in flight. Callers arriving while a query is in flight share the next
+ * one, so a result is never older than the call. `ask` gets the number of its callers. A caller that waits for the next
+ * query longer than for a connection fails with a timeout.
+ * A shared query that ended with its connection is repeated once for all callers: a broken connection costs one request
+ * at most, as it does without sharing. Any other error goes to all callers: repeating what timed out would keep an
+ * overloaded database overloaded.
  */
 export type Coalescer = <T>(key: string, ask: (of: number) => Promise<T>) => Promise<Share<T>>
 

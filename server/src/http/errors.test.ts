@@ -224,7 +224,7 @@ describe('identifiers of every wrong shape (decisions D7, D30)', () => {
 })
 
 describe('faults of fields', () => {
-  it('are told all together in family A, in the order of the contract, by dotted path (decision D26)', async () => {
+  it('are listed together in family A, in the order of the contract, by dotted path (decision D26)', async () => {
     const body = {
       metadata: [],
       config: {
@@ -295,7 +295,7 @@ describe('faults of fields', () => {
     }
   })
 
-  it('are told one at a time in family B, as field and issue (decision D27)', async () => {
+  it('are returned one at a time in family B, as field and issue (decision D27)', async () => {
     const answers: [object, string][] = [
       [{ url: 5, events: 'x', secret: '' }, 'url'],
       [{ ...webhook, events: ['agent.failed', 'nope'] }, 'events'],
@@ -313,7 +313,7 @@ describe('faults of fields', () => {
   })
 })
 
-describe('a fault of ours', () => {
+describe('an internal error', () => {
   for (const state of ['08006', '53100', '53300', '57P01', '57P03', '57014', '55P03', '40P01', '40001']) {
     it(`${state} of the database is 503, and says when to try again (decision D13)`, () =>
       whileFailingWith(state, async () => {

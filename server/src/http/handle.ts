@@ -49,7 +49,7 @@ export interface Handling<O extends Operation, Loaded> extends Loading {
   loaded: Loaded
 }
 
-/** An answer with a status of its own; a plain body has the operation's usual one. */
+/** A response with an explicit status; a plain body has the operation's usual one. */
 export class Answer {
   readonly status: number
   readonly body: unknown

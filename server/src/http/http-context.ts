@@ -11,9 +11,9 @@ export interface FailedRequest {
   id: string
   /** Undefined where that is not known. */
   principal: Pick<Principal, 'org_id' | 'user_id'> | undefined
-  /** What its path named, in the words of whoever sent it. */
+  /** The path parameters as sent. */
   params: unknown
-  /** Identifiers of resources of ours that it was about beside these. */
+  /** Further ids of resources that the request concerned. */
   resources?: string[]
 }
 

@@ -163,7 +163,7 @@ async function lockAndFind(tx: Sql, secrets: Secrets, requests: readonly Idempot
   const byPlace = new Map(stored.map((row) => [row.nth - 1, row]))
   return requests.map((request, i) => {
     const conflict = { conflicting_field: 'Idempotency-Key', conflicting_value: request.key }
-    // A lock that this transaction has already it is given again, so its own requests are told apart here.
+    // A transaction that already has a lock gets it again, so its own requests are distinguished here.
     if (!locks[i]!.is_free || names.indexOf(names[i]!) !== i) return new Problem('request_in_progress', conflict)
     const row = byPlace.get(i)
     if (row && !row.hash.equals(hashOf(request))) return new Problem('idempotency_key_reused', conflict)

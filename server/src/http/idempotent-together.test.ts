@@ -59,7 +59,7 @@ describe('requests with Idempotency-Keys that come at the same time', () => {
     assert.deepEqual((await post(tasks, 'the same')).body, made[0]!.body)
   })
 
-  it('are told apart by what they say: another payload is 422, beside others that are done', async () => {
+  it('are distinguished by their content: another payload is 422, beside others that succeed', async () => {
     await post(tasks, 'said', { input: 'first' })
     const [another, other] = await Promise.all([
       post(tasks, 'said', { input: 'second' }),

@@ -38,7 +38,7 @@ describe('every answer', () => {
     })
   }
 
-  it("has a request id of its own, never the caller's (decision D4)", async () => {
+  it("has a new request id, never the caller's (decision D4)", async () => {
     const sent = 'my-own-id'
     const ids = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -50,7 +50,7 @@ describe('every answer', () => {
     assert.equal(ids.includes(sent), false)
   })
 
-  it('is not to be stored by anybody', async () => {
+  it('must not be cached', async () => {
     assert.equal((await test.send('GET', '/api/v1/hello')).headers.get('cache-control'), 'no-store')
   })
 })
@@ -85,7 +85,7 @@ describe('a path that nothing is at', () => {
     ['/api/v1/hello%3fname=x', 'RESOURCE_NOT_FOUND'],
   ]
   for (const [path, code] of families) {
-    it(`${path} is 404 ${code} without details, also for nobody (decisions D2, D19, D24)`, async () => {
+    it(`${path} is 404 ${code} without details, also without a credential (decisions D2, D19, D24)`, async () => {
       const { status, body } = await rawSend(test.url, { method: 'GET', path })
       assert.equal(status, 404)
       assert.equal(body.error.code, code)

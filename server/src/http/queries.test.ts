@@ -118,7 +118,7 @@ describe('a query', () => {
     assert.equal((await test.send('GET', '/api/v1/hello?name=')).body.message, 'Hello, World!')
   })
 
-  it('parameter that nobody knows is ignored, however odd (decision D14)', async () => {
+  it('an unknown parameter is ignored, however odd (decision D14)', async () => {
     for (const query of [
       'unknown=1',
       'unknown=1&unknown=2',

@@ -69,7 +69,7 @@ export function validate(operation: Operation, raw: RawRequest): { query: unknow
   throw nameProblem(operation, body, first) ?? new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
-/** A fault of a project's name, where it is a text at all, has a code of its own (spec 7.4, decision D27). */
+/** An invalid project name that is text has a special code (spec 7.4, decision D27). */
 function nameProblem(operation: Operation, body: unknown, { field, message }: Issue): Problem | undefined {
   const name = isObject(body) ? body.name : undefined
   if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))

@@ -4,7 +4,7 @@ import { familyOfPath } from './errors.ts'
 import { answerProblem } from './handle.ts'
 import type { HttpContext } from './http-context.ts'
 
-/** Remembers every route that is registered, so that a known path with another method can be told from an unknown one. */
+/** Remembers every registered route, so that a known path with another method is distinguished from an unknown path. */
 export function collectRoutes(app: FastifyInstance): Route[] {
   const routes: Route[] = []
   app.addHook('onRoute', ({ method, url }) => {

@@ -6,7 +6,7 @@ import type { Issue } from '#contract/core/problems.ts'
 import { parseTimestamp } from '#contract/core/timestamps.ts'
 
 const every = makeAjv(true)
-/** Ends at the first fault, for what is too large to be told all that is wrong with it. */
+/** Stops at the first error, for values too large to report all errors. */
 const first = makeAjv(false)
 
 function makeAjv(allErrors: boolean): Ajv {
@@ -37,9 +37,9 @@ function isHttpUrl(text: string): boolean {
 const compiled = { every: new WeakMap<object, ValidateFunction>(), first: new WeakMap<object, ValidateFunction>() }
 
 /**
- * Checks `value` against a schema of the contract; fills in defaults. Returns the faults, one a field and `bounds.issues` at
- * most, none when it is valid. What has more than `bounds.values_checked` values is told its first fault alone: somebody who
- * sends half a million wrong ones is not to keep the process busy with them.
+ * Validates `value` against a schema of the contract and fills in defaults. Returns the errors, one for a field and
+ * `bounds.issues` at most; none when it is valid. A value with more than `bounds.values_checked` parts is reported by
+ * its first error only: half a million invalid values must not keep the process busy.
  */
 export function check(schema: object, value: unknown): Issue[] {
   const kind = isSmall(value) ? 'every' : 'first'
@@ -47,7 +47,7 @@ export function check(schema: object, value: unknown): Issue[] {
   if (!validate) compiled[kind].set(schema, (validate = (kind === 'every' ? every : first).compile(schema)))
   if (validate(value)) return []
   const errors = validate.errors ?? []
-  // They hold what was sent, which nobody needs any more.
+  // They hold what was sent, which is not needed any more.
   validate.errors = null
   const byField = new Map<string, Issue>()
   // One complaint a field is enough: an empty text breaks its least length and its pattern alike.

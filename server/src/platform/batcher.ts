@@ -16,13 +16,13 @@ export interface GroupOptions {
   groupMax: number
   /** How long one waits for its group to begin; for ever where nothing is said. */
   waitMax_ms?: number
-  /** Told when nothing is being done and nobody waits. */
+  /** Called when no work is running and no caller waits. */
   onIdle?: () => void
 }
 
 /**
- * Does all by `work`; where that fails, each by itself, so that one that cannot be done takes no others with it. Not where the
- * connection or the database failed: what was stored then is not known, so it is not for us to try again.
+ * Runs `work` on all items; where that fails, on each alone, so that one bad item does not fail the others. Not where
+ * the connection or the database failed: then what was stored is unknown, and a retry is not safe.
  */
 export async function batchOrEach<Op, Result>(
   ops: readonly Op[],
@@ -98,7 +98,7 @@ export class Batcher<Op, Result> {
     if (this.#concurrency === this.#concurrencyMax) this.#onIdle?.()
   }
 
-  /** Whoever came first is over time first, so one timer serves all. */
+  /** The first caller times out first, so one timer serves all. */
   #watch(): void {
     if (this.#timer || this.#waitMax_ms === Infinity) return
     const wait_ms = Math.max(0, this.#waiting[0]!.deadline - performance.now())

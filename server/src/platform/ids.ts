@@ -45,7 +45,7 @@ function base32(bytes: Buffer): string {
 const stock = Buffer.alloc(4096)
 let used = stock.length
 
-/** Random bytes that are given to nobody else; at most as many as the stock holds. */
+/** Random bytes, used once; at most as many as the pool holds. */
 function rng(count: number): Buffer {
   if (used + count > stock.length) {
     randomFillSync(stock)

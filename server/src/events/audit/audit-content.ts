@@ -9,7 +9,7 @@ export const redacted = '[redacted]'
 
 type Members = Record<string, unknown>
 
-/** Move with every change, or by themselves, and say nothing about what was done. */
+/** Members that change with every write, or without one, and say nothing about the action. */
 const unremarkable = new Set(['updated_at', 'revision', 'last_used', 'last_ip', 'last_activity'])
 
 /**

@@ -19,21 +19,19 @@ export interface AuditEntry {
   detail?: Record<string, unknown> | undefined
 }
 
-/** Nobody who could be named: the service acts by itself, or its operator on the command line. */
-export function nobody(org_id: string | null): Actor {
+/** No known actor: the service itself, or its operator on the command line. */
+export function systemActor(org_id: string | null): Actor {
   return { org_id, actor: null, credential: null, ip: null, user_agent: null, request_id: null }
 }
 
 /**
- * Writes an entry into the audit log, in the transaction that makes it true. `actor` is what a handler is given
- * (`Loading`), or `actorOf(request)` where somebody is only about to be known.
- *
- * What concerns a person rather than an organization, where `actor` has none, is written for each organization that the
- * person is a member of at this moment.
- *
- * Of `before` and `after` only members are kept that differ; where both are given, none differs and there is no
- * `detail`, nothing was done and nothing is written. No entry holds a secret: values of environment variables and
- * members named like secrets are replaced, and what looks like one in a text. Each part is cut to 16 KiB.
+ * Writes an entry into the audit log, in the transaction of the action. `actor` is the handler's (`Loading`), or
+ * `actorOf(request)` before the caller is authenticated.
+ * An action on a person rather than an organization, where `actor` has none, is written for each organization that the
+ * person is a member of now.
+ * Of `before` and `after` only members that differ are stored. Where both are given, none differs and there is no
+ * `detail`, nothing is written. No entry holds a secret: values of environment variables, members named like secrets,
+ * and texts that look like one are replaced. Each part is cut to 16 KiB.
  */
 export async function recordAudit(tx: Sql, actor: Actor, entry: AuditEntry): Promise<void> {
   await recordAudits(tx, [{ actor, entry }])
@@ -72,10 +70,10 @@ function part(value: unknown): unknown {
   return value === undefined ? undefined : bounded(withoutSecrets(value))
 }
 
-/** Whose entry it is that belongs to none: of each organization of the user that it is about, or of nobody but the operator. */
+/** Organizations of an entry without one: each organization of its user, or none, visible to the operator only. */
 async function organizationsOf(tx: Sql, { actor }: Actor, target: string | null): Promise<(string | null)[]> {
   const user_id = target !== null && isId('user', target) ? target : actor
-  // Asked for nobody too, so that an answer about an unknown address takes as long.
+  // Also queried without a user, so that an unknown address takes as long to answer.
   const rows = await tx<{ org_id: string }>`select org_id from member where user_id = ${user_id} order by org_id`
   return rows.length > 0 ? rows.map(({ org_id }) => org_id) : [null]
 }

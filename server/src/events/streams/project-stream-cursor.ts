@@ -1,6 +1,6 @@
 /**
- * Which transactions a reader has been told of: all before `xmax` but those in `xip`, which were under way. It is a
- * snapshot of PostgreSQL, and so tells exactly what is new, in whatever order transactions began and ended.
+ * Which transactions a reader has received: all before `xmax` except those in `xip`, which were in progress. It is a
+ * snapshot of PostgreSQL, so it tells exactly what is new, in whatever order transactions began and ended.
  */
 export interface Snapshot {
   xmax: number
@@ -9,19 +9,19 @@ export interface Snapshot {
   at: number
 }
 
-/** An event's place within what was told together: by task, then sequence. */
+/** An event's position within one batch: by task, then sequence. */
 export interface Place {
   task_id: string
   sequence: number
 }
 
-/** Where a reader of a project's stream stands: behind a snapshot, or within what was told from it to the next one. */
+/** Position of a reader in a project's stream: behind a snapshot, or within the batch between it and the next one. */
 export interface Cursor {
   behind: Snapshot
   within?: { next: Snapshot; place: Place }
 }
 
-/** More transactions under way than any server of ours has connections: not a cursor that we gave. */
+/** More transactions in progress than any server has connections: not a cursor of this service. */
 const underWayMax = 1000
 
 /** PostgreSQL's own text of a snapshot: `xmin:xmax:xip,xip`. */
@@ -49,7 +49,7 @@ export function readCursor(text: string): Cursor | undefined {
   return { behind, within: { next, place: { task_id, sequence: Number(sequence) } } }
 }
 
-/** Whether a transaction's events are told of in a snapshot. */
+/** Whether a snapshot includes a transaction's events. */
 export function includes({ xmax, xip }: Snapshot, xid: number): boolean {
   return xid < xmax && !xip.includes(xid)
 }

@@ -12,7 +12,7 @@ import {
 } from './project-stream-queries.ts'
 import type { Bus } from './streams-bus.ts'
 
-/** Somebody who watches one project. All calls are synchronous and must not throw. */
+/** A reader of one project's stream. All calls are synchronous and must not throw. */
 export interface ProjectWatcher {
   /** Frames, whole and in order; many watchers are given the same bytes. */
   frames(bytes: Buffer): void
@@ -32,7 +32,7 @@ export interface ProjectFeed {
 
 /** What happens is gathered this long, so that one look tells all of it. */
 const gather_ms = 30
-/** A signal may be lost with the process that owed it: nobody who watches is behind for longer than this. */
+/** A signal may be lost with the process that should send it: a reader is never behind for longer than this. */
 const pollInterval_ms = 2000
 /** Watchers that begin in one look; those that come back together do not hold up the others. */
 const beginMax = 50
@@ -48,7 +48,7 @@ interface Beginning extends Watching {
   cursor: Cursor | undefined
 }
 
-/** Opens the feed of this process. It costs nothing while nobody watches. */
+/** Opens the feed of this process. Without readers it costs nothing. */
 export function openProjectFeed(options: { sql: Sql; bus: Bus; log: Logger }): ProjectFeed {
   const feed = new Feed(options)
   return {
@@ -65,7 +65,7 @@ class Feed {
   readonly #beginning = new Set<Beginning>()
   /** Agents whose state may have changed. */
   readonly #agents = new Set<string>()
-  /** What all watchers have been told of: exactly what this includes. */
+  /** Snapshot of what all readers have received. */
   #told: Snapshot | undefined
   /** Cursors of before it mean nothing here: see `readBeginning`. */
   #beginning_at: number | undefined
@@ -121,7 +121,7 @@ class Feed {
     }
     const leaves = [
       this.#bus.on('task', look),
-      // A task that was created is not told of before a worker takes it.
+      // A created task is not published before a worker takes it.
       this.#bus.on('jobs', look),
       this.#bus.on('agent', lookAtAgent),
       this.#bus.on('stop', lookAtAgent),
@@ -130,7 +130,7 @@ class Feed {
     this.#leave = () => leaves.forEach((leave) => leave())
   }
 
-  /** Nobody watches any more: nothing is asked, and nothing listened to. */
+  /** The last reader left: stop polling and listening. */
   #rest(): void {
     clearTimeout(this.#timer)
     this.#due_at = Infinity
@@ -176,7 +176,7 @@ class Feed {
     await this.#sql.begin(async (tx) => {
       await tx.script('set transaction isolation level repeatable read, read only')
       this.#beginning_at ??= await readBeginning(tx)
-      // What was told before is of no use where nobody was there to be told.
+      // Without readers the earlier snapshot is of no use.
       if (this.#watchers.size === 0 || !this.#told) this.#told = await readNow(tx)
       await this.#tell(tx)
       const told = this.#told
@@ -207,7 +207,7 @@ class Feed {
     if (!news || news.next.xmax !== told.xmax) return undefined
     const { behind, within } = cursor
     if (!within) return eventFrames(news.events, behind, told) + idFrame(told)
-    // What is left of what was told together comes first, so that each of the two is counted by its own snapshots.
+    // The rest of the previous batch comes first, so that each batch is counted by its own snapshots.
     const rest = news.events.filter(({ xid }) => includes(within.next, xid))
     const later = news.events.filter(({ xid }) => !includes(within.next, xid))
     return eventFrames(rest, behind, within.next) + eventFrames(later, within.next, told) + idFrame(told)

@@ -3,8 +3,8 @@ import { writeCursor, type Snapshot } from './project-stream-cursor.ts'
 import type { ProjectEvent, ThinEvent } from './project-stream-queries.ts'
 
 /**
- * Events that were told together, as frames. The id of each is where a reader stands that has read it; of the last one
- * that is simply behind them all.
+ * Events of one batch as frames. The id of each is the reader's position after it; the id of the last one is the
+ * position after the batch.
  */
 export function eventFrames(events: readonly ProjectEvent[], behind: Snapshot, next: Snapshot): string {
   const frames = events.map(({ sequence, task_id, agent_id, type, status, created_at }, i) => {

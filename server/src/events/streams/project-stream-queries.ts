@@ -45,9 +45,10 @@ export async function readBeginning(sql: Sql): Promise<number> {
 }
 
 /**
- * Events of projects after a cursor, in the order of their tasks and sequences, and where their reader stands then.
- * Where there are more than `limit`, it stands before the rest. Undefined where a cursor does not lead on: one
- * transaction alone made more than can be told, or the database was set back. Then only a new beginning tells the truth.
+ * Events of projects after a cursor, in the order of their tasks and sequences, with the reader's new position. With
+ * more than `limit` events the position is before the rest. Undefined where the cursor cannot be continued: one
+ * transaction made more events than a batch holds, or the database was restored to an earlier state. Then the stream
+ * starts over with a snapshot.
  */
 export async function readNews(
   sql: Sql,

@@ -119,7 +119,7 @@ describe('the stream of a project', () => {
       assert.equal(frames[0]!.data.data.resumed, true)
       await assertWhole([...whole.frames.slice(1, cut + 1), ...frames.slice(1)], tasks)
       await leave()
-      // Once more from within what was told at the second time.
+      // Once more from within the second batch.
       const again = frames[Math.floor(frames.length / 2)]!
       if (again.id === undefined) continue
       const rest = await open(test, project, again.id)

@@ -12,11 +12,10 @@ export interface ProjectStreamOptions {
 }
 
 /**
- * Streams the events of a project to one reader: first `project.snapshot`, then what it has missed since its
- * `Last-Event-ID`, then everything that happens, each event once and those of a task in order, whichever process they
- * come from. Takes over `response` and resolves when the stream has ended, however it ended.
- *
- * A reader that does not read is cut off when a megabyte waits for it: it comes back and is told the rest.
+ * Streams the events of a project to one reader: first `project.snapshot`, then what it missed since its
+ * `Last-Event-ID`, then live events. Each event comes once, and those of a task in order, from all processes. Takes
+ * over `response` and resolves when the stream has ended for any reason.
+ * A reader that does not read is disconnected when a megabyte is buffered for it. It reconnects and gets the rest.
  */
 export async function streamProject(
   response: ServerResponse,

@@ -13,12 +13,12 @@ export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldo
 
 export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
 
-/** Told of what another process sent to this one; it may be anything. */
+/** Called with a message of another process; its content is not trusted. */
 export type NoteListener = (note: unknown, from: string) => void
 
 /**
- * Signals between processes over LISTEN and NOTIFY. They carry ids only and are hints: whoever listens must be able to
- * find the truth in the database, because a process that dies within the batching time takes its signals with it.
+ * Signals between processes over LISTEN and NOTIFY. They carry ids only and are hints: listeners must find the truth in
+ * the database, because a process that dies within the batching time loses its signals.
  */
 export interface Bus {
   /** What others send notes to. */
@@ -60,7 +60,7 @@ export interface BusOptions {
   presence?: { text: string; values: unknown[] }
 }
 
-/** Opens the bus of this process on one connection of its own; reconnects by itself until closed. */
+/** Opens the bus of this process on a dedicated connection. Reconnects until closed. */
 export function openBus({ database, log, presence, name = randomBytes(8).toString('hex') }: BusOptions): Bus {
   const listeners = new Map<SignalKind, Set<SignalListener>>()
   const gapListeners = new Set<() => void>()
@@ -94,7 +94,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
         from unnest(${sent.map(({ to }) => to)}::text[], ${sent.map(({ text }) => text)}::text[]) as n(channel, payload)`
     } catch (error) {
       log.warn({ err: error }, 'signals to other processes could not be sent; trying again')
-      // Notes are not kept: whoever misses them says so.
+      // Notes are not stored: the receiver detects and reports a lost one.
       if (!closing.signal.aborted)
         for (const [kind, ids] of Object.entries(signals)) for (const id of ids) keep(kind as SignalKind, id)
       schedule(reconnect_ms)

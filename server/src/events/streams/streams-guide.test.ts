@@ -25,7 +25,7 @@ it('the guide of the streams does what it says', async (t) => {
     PROJECT: String(project.id),
     AGENT: agent.id as string,
   }
-  /** What a shell says that runs examples; curl that is told when to stop says so by its status. */
+  /** Output of a shell that runs examples; curl with a time limit reports it by its exit status. */
   const say = async (text: string): Promise<string> => {
     const { stdout } = await promisify(execFile)('sh', ['-c', `${text}\nexit 0`], { env })
     return stdout

@@ -13,7 +13,7 @@ export interface TaskEvent {
   data: Record<string, unknown>
 }
 
-/** Somebody who watches one task. All calls are synchronous and must not throw. */
+/** A reader of one task's stream. All calls are synchronous and must not throw. */
 export interface Watcher {
   /** The last sequence it has; the hub tells it to look when the database has more. */
   seen(): number
@@ -23,7 +23,7 @@ export interface Watcher {
   look(): void
   /** Text that a model is writing right now, in order and without a hole; not kept anywhere. */
   delta?(message_id: string, text: string): void
-  /** The message so far, from its beginning: it stands for what was told of it before. */
+  /** The message so far from its beginning; it replaces earlier parts. */
   message?(message_id: string, text: string): void
   /** What a model thinks before it answers; some of it may be missing. */
   reasoning?(message_id: string, text: string): void
@@ -33,22 +33,22 @@ export interface Watcher {
 
 /** Where those who watch tasks and those who write their events meet, within the process and across processes. */
 export interface Hub {
-  /** Watches until the returned function is called. Who comes when the process stops is told so at once. */
+  /** Watches until the returned function is called. A reader that comes while the process stops is told so at once. */
   watch(task_id: string, watcher: Watcher): () => void
-  /** Tells of events after their commit: watchers here get them directly, those elsewhere a signal to look. */
+  /** Publishes events after their commit: readers here get them directly, other processes get a signal to look. */
   publish(task_id: string, events: readonly TaskEvent[]): void
   delta(task_id: string, message_id: string, text: string): void
   reasoning(task_id: string, message_id: string, text: string): void
   /** A reader has come to the end of a message: what another process still sends of it is late. */
   ended(task_id: string, message_id: string): void
-  /** Forgets a message that nobody will end, because its writer lost the task. */
+  /** Forgets a message that stays unfinished, because its writer lost the task. */
   forget(task_id: string, message_id: string): void
   /** The message that is being written right now, as far as it has come to this process. */
   currentMessage(task_id: string): LiveMessage | undefined
   close(): void
 }
 
-/** A signal may be lost with the process that owed it: nobody who watches is behind for longer than this. */
+/** A signal may be lost with the process that should send it: a reader is never behind for longer than this. */
 const pollInterval_ms = 2000
 const pollsMax = 1000
 /** How soon a task that is newly watched, or was taken over, is looked for on other processes. */
@@ -98,7 +98,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       looking = false
     }
   }
-  /** Tells watchers of what they have not seen, and the processes that run their tasks that somebody watches. */
+  /** Sends readers what they have not seen, and tells the processes that run their tasks that there are readers. */
   const lookAt = async (ids: string[]): Promise<void> => {
     const rows = await sql<{
       id: string

@@ -150,7 +150,7 @@ describe(`a thousand watchers of one process (seed ${seed})`, () => {
     const [first, ...rest] = await Promise.all(read)
     const events = await sql<{ task_id: string; sequences: number[] }>`
       select task_id, array_agg(sequence order by sequence) as sequences from task_event where task_id = any(${[...ids]}) group by 1`
-    // Whoever has seen the last task complete has seen all.
+    // A reader that has seen the last task complete has seen all.
     for (const { task_id, sequences } of events)
       for (const seen of [first!, ...rest]) assert.deepEqual(seen.get(task_id), sequences)
   })

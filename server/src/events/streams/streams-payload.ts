@@ -11,7 +11,7 @@ const payloadBytesMax = 7600
 /** What a payload has beside its ids or notes. */
 const frameBytes = 120
 
-/** What a process of ours sent; undefined for anything else, which anybody on the same database may send. */
+/** A payload of another Cadre process; undefined for anything else, because any client of the database may send one. */
 export function readPayload(text: string | undefined): Payload | undefined {
   try {
     const payload = JSON.parse(text ?? '') as Partial<Payload> | null

@@ -12,7 +12,7 @@ type Note =
   | { want: { task_id: string; message_id: string | null; have: number; again?: true }[] }
   /** Text of a message from a position on, counted in UTF-16 units. */
   | { text: [task_id: string, message_id: string, at: number, text: string] }
-  /** What a model thinks; nobody asks for what was lost of it. */
+  /** Reasoning text; lost parts of it are not requested again. */
   | { reasoning: [task_id: string, message_id: string, text: string] }
 
 /** What a process that watches a task elsewhere is sent. */
@@ -26,7 +26,7 @@ interface Interest {
 
 /** Text is gathered this long before it is sent on. */
 const gather_ms = 50
-/** Whoever watches says so every two seconds (see the hub); a process that no longer does is forgotten. */
+/** A process with readers says so every two seconds (see the hub). One that stops saying so is forgotten. */
 const interest_ms = 7000
 /** Text lost on the way is asked for again at most so often, task by task. */
 const again_ms = 250
@@ -41,7 +41,7 @@ export interface RelayOptions {
   bus: Bus
   /** The message that a task of this process is writing. */
   messageOf: (task_id: string) => LiveMessage | undefined
-  /** Text was added to a message that another process writes; `whole` where it replaces what was told of it. */
+  /** Text was added to a message that another process writes; `whole` where it replaces what was sent before. */
   received: (task_id: string, message_id: string, text: string, whole: boolean) => void
   reasoned: (task_id: string, message_id: string, text: string) => void
 }
@@ -55,10 +55,10 @@ interface Watched {
 }
 
 /**
- * Carries the text that models write to processes where somebody watches, and to no others: whoever watches a task
- * tells the process that runs it, again and again; that one sends what it has beyond what it sent before. Text carries
- * its position, so what is lost or comes twice shows: every process has a beginning of the message, never a part with
- * a hole. Nothing is sent while there is one process, or nobody watches.
+ * Relays message text to the processes that have readers, and to no others. A process with a reader announces that
+ * repeatedly to the process that runs the task; that one sends what it has beyond what it sent before. Text carries its
+ * position, so lost or repeated parts are detected: every process has a prefix of the message, never a part with a
+ * hole. With a single process, or without readers, nothing is sent.
  */
 export class Relay {
   readonly #options: RelayOptions
@@ -76,7 +76,7 @@ export class Relay {
       try {
         this.#receive(note, from)
       } catch {
-        // Processes of ours send nothing else; anybody else on the same database does no harm.
+        // Only Cadre processes send these; other clients of the same database do no harm.
       }
     })
   }
@@ -98,7 +98,7 @@ export class Relay {
         this.#send(worker_id, { want: theirs.slice(at, at + 50).map(({ task_id }) => this.#wish(task_id)) })
   }
 
-  /** Nobody watches the task here any more, or it runs here. */
+  /** The task has no reader here any more, or it runs here. */
   forget(task_id: string): void {
     this.#watched.delete(task_id)
   }

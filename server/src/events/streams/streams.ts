@@ -8,7 +8,7 @@ import type { Hub, TaskEvent } from './streams-hub.ts'
 export const retry_ms = 1000
 /** A comment this often keeps proxies from closing a quiet stream. */
 export const comment_ms = 15_000
-/** A reader that has this much waiting is cut off: it comes back and is told the rest from the database. */
+/** A reader with this much buffered is disconnected: it reconnects and gets the rest from the database. */
 export const waitingBytesMax = 1_048_576
 /** How long a replay waits for a reader that does not read. */
 export const drain_ms = 30_000
@@ -36,19 +36,18 @@ export interface TaskSnapshot {
 }
 
 /**
- * Streams a task to one reader: first `task.snapshot`, then every kept event after `after`, then what happens;
- * closes after the terminal event. Kept events come exactly once and in order, whichever process runs the task. Deltas
- * carry no id. Whoever has read any of a message's text has all of it by `message.completed`.
- *
- * Takes over `response` and resolves when the stream has ended, however it ended; holds no connection of the database
- * while it waits.
+ * Streams a task to one reader: first `task.snapshot`, then every stored event after `after`, then live events. Closes
+ * after the terminal event. Stored events come exactly once and in order, whichever process runs the task. Deltas carry
+ * no id. A reader that has any of a message's text has all of it by `message.completed`.
+ * Takes over `response` and resolves when the stream has ended for any reason. Holds no database connection while it
+ * waits.
  */
 export async function streamTask(response: ServerResponse, options: TaskStreamOptions): Promise<void> {
   const stream = new TaskStream(response, options)
   try {
     await stream.run()
   } catch {
-    // The database is out of reach: the reader comes back by itself and continues where it was.
+    // The database is unreachable: the reader reconnects and continues from its position.
     response.destroy()
   } finally {
     stream.leave()
@@ -156,7 +155,7 @@ class TaskStream {
     this.#frame('message.delta', { message_id, text })
   }
 
-  /** Before a message's end its reader is told what it has not been told of it: a delta may be under way still. */
+  /** Before a message's end its reader gets the missing text: a delta may still be in flight. */
   #complete({ type, data }: TaskEvent): void {
     const { message_id, content } = data
     if ((type !== 'message.completed' && type !== 'message.discarded') || typeof message_id !== 'string') return

@@ -14,8 +14,8 @@ export async function areDeliveriesOver(sql: Sql, month: string): Promise<boolea
 }
 
 /**
- * Whether nobody is to be told of an event of a month any more. The last attempt is made days after an event, so this is
- * so after 90 days, but for a service that was off for that long, and for what somebody has sent again late.
+ * Whether no event of a month can still be delivered. The last attempt is made days after an event, so this holds after
+ * 90 days, except for a service that was off that long and for redeliveries.
  */
 export async function areEventsTold(sql: Sql, month: string): Promise<boolean> {
   const rows = await sql`

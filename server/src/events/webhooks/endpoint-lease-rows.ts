@@ -22,10 +22,10 @@ export interface StartedDelivery {
 }
 
 /**
- * Says that webhooks have something to be sent now: whichever process takes such a lane looks at the deliveries. Belongs to
- * the transaction that makes them due. Lanes are locked by it, in the order of their ids, so whoever gives a lane back
- * either sees those deliveries or is followed by this. Takes locks in the order webhook, lane, delivery like everybody
- * else; throws where a webhook was deleted meanwhile (`23503`).
+ * Marks webhooks as having due deliveries: the process that takes such a lease reads them. Part of the transaction that
+ * makes them due. Leases are locked in the order of their ids, so a process that returns a lease either sees the
+ * deliveries or is followed by this mark. Lock order is webhook, lease, delivery as everywhere. Throws where a webhook
+ * was deleted meanwhile (`23503`).
  */
 export async function makeDue(tx: Sql, webhook_ids: readonly string[]): Promise<void> {
   if (webhook_ids.length === 0) return
@@ -45,7 +45,7 @@ export interface NewDelivery {
   event: DeliveredEvent
 }
 
-/** Begins deliveries, due at once, in the caller's transaction. Nobody is asked whether they subscribed. */
+/** Creates deliveries that are due at once, in the caller's transaction, whether or not their webhooks subscribe. */
 export async function insertDeliveries(
   tx: Sql,
   deliveries: readonly NewDelivery[],
@@ -88,8 +88,8 @@ export async function addDeliveries(
 }
 
 /**
- * Tells one webhook of an event that nobody else is told of: a test. Writes the event, which is matched already, and its
- * delivery, whose failures neither disable the webhook nor become an `error.occurred`. `data` as it will be read.
+ * Sends a test event to one webhook only. Writes the event, already matched, and its delivery. Its failures neither
+ * disable the webhook nor become an `error.occurred`. `data` as it will be read.
  */
 export async function addTestDelivery(
   tx: Sql,
@@ -120,12 +120,12 @@ export async function redeliverNow(tx: Sql, webhook_id: string, delivery_ids: re
 }
 
 /**
- * Gives up what waits for a webhook, where it is disabled: at most `givenUpMax` deliveries, and gives how many. Belongs to
- * the transaction that disables it, which locks its lane first: whoever owns that gives up the rest. Requests under way
- * end, and what they come to is not written, unless the receiver took the event.
+ * Gives up pending deliveries of a webhook that is being disabled: at most `givenUpMax`; returns how many. Part of the
+ * transaction that disables it, which locks the lease first; the owner of the lease gives up the rest. Requests in
+ * flight end, and their results are written only where the receiver accepted the event.
  */
 export async function giveUpPending(tx: Sql, webhook_id: string): Promise<number> {
-  // While this is done nobody makes it active, so nothing that was begun afterwards is taken for old.
+  // The webhook cannot be activated meanwhile, so no newer delivery is given up.
   const [webhook] = await tx<{ failure: 'webhook_disabled' | 'gone' }>`
     select case disabled_reason when 'gone' then 'gone' else 'webhook_disabled' end as failure from webhook
     where id = ${webhook_id} and status = 'disabled' for share`

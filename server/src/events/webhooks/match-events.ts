@@ -23,10 +23,10 @@ interface ActiveWebhook {
 }
 
 /**
- * Decides for some events who is to be told, the oldest first: the active webhooks of the organization that have
- * subscribed and whose filters pass (decision D95). Deliveries, their lanes and the mark that it was decided are one
- * transaction: a crash leaves all of it or nothing. Processes do not wait for each other's events. Gives how many
- * deliveries were begun, and whether more events may be waiting.
+ * Matches events with webhooks, the oldest first: the active webhooks of the organization that subscribe and whose
+ * filters pass (decision D95). Deliveries, their leases and the mark "matched" are one transaction: a crash leaves all
+ * of it or nothing. Processes do not wait for each other's events. Returns how many deliveries were created, and
+ * whether more events may be waiting.
  */
 export async function matchEvents(sql: Sql): Promise<{ begun: number; more: boolean }> {
   const [waiting] = await sql`select 1 from event where matched_at is null limit 1`
@@ -54,7 +54,7 @@ function isFor({ events, filters }: ActiveWebhook, { type, data }: UnmatchedEven
   return subscriptionsOf(type).some((name) => events.includes(name)) && passes(filters, data)
 }
 
-/** By organization, the webhooks that could be told of some of these events. */
+/** By organization: webhooks that may match some of these events. */
 async function listSubscribed(tx: Sql, events: readonly UnmatchedEvent[]): Promise<Map<string, ActiveWebhook[]>> {
   const names = [...new Set(events.flatMap(({ type }) => subscriptionsOf(type)))]
   const rows = await tx<ActiveWebhook>`

@@ -4,9 +4,8 @@ import type { Sql } from '../../platform/postgres/database.ts'
 const behind_minutes = 10
 
 /**
- * Whether the service is behind in telling webhooks what happened: an event for which nobody decided who is to be told, or
- * a delivery that was never tried, has been due for ten minutes. Receivers that fail or are slow do not count, and neither
- * does what a person has sent again: then it is not the service that is behind.
+ * Whether the service is behind with webhooks: an event has been unmatched, or a delivery due without any attempt, for
+ * ten minutes. Failing or slow receivers and redeliveries do not count: then the service is not behind.
  */
 export async function isBehind(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ is_behind: boolean }>`

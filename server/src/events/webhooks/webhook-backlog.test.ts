@@ -58,14 +58,14 @@ describe('the status of the service (decision D102)', () => {
     assert.deepEqual(await status(), ['operational', 'ok'])
   })
 
-  it('is degraded while nobody has decided for ten minutes who is told of an event', async () => {
+  it('is degraded while an event has been unmatched for ten minutes', async () => {
     await test.sql`delete from delivery`
     for (const [minutes, expected] of [
       [9, false],
       [11, true],
     ] as const)
       await test.sql.begin(async (tx) => {
-        // Nobody else sees it, so nobody decides.
+        // No other process sees it, so it stays unmatched.
         await tx`
           insert into event (id, org_id, type, data)
           select id_floor('evt', now() - make_interval(mins => ${minutes})), ${test.owner.org_id}, 'project.created', '{}'`

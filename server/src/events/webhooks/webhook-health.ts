@@ -29,7 +29,7 @@ export function isSuccess({ status, error }: { status: number | null; error: str
   return error === null && status !== null && status >= 200 && status < 300
 }
 
-/** Whether the webhook of such an attempt is to wait for its next ones where it can delay nobody who is well. */
+/** Whether the webhook of such an attempt counts as troubled, so that its next ones cannot delay healthy webhooks. */
 export function isTrouble(result: { status: number | null; error: string | null; duration_ms: number }): boolean {
   return !isSuccess(result) || result.duration_ms > slow_ms
 }

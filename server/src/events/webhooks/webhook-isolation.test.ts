@@ -38,7 +38,7 @@ async function latency_ms(path: string): Promise<number> {
 }
 
 describe('a receiver that is well', () => {
-  it('is told in less than a second while others are dead or slow', { timeout: 120_000 }, async () => {
+  it('gets its events in less than a second while others are dead or slow', { timeout: 120_000 }, async () => {
     const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
     receiver.answer(hanging, 'never')
     receiver.answer(slow, { status: 200, delay_ms: 3000 })
@@ -66,7 +66,7 @@ describe('a receiver that is well', () => {
   })
 
   it(
-    'is told in less than a second although another one has a backlog of ten thousand',
+    'gets its events in less than a second although another one has a backlog of ten thousand',
     { timeout: 120_000 },
     async () => {
       const [, busy] = await insertWebhooks(test, ['/fair', '/busy'].map(receiver.url))
@@ -85,7 +85,7 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'is told in less than a second while the backlog of one that is gone is given up',
+    'gets its events in less than a second while the backlog of a removed one is given up',
     { timeout: 60_000 },
     async () => {
       receiver.answer('/gone', { status: 410 })
@@ -115,7 +115,7 @@ describe('a receiver that is well', () => {
     },
   )
 
-  it('is told of what comes while an earlier request still hangs', async () => {
+  it('gets new events while an earlier request still hangs', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/partly'))
     // It has proved itself, and its lane is busy.
     receiver.answer('/partly', { status: 200 }, 'never', { status: 200 })

@@ -8,7 +8,7 @@ import { newId } from '../../platform/ids.ts'
 import { matchEvents } from './match-events.ts'
 import { emit } from '../outbox.ts'
 
-describe('who is told of an event', () => {
+describe('the webhooks that an event is sent to', () => {
   let test: TestService
   let receiver: WebhookReceiver
   before(async () => {
@@ -26,7 +26,7 @@ describe('who is told of an event', () => {
       request_id: null,
     })
   const happen = (name: string) => tell(test.sql, test.owner.org_id, 'project.created', aProject(name))
-  /** Told last, so that whatever came before was matched and whoever was to be told of it was. */
+  /** Sent last, so that everything before it was matched and delivered. */
   const nothingElse = async (path: string): Promise<unknown[]> => {
     const marker = `/marker-${newId('evt')}`
     const marker_id = await registerWebhook(test, receiver.url(marker))
@@ -42,7 +42,7 @@ describe('who is told of an event', () => {
     return receiver.requests(path).map(({ body }) => JSON.parse(body))
   }
 
-  it('is whoever subscribed to it by its name or its kind, and nobody else', async () => {
+  it('are those that subscribe to it by name or by kind, and no others', async () => {
     await registerWebhook(test, receiver.url('/named'), { events: ['project.created', 'agent.failed'] })
     await registerWebhook(test, receiver.url('/kind'), { events: ['task.*'] })
     await registerWebhook(test, receiver.url('/other'), { events: ['project.deleted'] })
@@ -99,7 +99,7 @@ describe('who is told of an event', () => {
     assert.deepEqual(await nothingElse('/foreign'), [])
   })
 
-  it('is nobody where the transaction was rolled back', async () => {
+  it('are none where the transaction was rolled back', async () => {
     await registerWebhook(test, receiver.url('/rolled-back'))
     const undone = test.sql.begin(async (tx) => {
       await emit(tx, 'project.created', { org_id: test.owner.org_id }, aProject('never'))
@@ -110,7 +110,7 @@ describe('who is told of an event', () => {
     assert.deepEqual(names, ['marker'])
   })
 
-  it('is found out by itself where the event came from a process that died', async () => {
+  it('are found by polling where the event came from a process that died', async () => {
     await registerWebhook(test, receiver.url('/orphan'))
     await test.sql`
       insert into event (id, org_id, type, data)

@@ -10,7 +10,7 @@ import { matchEvents } from './match-events.ts'
 import { sendWebhook } from './delivery/send-webhook.ts'
 import { onWebhookSignal } from '../webhook-signals.ts'
 
-/** How often events are looked for that nobody in this process told of: so long they wait at most where a process died. */
+/** Poll interval for events without a signal: how long they wait where a process died. */
 const pollInterval_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
@@ -27,7 +27,7 @@ export interface WebhookOptions {
   version: string
   /** From 0 to 1. */
   random?: () => number
-  /** Told of every attempt that ended. */
+  /** Called after every attempt. */
   onAttempt?: (result: AttemptResult) => void
 }
 
@@ -38,8 +38,8 @@ export interface Webhooks {
 }
 
 /**
- * Every process decides who is told of new events and delivers for the webhooks whose lanes it owns. Both find
- * their work in the database; a signal of this process only makes it sooner.
+ * Every process matches new events and delivers for the endpoint leases it owns. Both find their work in the database;
+ * a signal of this process only speeds it up.
  */
 export function startWebhooks(options: WebhookOptions): Webhooks {
   const { sql, log, worker_id, random = Math.random, onAttempt } = options

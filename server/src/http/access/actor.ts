@@ -5,7 +5,7 @@ import type { Principal } from './principal.ts'
 /** User agents name themselves in far less. */
 const userAgentMax = 500
 
-/** Who makes a request, as the audit log knows it; without a principal nobody, from where the request comes. */
+/** The caller of a request as the audit log stores it; without a principal only where the request comes from. */
 export function actorOf(
   request: FastifyRequest,
   principal?: Pick<Principal, 'kind' | 'credential_id' | 'user_id' | 'org_id'>,

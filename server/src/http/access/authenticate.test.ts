@@ -97,7 +97,7 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of keys) {
-    it(`is told that its key is not valid: ${what}`, async () => {
+    it(`gets the error that its key is not valid: ${what}`, async () => {
       const expected = { codes: ['invalid_api_key', 'unauthorized', 'UNAUTHORIZED'], challenge: bare }
       assert.deepEqual(await refusals({ key: await make() }), expected)
     })
@@ -124,13 +124,13 @@ describe('a request without a good credential', () => {
     ],
   ]
   for (const [what, make] of authorizations) {
-    it(`is told that its token is not valid: ${what}`, async () => {
+    it(`gets the error that its token is not valid: ${what}`, async () => {
       const expected = { codes: ['invalid_token', 'unauthorized', 'UNAUTHORIZED'], challenge: withError }
       assert.deepEqual(await refusals({ headers: { authorization: await make() } }), expected)
     })
   }
 
-  it('is told that its token has expired', async () => {
+  it('gets the error that its token has expired', async () => {
     const { token } = await makeToken(test, person, ['admin'], new Date(Date.now() - 1000).toISOString())
     assert.deepEqual(await refusals({ token }), {
       codes: ['expired_token', 'unauthorized', 'UNAUTHORIZED'],
@@ -140,7 +140,7 @@ describe('a request without a good credential', () => {
 
   const cookies: [string, () => string | Promise<string>][] = [
     ['unsigned', () => good.cookie.split('.')[0]!],
-    ['signed by somebody else', () => `${good.cookie.split('.')[0]}.${'A'.repeat(43)}`],
+    ['signed with another key', () => `${good.cookie.split('.')[0]}.${'A'.repeat(43)}`],
     ['of another value', () => good.cookie.replace('cadre_session=', 'cadre_session=x')],
     ['empty', () => 'cadre_session='],
     ['very long', () => `cadre_session=${'x'.repeat(8000)}`],

@@ -142,8 +142,8 @@ export async function authenticate(
 }
 
 /**
- * What of a row that was counted for several requests is one's own. Where not all of them fitted into the windows none was
- * counted, and each is by itself.
+ * The part of a shared count that belongs to one request. Where the requests did not all fit into the windows, none was
+ * counted, and each is counted alone.
  */
 async function ownShare(
   row: AuthenticationRow | undefined,

@@ -9,7 +9,7 @@ export interface Principal {
   /** What requests and tokens are counted for: the key, the grant, or for cookies the user (decision D86). */
   subject: string
   user_id: string
-  /** Empty for the cookie of somebody who belongs to no organization: only `personal` operations are given one. */
+  /** Empty for the session of a user without an organization: only `personal` operations accept one. */
   org_id: string
   /** What is worth the least, where there is no organization. */
   role: Role

@@ -179,7 +179,7 @@ describe('the general limits', () => {
     assert.ok(Number(reply.headers.get('retry-after')) > 120)
   })
 
-  it('do not hold for an endpoint with a limit of its own, nor the other way round', async () => {
+  it('do not apply to an endpoint with its own limit, nor the other way round', async () => {
     const { id, key } = await newKey()
     await hold(id, 'general', { hour: 1000, minute: 100 })
     const reply = await test.send('GET', agents, { key })
@@ -240,7 +240,7 @@ describe('requests at once', () => {
       )
       const admitted = replies.filter(({ status }) => status !== 429)
       assert.equal(admitted.length, limit, bucket)
-      // Each was told another number of requests that remain.
+      // Each got another number of remaining requests.
       assert.equal(new Set(admitted.map((reply) => number(reply, 'x-ratelimit-remaining'))).size, limit)
       assert.equal((await used(id, bucket))?.minute, limit)
     }
@@ -259,7 +259,7 @@ describe('requests at once', () => {
 describe('who is counted together (decision D86)', () => {
   const hello = (credential: Credential) => test.send('GET', '/api/v1/hello', credential)
 
-  it('a key by itself', async () => {
+  it('a key has its own bucket', async () => {
     const [one, other] = [await newKey(), await newKey()]
     await hold(one.id, 'general', { minute: 100 })
     assert.equal((await hello({ key: one.key })).status, 429)
@@ -356,7 +356,7 @@ describe('model tokens (decision D90)', () => {
 })
 
 describe('addresses', () => {
-  it('have a bucket of their own where no credential is needed', async () => {
+  it('have a separate bucket where no credential is needed', async () => {
     await hold('ip:127.0.0.1', 'docs', { minute: 58 })
     const first = await test.send('GET', '/api/v1/docs', { key: null })
     assert.equal(first.status, 200)

@@ -86,8 +86,8 @@ const current = (window: 'hour' | 'minute'): string =>
 
 /**
  * Counts one request in both windows of a bucket, or refuses it in both (decision D87): one update of one row, so it is
- * exact across processes. A refusal is counted by the same update. Of several all are counted, or nothing is: then each has to
- * be counted by itself. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
+ * exact across processes. The same update counts a refusal. Of several requests all are counted, or none; then each
+ * must be counted alone. `source` is a select of (subject, hour_limit, minute_limit) with at most one row.
  */
 export function countStatement(
   sql: Sql,
@@ -124,8 +124,8 @@ export function countStatement(
 }
 
 /**
- * Counts a request of somebody without a credential: an address, or a client at an address. Throws 429 when the bucket
- * is empty; otherwise gives the headers of the governing window, none while limits are off.
+ * Counts a request without a credential, by its address, or by the client at an address. Throws 429 when the bucket is
+ * empty; otherwise returns the headers of the governing window, none while limits are off.
  */
 export async function countSubject(
   sql: Sql,

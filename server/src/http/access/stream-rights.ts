@@ -19,9 +19,9 @@ interface Guarded {
 }
 
 /**
- * Asks every five seconds, for all streams of this process in one statement, whether their credentials still are what
- * authentication would accept, and still may do what was asked. Of one that is not, the connection is cut; its reader
- * comes back and is told why (decision D57). While the database gives no answer, streams go on.
+ * Checks every five seconds, for all streams of this process in one statement, whether their credentials are still
+ * valid and still permit the operation. Otherwise the connection is cut; the reader reconnects and gets the error
+ * (decision D57). While the database does not answer, streams go on.
  */
 export function guardStreams(sql: Sql): StreamRights {
   const open = new Map<ServerResponse, Guarded>()

@@ -60,7 +60,7 @@ async function signedIn(): Promise<Browser> {
 }
 
 describe('below the path of CADRE_PUBLIC_URL', () => {
-  it('somebody signs in and out, and their cookies are of that path alone', async () => {
+  it('users sign in and out, and their cookies have that path only', async () => {
     const browser = await signedIn()
     assert.deepEqual([...new Set(browser.cookies.map(({ path }) => path))], [base])
     const page = await browser.get(at('/login'))
@@ -72,7 +72,7 @@ describe('below the path of CADRE_PUBLIC_URL', () => {
     assert.equal((await browser.get(at('/api/v1/auth/user'))).status, 401)
   })
 
-  it('an identity provider signs somebody in, whose cookie until then has a name of that path', async () => {
+  it('a user signs in with an identity provider, and the cookie until then has a name for that path', async () => {
     const browser = new Browser(outside)
     const begin = () => browser.get(at('/api/v1/auth/sso/okta?return_to=%2Fprojects'))
     const begun = await begin()

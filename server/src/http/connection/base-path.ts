@@ -13,9 +13,9 @@ export function basePathOf(public_url: string | undefined): string {
 }
 
 /**
- * Lets the service stand below a path that a proxy in front takes away before it asks. Routes, paths to go on to and forms are
- * known without it; it is put before what browsers are told, in three places: `Location` here, addresses in pages
- * (`page.ts`), the paths of cookies (`session-cookie.ts`).
+ * Lets the service run below a path that a proxy strips before it forwards. Routes, redirect paths and forms do not
+ * contain it. It is prepended to what browsers get, in three places: `Location` here, addresses in pages (`page.ts`),
+ * and the paths of cookies (`session-cookie.ts`).
  */
 export function registerBasePath(app: FastifyInstance, base_path: string): void {
   app.decorate('base_path', base_path)

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { closing } from './close-server.ts'
 
-/** A server whose `/held` answers when it is told to; with how it is closed. */
+/** A server whose `/held` answers on command; and the function that closes it. */
 async function start(wait_ms?: number) {
   const app: FastifyInstance = Fastify()
   const answer = Promise.withResolvers<string>()

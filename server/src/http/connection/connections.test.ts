@@ -18,7 +18,7 @@ const post = (headers: string[], rest: string, line = 'POST /api/v1/projects HTT
 const statuses = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
-describe('a request that expects what nobody knows', () => {
+describe('a request with an unknown expectation', () => {
   it('is answered like any other', async () => {
     const lines = ['GET /api/v1/status HTTP/1.1', 'host: localhost', 'expect: 200-maybe']
     const answer = await exchange(test.url, request(lines))
@@ -92,7 +92,7 @@ describe('a request', () => {
     await test.sql`delete from project`
   })
 
-  it('after another on one connection is one of its own', async () => {
+  it('after another on one connection is a separate request', async () => {
     const one = ['GET /api/v1/hello HTTP/1.1', 'host: localhost', `x-api-key: ${test.owner.api_key}`, '', ''].join(
       '\r\n',
     )

@@ -6,7 +6,7 @@ import type { RateSettings } from '../access/rate-limit.ts'
 
 /** A worker unseen for this long is dead, and what it had open is closed. */
 const lease_seconds = 10
-/** What a full credential is told to wait; streams end whenever their readers like. */
+/** Retry-After for a credential with the most open streams; streams end at their readers' choice. */
 const retry_seconds = 5
 /** How soon a count that could not be written is written again. */
 const rewrite_ms = 5000

@@ -7,7 +7,10 @@ const request_ms = 5000
 
 /** What a readiness probe asks. */
 export interface ProbeContext {
-  /** The connections that authenticate: those of requests may all be waiting for somebody's lock, which is no fault of the process. */
+  /**
+   * The connections that authenticate: those of requests may all be waiting for a lock, which is no failure of the
+   * process.
+   */
   sql: Sql
   /** False from the moment in which the service begins to stop. */
   isReady: () => boolean

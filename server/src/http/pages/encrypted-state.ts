@@ -4,11 +4,11 @@ import type { Secrets } from '../../platform/crypto/secrets.ts'
 export interface EncryptedState<T> {
   /** The value as base64url. `bound` says where it counts: a provider, a browser. */
   seal(value: T, bound: string): string
-  /** The value again; undefined where the text is none of ours, bound to something else, or too old. */
+  /** Decrypts a value; undefined where the text is invalid, bound to something else, or expired. */
   open(text: string | undefined, bound: string): T | undefined
 }
 
-/** `label` gives each use a key of its own; `life_seconds` is how long a value counts. */
+/** `label` gives each use its own key; `life_seconds` is how long a value is valid. */
 export function encryptedState<T extends object>(
   secrets: Pick<Secrets, 'encrypt' | 'decrypt'>,
   label: string,
@@ -22,7 +22,7 @@ export function encryptedState<T extends object>(
     open(text, bound) {
       if (text === undefined) return undefined
       try {
-        // Nobody else can have encrypted it, so it has the form in which it was sealed.
+        // Only this service can have encrypted it, so it has the form in which it was encrypted.
         const opened = JSON.parse(secrets.decrypt(label, Buffer.from(text, 'base64url'), bound)) as {
           value: T
           ends_at_ms: number

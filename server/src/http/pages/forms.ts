@@ -14,7 +14,7 @@ export const formBytesMax = 16_384
 export function readForm(request: FastifyRequest): Record<string, string | undefined> {
   const type = request.content_type ?? request.headers['content-type'] ?? ''
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type))
-    throw new Problem('validation_error', undefined, { message: 'This is not a form of ours.' })
+    throw new Problem('validation_error', undefined, { message: 'Invalid or expired form; reload the page.' })
   const fields: Record<string, string> = Object.create(null)
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
   for (const [name, value] of new URLSearchParams(bytes.toString())) {
@@ -38,8 +38,8 @@ export function checkFormOrigin(request: FastifyRequest): void {
 const preSession = 'cadre_form'
 
 /**
- * Identifies a browser before anybody is signed in, so that a form can be bound to it: without it a stranger could sign
- * somebody else's browser in as themselves. Given once, kept until the browser closes.
+ * Identifies a browser before sign-in, so that a form can be bound to it. Without it an attacker could sign another
+ * person's browser in to the attacker's account. Set once, kept until the browser closes.
  */
 export function preSessionOf(request: FastifyRequest, reply: FastifyReply, secure: boolean): string {
   const known = request.cookies[preSession]
@@ -66,8 +66,8 @@ export function isOwnForm(
 }
 
 /**
- * A path of ours to go on to, from text that anybody may have written: it must stay on this origin whatever a browser
- * makes of it (`//host`, `/\host`, control characters that browsers drop). Anything else is `fallback`.
+ * A local path to continue to, from untrusted text. It must stay on this origin however a browser parses it (`//host`,
+ * `/\host`, control characters that browsers drop). Anything else gives `fallback`.
  */
 export function safePath(text: string | undefined, fallback: string): string {
   if (text === undefined || text.length > 2048 || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\'))

@@ -9,16 +9,16 @@ export interface Page {
   /** Stands in the tab before the product's name. */
   title: string
   content: Html
-  /** Where the browser goes by itself, at once. */
+  /** Address of an immediate redirect in the page. */
   continue_to?: string
 }
 
 const styleHash = createHash('sha256').update(pageStyle).digest('base64')
 
 /**
- * Pages run no scripts, load nothing, are framed by nobody and send forms to us alone. Chromium applies `form-action`
- * to the whole chain of redirects after a form, an app's own ones included, so a form is never answered by a redirect
- * that leaves us: a page with `continue_to` ends the chain.
+ * Pages run no scripts, load nothing, cannot be framed, and send forms to this service only. Chromium applies
+ * `form-action` to the whole chain of redirects after a form, including an app's. So a form is never answered by a
+ * redirect to another origin: a page with `continue_to` ends the chain.
  */
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -47,7 +47,7 @@ export function sendPage(reply: FastifyReply, page: Page, status = 200): Fastify
     .send(pageBelowBase(reply.server.base_path, renderPage(page)))
 }
 
-/** A page that only takes the browser on to `url`, and lets a person follow where it does not go by itself. */
+/** A page that redirects to `url`, with a link for browsers that do not follow the redirect. */
 export function continuePage(url: string, label: string): Page {
   return {
     title: 'One moment',

@@ -1,9 +1,9 @@
 import { html, type Html } from './html.ts'
 
-/** Where somebody goes who signs in with a provider, and what goes along. */
+/** Where a sign-in with a provider begins, and its parameters. */
 export interface SsoOnward {
   return_to: string
-  /** The token of an invitation that makes an account for whoever has none. */
+  /** Token of an invitation, which creates an account for a new user. */
   invitation?: string | undefined
   /** What the provider is asked to do. */
   prompt?: 'login' | 'select_account' | undefined

@@ -25,7 +25,7 @@ const wellKnown = new Set(
 let leaked: Set<string> | undefined
 
 function readLeaked(): Set<string> {
-  // The package is CommonJS with its data inside: 17 ms to load, so only when somebody first chooses a password.
+  // The package is CommonJS with its data inside: 17 ms to load, so it is loaded when the first password is chosen.
   const { dictionary } = createRequire(import.meta.url)('@zxcvbn-ts/language-common') as typeof LanguageCommon
   return new Set(
     (dictionary['passwords-common'] as readonly (string | number)[]).map((word) => String(word).toLowerCase()),

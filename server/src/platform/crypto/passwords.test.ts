@@ -13,7 +13,7 @@ test('a password is right against its own hash only', async () => {
   assert.match(stored, /^\$argon2id\$v=19\$m=8,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   assert.deepEqual(await passwords.check(good, stored), { correct: true, outdated: false })
   assert.deepEqual(await passwords.check('seven grey heron', stored), { correct: false, outdated: false })
-  assert.notEqual(await passwords.hash(good), stored, 'each hash has a salt of its own')
+  assert.notEqual(await passwords.hash(good), stored, 'each hash has its own salt')
 })
 
 test('a hash of the reference implementation is understood', async () => {
@@ -55,7 +55,7 @@ test('at most four hashes run at once, and one that waits two seconds is turned 
   await passwords.hash(good)
 })
 
-test('whoever waits is served in turn', async () => {
+test('waiting callers are served in turn', async () => {
   const passwords = createPasswords(cheap)
   const hashes = await Promise.all(Array.from({ length: 20 }, () => passwords.hash(good)))
   assert.equal(new Set(hashes).size, 20)

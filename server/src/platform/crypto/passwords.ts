@@ -97,7 +97,7 @@ function formatHash({ cost, salt, tag }: PhcHash): string {
 
 const phc = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/
 
-/** Throws for a text that is no argon2id hash: a stored one that cannot be read is a fault of ours, not a wrong password. */
+/** Throws for text that is no argon2id hash: an unreadable stored hash is an internal error, not a wrong password. */
 function parseHash(text: string): PhcHash {
   const [, memory, passes, concurrency, salt, tag] = phc.exec(text) ?? []
   if (salt === undefined || tag === undefined) throw new Error('a stored password hash is not an argon2id PHC string')
@@ -128,7 +128,7 @@ function createTurns(max: number, wait_ms: number): <T>(work: () => Promise<T>) 
     })
 
   return async (work) => {
-    // A turn that ends is handed to the next in line, so `running` only falls when nobody waits.
+    // A finished turn is handed to the next caller, so `running` only falls when the queue is empty.
     if (running >= max) await turn()
     else running += 1
     try {

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 /** The shortest secret key, in characters. */
 export const secretKeyLengthMin = 32
 
-/** Encrypts what must be read back, and signs. One label per use gives each use a key of its own. */
+/** Encrypts values that must be read back, and signs. Each label has its own key. */
 export interface Secrets {
   /** Tells keys apart without telling anything about them: 8 hexadecimal digits, to be compared at the start. */
   key_id: string
@@ -16,7 +16,7 @@ export interface Secrets {
   decrypt(label: string, encrypted: Uint8Array, aad: string): string
   /** HMAC-SHA256 of `text`, 32 bytes. Compare with `timingSafeEqual`. */
   hmac(label: string, text: string): Buffer
-  /** A key for a library that signs by itself (cookies): 43 base64url characters, the newest first. */
+  /** A key for a library that signs (cookies): 43 base64url characters, the newest first. */
   signingKeys(label: string): string[]
 }
 

@@ -5,7 +5,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 /** A network and the length of its prefix. */
 export type Range = [Address, number]
 
-/** IPv4 that nobody may reach from outside: IANA's special-purpose ranges (decision D104). */
+/** IPv4 ranges that requests must not reach: IANA's special-purpose ranges (decision D104). */
 const special4 = ranges(`
   0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
   192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`)
@@ -56,7 +56,7 @@ export function parseAllowList(entries: readonly string[]): AllowList {
   return { ranges: opened, names, suffixes, endpoints }
 }
 
-/** Whether the list names this host, by itself or by a suffix. */
+/** Whether the list contains this host, exactly or by a suffix. */
 export function isNamed({ names, suffixes }: AllowList, host: string): boolean {
   return names.has(host) || suffixes.some((suffix) => host.endsWith(suffix) && host.length > suffix.length)
 }

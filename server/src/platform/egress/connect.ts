@@ -65,7 +65,7 @@ export async function openUpstream(
     connect: connector({ addresses, connectTimeout_ms, watch }),
     allowH2: false,
     pipelining: 1,
-    // Whoever sends a request bounds it as a whole.
+    // The sender of a request bounds it as a whole.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -141,7 +141,7 @@ function connector(options: UpstreamOptions & { watch: (socket: Socket) => void 
   }
 }
 
-/** A lookup that asks nobody: the addresses are those that were judged. */
+/** A lookup without DNS: the addresses are those that were checked. */
 function fixedLookup(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_hostname, options, callback) => {

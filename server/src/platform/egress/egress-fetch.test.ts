@@ -74,7 +74,7 @@ describe('a fetch through the way out', () => {
     assert.ok(read > 1_000_000 && read < 4_000_000, String(read))
   })
 
-  it('ends an answer that takes too long, also one that nobody reads', async (t) => {
+  it('ends a response that takes too long, also one that is not read', async (t) => {
     const server = await startLocalServer(t, (_request, response) => void response.write('begun'))
     const fetch = egressFetch(open, { purpose: 'tool', timeout_ms: () => 500 })
     await assert.rejects((await fetch(server.url)).text(), failedWith('timed_out'))

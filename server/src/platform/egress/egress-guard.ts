@@ -58,7 +58,7 @@ export async function systemResolve(hostname: string, signal: AbortSignal): Prom
   }
 }
 
-/** Waits for a resolver, which may not stop when it is told to, no longer than for a connection. */
+/** Waits for a resolver, which may ignore its abort signal, no longer than for a connection. */
 function inTime(resolve: ResolveName, hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   const over = new AbortController()
   return new Promise((done, fail) => {

@@ -1,6 +1,6 @@
 import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules } from './egress-rules.ts'
 
-/** Headers that frame the message or route it: whoever chooses the address may not choose these. */
+/** Headers that frame or route the message: the one who chooses the address must not choose these. */
 const headersRefused = new Set([
   'host',
   'connection',

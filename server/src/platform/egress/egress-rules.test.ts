@@ -80,7 +80,7 @@ describe('an address that is not public', () => {
     assert.equal(canary.connections(), 0)
   })
 
-  it('is not named in the refusal, so that nobody learns what a name inside resolves to', async () => {
+  it('is not named in the refusal, so that internal addresses stay secret', async () => {
     const egress = makeEgress({ resolve: async () => ['10.20.30.40'] })
     await assert.rejects(
       egress.fetch('https://inside.example/', { purpose: 'tool' }),
@@ -90,7 +90,7 @@ describe('an address that is not public', () => {
 })
 
 describe('a name', () => {
-  it('is resolved once, and its addresses are used without asking anybody again', async (t) => {
+  it('is resolved once, and its addresses are used without another lookup', async (t) => {
     const server = await startLocalServer(t)
     const asked: string[] = []
     const resolve = async (name: string) => (asked.push(name) === 1 ? ['127.0.0.1'] : ['10.0.0.1'])

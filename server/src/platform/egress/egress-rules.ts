@@ -27,8 +27,8 @@ export type RefusalReason =
   | 'method'
 
 /**
- * A request that our rules forbid: nothing was sent, unless an answer redirected to what is forbidden. The message may be
- * shown to whoever chose the address.
+ * A request that the rules forbid: nothing was sent, unless a response redirected to a forbidden address. The message
+ * may be shown to the one who chose the address.
  */
 export class EgressRefused extends Error {
   readonly reason: RefusalReason
@@ -52,8 +52,8 @@ export interface EgressRules {
 }
 
 /**
- * Everything about a URL that can be judged without resolving its name: scheme, user info, port, and the address where
- * it is written as one (a lookup of ours would never be asked about it). Throws `EgressRefused`.
+ * Checks everything about a URL that needs no name resolution: scheme, user info, port, and a literal address (which is
+ * never looked up). Throws `EgressRefused`.
  */
 export function checkUrl(rules: EgressRules, text: string | URL, purpose: EgressPurpose): URL {
   const url = URL.parse(String(text))

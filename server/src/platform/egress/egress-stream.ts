@@ -25,9 +25,9 @@ export interface EgressStream {
 }
 
 /**
- * Sends a request over a connection of its own, to addresses judged for it, and gives its answer as soon as the headers
- * are there (decision D104). Redirects are answers: they are not followed. Nothing is read ahead of the reader, so that
- * an answer costs no more memory than what is asked for. Throws as `Egress.fetch` does.
+ * Sends a request over a new connection to checked addresses, and returns its response once the headers are there
+ * (decision D104). Redirects are responses and not followed. Nothing is read ahead of the reader, so a response costs
+ * no more memory than is asked for. Throws as `Egress.fetch` does.
  */
 export async function openStream(
   guard: Guard,
@@ -50,7 +50,7 @@ export async function openStream(
       body: hop.body ?? null,
       signal: connection.ends,
     })
-    // Whoever reads is told by the iterator; without a listener an unread body that is aborted would end the process.
+    // The reader gets the error from the iterator; without a listener an unread aborted body would end the process.
     answer.body.on('error', () => undefined)
     return {
       status: answer.statusCode,
@@ -65,7 +65,7 @@ export async function openStream(
   }
 }
 
-/** One connection, its time, and its end, which happens once whoever brings it about. */
+/** One connection, its time limit, and its end, which happens once for any cause. */
 interface Connection {
   /** Aborted by the caller or by time. */
   ends: AbortSignal
@@ -93,7 +93,7 @@ function startConnection(timeout_ms: number, signal: AbortSignal | undefined): C
     await upstream.destroy()
   }
   const onEnd = (): void => void finish()
-  // Also where nobody reads: an answer that is left lying must not keep its connection.
+  // Also without a reader: an unread response must not keep its connection.
   ends.addEventListener('abort', onEnd, { once: true })
   return {
     ends,

@@ -76,7 +76,7 @@ it('a name is resolved at once while many others have dead name servers', async 
   assert.equal(first, v4)
   const took_ms = performance.now() - begun
   assert.ok(took_ms < 1000, `${took_ms} ms`)
-  // Nothing is left of them when nobody waits any more.
+  // Nothing is left of them when all callers have left.
   stop.abort()
   assert.deepEqual(new Set(await Promise.all(dead)), new Set(['given up']))
   assert.ok(performance.now() - begun < 2000)
@@ -122,7 +122,7 @@ it('a name in the file of hosts is the one of the system, in any case and with a
   assert.ok(!asked.includes('intranet.test') && !asked.includes('localhost'))
 })
 
-it('a name that nobody knows is refused, as one without name servers and hosts is asked of the system', async () => {
+it('an unknown name is refused, as one without name servers and hosts file is asked of the system', async () => {
   const nobody = async (): Promise<never> => Promise.reject(new Error('ENOTFOUND'))
   await assert.rejects(make({ system: nobody })('nowhere.test', soon()), /ENOTFOUND/)
   const resolve = make({ name_servers: ['127.0.0.1:1'], hosts: nobody, system: async () => ['::1'] })

@@ -22,11 +22,11 @@ const unanswered = new Set(['ETIMEOUT', 'ECANCELLED'])
 const hostsFile = '/etc/hosts'
 
 /**
- * Resolves names that users choose. The resolver of the system takes one of few threads of the process until a name server
- * answers or 10 s and more have passed, and cannot be stopped: two names whose servers are dead would have everybody wait
- * who resolves one. So name servers are asked without it, as many at a time as there are. Only what they do not know, such
- * as names of the local network and of search domains, is asked of the system, one after the other. Names in the file of
- * hosts are the system's, as ever.
+ * Resolves names that users choose. The system's resolver blocks one of few threads of the process until a name server
+ * answers or more than 10 s have passed, and cannot be stopped: two names with dead servers would block all other
+ * lookups. So name servers are queried directly, in parallel. Only names they do not know, such as names of the local
+ * network and of search domains, go to the system's resolver, one after the other. Names in the hosts file are resolved
+ * by the system.
  */
 export function makeResolveName(sources: NameSources = {}): ResolveName {
   const { name_servers, system = askSystem, hosts = () => readFile(hostsFile, 'utf8') } = sources
@@ -47,7 +47,7 @@ async function askSystem(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address)
 }
 
-/** A resolver of its own for each name, because only all that one is asked can be given up. */
+/** A separate resolver for each name, because a resolver can only be cancelled as a whole. */
 async function askNameServers(
   hostname: string,
   signal: AbortSignal,
@@ -67,7 +67,7 @@ async function askNameServers(
     const answers = await Promise.allSettled(families)
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses
-    // Where one family was not answered, nobody knows.
+    // Where one family got no answer, the result is unknown.
     const failures = answers.map((answer) => (answer as PromiseRejectedResult).reason as NodeJS.ErrnoException)
     throw failures.find(({ code }) => unanswered.has(code ?? '')) ?? failures[0]!
   } finally {
@@ -76,7 +76,7 @@ async function askNameServers(
   }
 }
 
-/** The next begins when the one before has ended, whether or not anybody still waits for it. */
+/** The next one begins when the one before has ended, whether or not its caller still waits. */
 function oneAtATime(system: (hostname: string) => Promise<readonly string[]>): ResolveName {
   let turn: Promise<unknown> = Promise.resolve()
   return (hostname, signal) => {

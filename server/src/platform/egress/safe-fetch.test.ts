@@ -246,7 +246,7 @@ describe('a request', () => {
     assert.equal(server.connections(), 1)
   })
 
-  it('says how it failed: nobody there, cut off, not HTTP, no TLS', async (t) => {
+  it('says how it failed: unreachable, cut off, not HTTP, no TLS', async (t) => {
     const egress = makeEgress({ allow: ['loopback'] })
     const cut = await startLocalServer(t, (request) => request.socket.destroy())
     const half = await startLocalServer(t, (request, response) => {

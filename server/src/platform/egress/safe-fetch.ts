@@ -54,7 +54,10 @@ export interface EgressOptions {
   resolve?: ResolveName
 }
 
-/** Makes the way out. Every request has a connection of its own, to addresses judged for this request. */
+/**
+ * Makes the HTTP client for all outgoing requests. Every request has a new connection to addresses checked for this
+ * request.
+ */
 export function makeEgress(options: EgressOptions = {}): Egress {
   const { ownPorts = [], resolve = systemResolve } = options
   const rules: EgressRules = {
@@ -102,7 +105,7 @@ async function follow(guard: Guard, url: string | URL, request: EgressRequest): 
   }
 }
 
-/** Sends one hop over a connection of its own and reads the answer up to its bound. Adds to `network` in any case. */
+/** Sends one hop over a new connection and reads the response up to its bound. Always adds to `network`. */
 async function send(
   { url, method, headers, body }: Hop,
   addresses: readonly string[],

@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { EmbeddedPostgresError, remedy } from './error.ts'
 
 /**
- * PostgreSQL refuses to run as root. A service that is root runs it as another account, in this order: the owner of
- * the existing cluster, `cadre`, `postgres`, `nobody`. `initdb` wants an account that the system knows.
+ * PostgreSQL refuses to run as root. A service that is root runs it as another account, in this order: the owner of the
+ * existing cluster, `cadre`, `postgres`, `nobody`. `initdb` needs an account that the system knows.
  */
 export interface Account {
   uid: number

@@ -44,7 +44,7 @@ function findPackage(): string {
   }
 }
 
-/** Whoever runs it may be another account than the one that installed it. */
+/** The account that runs it may differ from the one that installed it. */
 async function makeExecutable(file: string): Promise<void> {
   const { mode } = await stat(file)
   if ((mode & 0o555) === 0o555) return

@@ -79,8 +79,9 @@ async function letPass(data: string, account: Account): Promise<void> {
 }
 
 /**
- * Whoever can enter this folder may connect without a password, so it is closed to all others; the same ones could
- * read the cluster's files anyway. Inside the data folder, or in /tmp where that path would be too long for a socket.
+ * An account that can enter this folder may connect without a password, so it is closed to all others; the same account
+ * could read the cluster's files anyway. It is inside the data folder, or in /tmp where that path would be too long for
+ * a socket.
  */
 async function makeSocketFolder(data: string, account: Account | undefined): Promise<string> {
   const owner = account?.uid ?? process.getuid?.()
@@ -160,7 +161,7 @@ export function spawnLaunch(
     TZ: 'UTC',
     ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: `${libraries}:${join(binaries.root, 'lib')}` }),
   }
-  // A session of its own: Ctrl-C in a terminal is meant for the service, which stops the server last.
+  // A separate session: Ctrl-C in a terminal is meant for the service, which stops the server last.
   return spawn(file, args, { uid, gid, env, cwd: '/', stdio, detached: true })
 }
 

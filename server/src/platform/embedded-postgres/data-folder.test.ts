@@ -50,7 +50,7 @@ describe('data folder', () => {
     }
   })
 
-  it('is refused to a second process, which is told the first one’s id', async () => {
+  it('is refused to a second process, with the id of the first one', async () => {
     const path = join(base, 'held')
     const child = await holder(path)
     await assert.rejects(openDataFolder(path), (error) => {
@@ -60,7 +60,7 @@ describe('data folder', () => {
     })
   })
 
-  it('is free at once when its process was killed, whoever has its id now', async () => {
+  it('is free at once when its process was killed, even if its id was reused', async () => {
     const path = join(base, 'killed')
     const child = await holder(path)
     child.kill('SIGKILL')
@@ -104,7 +104,7 @@ describe('data folder', () => {
     await folder.close()
   })
 
-  it('keeps credentials for nobody else to read', async () => {
+  it('keeps credentials readable by its owner only', async () => {
     const folder = await openDataFolder(join(base, 'credentials'))
     const file = await folder.writeCredentials({ api_key: 'cadre_x' })
     assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { api_key: 'cadre_x' })

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { secretKeyLengthMin } from '../crypto/secrets.ts'
 
-/** The folder of one installation: embedded database, generated secrets. Nobody else may look into it. */
+/** The folder of one installation: embedded database, generated secrets. Readable by its owner only. */
 export interface DataFolder {
   /** Absolute, without symbolic links. */
   path: string
@@ -68,7 +68,7 @@ async function makeFolder(path: string): Promise<string> {
     })
     const folder = await realpath(path)
     const { mode } = await stat(folder)
-    // Passing through may be allowed to a group: PostgreSQL has an account of its own where the service is root.
+    // A group may be allowed to pass through: PostgreSQL has a separate account where the service is root.
     if ((mode & 0o067) !== 0 && (await isOurs(folder))) await chmod(folder, mode & 0o710)
     return folder
   } catch (error) {
@@ -172,7 +172,7 @@ async function readKey(file: string): Promise<string | undefined> {
   }
 }
 
-/** Writes a new file next to `file`, for nobody else to read, and on the disk when this returns; gives its path. */
+/** Writes a new file next to `file`, readable by its owner only and synced to disk; returns its path. */
 async function writeBeside(file: string, text: string): Promise<string> {
   const path = `${file}.${randomBytes(6).toString('hex')}.new`
   const handle = await open(path, 'wx', 0o600)

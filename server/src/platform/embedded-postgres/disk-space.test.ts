@@ -25,7 +25,7 @@ it(
   },
 )
 
-it('a disk that fills is told of at 80 % and at 90 %, once each, and again when it has room', async () => {
+it('a disk that fills is logged at 80 % and at 90 %, once each, and again when it has room', async () => {
   const said: [level: string, disk: DiskName, used_percent: number][] = []
   const note = (level: string) => (details: object) => {
     const { disk, used_percent } = details as { disk: DiskName; used_percent: number }

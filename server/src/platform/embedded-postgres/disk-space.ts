@@ -37,8 +37,8 @@ const pollInterval_ms = 10_000
 type Level = 'info' | keyof typeof diskAlarms_percent
 
 /**
- * Says in the log when a disk of the embedded database becomes so full that somebody should look, and when it is so no more.
- * Gives how to stop. A full disk ends PostgreSQL, so this is to be said before.
+ * Logs when a disk of the embedded database becomes too full, and when it has room again. Returns a function that stops
+ * it. A full disk ends PostgreSQL, so the warning comes before.
  */
 export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every_ms = pollInterval_ms): () => void {
   const levels = new Map<DiskName, Level>()

@@ -152,7 +152,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('is back by itself when it was killed, also while one of its processes is busy, and nothing committed is lost', async () => {
+  it('restarts after it was killed, also while one of its processes is busy, and nothing committed is lost', async () => {
     const server = await start(usual)
     const { pid } = server
     await query(server, 'create table survivors as select generate_series(1, 1000) as n')
@@ -180,7 +180,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('is started anew where one of its processes dies, rather than left to recover by itself', async () => {
+  it('is restarted where one of its processes dies, rather than left to its own recovery', async () => {
     const server = await start(usual)
     const { pid } = server
     const { ended } = await keepBusy(server)

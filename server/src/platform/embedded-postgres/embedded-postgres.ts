@@ -49,11 +49,10 @@ const healthyAfter_ms = 60_000
 const lingeringTimeout_ms = 20_000
 
 /**
- * Starts PostgreSQL from the binaries that npm brought, makes its cluster and database at the first start, and resolves
- * once it accepts connections. Later it is restarted whenever it dies. It listens on no network address.
- *
- * A server that a killed service left behind is taken over as it runs. If this process ends without `stop`, the server
- * is told to shut down. Throws `EmbeddedPostgresError`.
+ * Starts PostgreSQL from the binaries that npm installed, creates its cluster and database at the first start, and
+ * resolves once it accepts connections. It is restarted whenever it dies. It listens on no network address.
+ * A server that a killed service left behind is adopted while it runs. If this process ends without `stop`, the server
+ * is shut down. Throws `EmbeddedPostgresError`.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { data_dir, log, settings = {}, signal, copy } = options
@@ -140,8 +139,8 @@ async function supervise(
 }
 
 /**
- * Launches the server and waits for its first connection; where that fails, nothing is left running. `onLaunch` is told
- * the server as soon as there is one.
+ * Launches the server and waits for its first connection; on failure nothing is left running. `onLaunch` gets the
+ * server as soon as there is one.
  */
 async function launchUntilReady(
   cluster: Cluster,

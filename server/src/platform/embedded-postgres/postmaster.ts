@@ -26,8 +26,8 @@ const adoptedPoll_ms = 200
 const leavingTimeout_ms = 30_000
 
 /**
- * Starts the server of a cluster, or adopts the one that runs on it. One that runs with other settings, or is just
- * shutting down, is waited for and replaced. The caller holds the data folder's lock, so nobody else does this.
+ * Starts the server of a cluster, or adopts the running one. One that runs with other settings, or is shutting down, is
+ * waited for and replaced. The caller holds the data folder's lock, so no other process does this.
  */
 export async function launchPostmaster(
   cluster: Cluster,
@@ -74,10 +74,10 @@ function serverSettings({ socket_dir }: Cluster, settings: ServerSettings): Serv
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
-    // After a crash of one of its processes the whole server ends and is started anew by us: a PostgreSQL 18 that recovers by itself
-    // refuses connections for ever where the process that recovers dies too, as it does while the disk is ill or full.
+    // After a crash of one of its processes the whole server is stopped and restarted. The recovery of PostgreSQL 18
+    // refuses connections forever where the recovering process dies too, as it does while the disk fails or is full.
     restart_after_crash: 'off',
-    // Errors of statements go to whoever sent them; in a file they would only put users' data where nobody expects it.
+    // Errors of statements go to their clients; in a file they would only put users' data at an unexpected place.
     log_min_messages: 'log',
     log_checkpoints: 'off',
     ...settings,
@@ -109,7 +109,7 @@ async function spawnPostmaster(
     fault ?? lastError((await readFile(log_file)).subarray(logStart).toString())
   // Without a pid there was nothing to spawn, and `exited` says why.
   const postmaster = { pid: child.pid ?? 0, isAdopted: false, exited, complaint }
-  // Told before anything is waited for: whoever ends meanwhile must know whom to end.
+  // Called before any waiting: a process that ends meanwhile must know which server to stop.
   onLaunch(postmaster)
   await log.close()
   return postmaster
@@ -142,7 +142,10 @@ export async function isAccepting(cluster: Cluster, pid: number): Promise<boolea
   return written.pid === pid && written.status === 'ready'
 }
 
-/** The folder of the socket of a server that runs on the cluster in `dir` and accepts connections, whoever started it. */
+/**
+ * The socket folder of a server that runs on the cluster in `dir` and accepts connections, regardless of who started
+ * it.
+ */
 export async function findSocketFolder(dir: string): Promise<string | undefined> {
   const { pid, socket_dir, status } = await readPidFile({ dir })
   return status === 'ready' && pid > 0 && (await isPostmaster(pid, dir)) ? socket_dir : undefined

@@ -64,7 +64,7 @@ describe('a cluster that the installation made', () => {
       assert.equal((await stat(join(data_dir, 'postgres'))).mode & 0o077, 0)
     }
     assert.deepEqual(ways, ['synced', 'written'])
-    // As the superuser, whom alone PostgreSQL tells of its rules of access.
+    // As the superuser: PostgreSQL shows its access rules to no other role.
     const as = async (data_dir: string): Promise<unknown[]> => {
       const server = await startEmbeddedPostgres({ data_dir, log })
       try {

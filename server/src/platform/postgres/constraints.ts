@@ -24,8 +24,8 @@ export interface UniqueName {
 }
 
 /**
- * Runs a statement that writes a unique name. Fails with `resource_conflict` where another row has the name, with a 404 where
- * the owner was deleted in this moment. In a level of its own, so that a transaction around it stays usable.
+ * Runs a statement that writes a unique name. Throws `resource_conflict` where another row has the name, and a 404
+ * where the owner was deleted meanwhile. Runs in a savepoint, so that the surrounding transaction stays usable.
  */
 export function writeUniqueName<T>(
   sql: Sql,

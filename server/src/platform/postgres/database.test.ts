@@ -18,7 +18,7 @@ after(async () => {
 const count = async (): Promise<unknown> => (await database.sql`select count(*) as n from thing`)[0]?.n
 
 describe('a transaction', () => {
-  it('is never said to be committed when a failure that nobody reported has rolled it back', async () => {
+  it('is never reported as committed when a swallowed failure has rolled it back', async () => {
     const work = database.sql.begin(async (tx) => {
       await tx`insert into thing values (1)`
       await tx`insert into thing values (1)`.catch(() => {})
@@ -35,7 +35,7 @@ describe('a transaction', () => {
     assert.equal(await count(), 1)
   })
 
-  it('stays committed, and its connection usable, when what is told of the commit throws', async () => {
+  it('stays committed, and its connection usable, when a listener of the commit throws', async () => {
     const work = database.sql.begin(async (tx) => {
       await tx`insert into thing values (3)`
       tx.afterCommit(() => {

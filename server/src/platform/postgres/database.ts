@@ -19,18 +19,18 @@ export interface Sql {
    */
   run<Row extends object = Record<string, unknown>>(statement: Fragment, planned?: 'anew'): Promise<Row[]>
   /**
-   * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it
-   * makes a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back what
-   * was to be committed, because a statement had failed and nobody said so.
-   *
-   * `forceIndexPlan` where its statements find what they need by a few keys: they are planned as by `planByIndex`. In a savepoint it says nothing.
+   * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it makes
+   * a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back the commit
+   * because a statement had failed and its error was swallowed.
+   * With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`. Ignored
+   * in a savepoint.
    */
   begin<T>(work: (tx: Sql) => Promise<T>, kind?: 'forceIndexPlan'): Promise<T>
   /** Whether what is done here takes effect only with a transaction. */
   isTransaction: boolean
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
   afterCommit(work: () => void): void
-  /** Text with values of its own, for `run` or as a value inside another statement. */
+  /** Text with its own values, for `run` or as a value inside another statement. */
   fragment: typeof sqlTemplate
   /** Plain text of many statements, for migrations only: it cannot take values. `timeout_ms` where it may take long. */
   script(text: string, timeout_ms?: number): Promise<void>
@@ -43,7 +43,7 @@ export interface Sql {
 export interface Database {
   sql: Sql
   pool: pg.Pool
-  /** Connection settings, for the few who need a connection of their own (LISTEN, advisory locks). */
+  /** Connection settings, for the few users of a dedicated connection (LISTEN, advisory locks). */
   settings: pg.ClientConfig
   /** What went wrong with its connections so far. */
   readonly counts: Readonly<PoolCounts>
@@ -66,7 +66,7 @@ export interface DatabaseOptions {
   application_name?: string
   /**
    * `off` for the statement that authenticates and counts: a crash of PostgreSQL may lose the last moments of usage
-   * counts, nothing that a caller was told. Everything else is `on`.
+   * counts, nothing that a caller was promised. Everything else is `on`.
    */
   synchronous_commit?: 'on' | 'off'
   /** How long a statement may take; usually 4 s. */
@@ -108,7 +108,10 @@ types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, isoTime)
 types.setTypeParser(pg.types.builtins.INT8, Number)
 types.setTypeParser(pg.types.builtins.NUMERIC, Number)
 
-/** As sessions of ours write a time: a year of four digits, in UTC, with as many digits after the second as it needs. */
+/**
+ * The format in which Cadre's sessions write a time: a year of four digits, in UTC, with as many digits after the
+ * second as it needs.
+ */
 const usualTime = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/
 
 /** A time as PostgreSQL writes it, in ISO 8601 with milliseconds; put together, which is several times as fast as by `Date`. */
@@ -168,7 +171,7 @@ export function connectionSettings(
   }
 }
 
-/** A URL without its `options`, which `pg` would take instead of ours, and those beside it. */
+/** A URL without its `options`, which `pg` would use instead of Cadre's, and those options. */
 function fromUrl(text: string): pg.ClientConfig {
   const url = URL.parse(text)
   const options = url?.searchParams.get('options')
@@ -196,7 +199,7 @@ function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
     if (error.message === waitedInVain) counts.wait_timeouts += 1
     throw error
   }
-  /** The connection is given back before anything is told of the commit: what throws then has no part in it. */
+  /** The connection is released before the listeners of the commit run: their errors do not affect it. */
   const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'forceIndexPlan') => {
     const client = await pool.connect().catch(counted)
     const onError = (): void => {}
@@ -220,7 +223,7 @@ function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
   })
 }
 
-/** A connection of one's own as a template tag. Whoever opened it closes it. */
+/** A dedicated connection as a template tag. The caller closes it. */
 export function clientSql(client: pg.Client): Sql {
   return makeSql(client, async (work, kind) => {
     const { result, commits } = await transact(client, work, kind)
@@ -229,7 +232,7 @@ export function clientSql(client: pg.Client): Sql {
   })
 }
 
-/** Runs `work` in a transaction of `client`; `onBroken` is told where not even a rollback was possible. */
+/** Runs `work` in a transaction of `client`; `onBroken` is called where not even a rollback was possible. */
 async function transact(
   client: Queryable,
   work: (tx: Sql) => Promise<unknown>,

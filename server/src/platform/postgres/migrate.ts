@@ -3,9 +3,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqlState, type Sql } from './database.ts'
 
-/** A migration of a large table takes as long as it takes; whoever starts meanwhile waits for it. */
+/** A migration of a large table takes as long as it takes; processes that start meanwhile wait for it. */
 const timeout_ms = 24 * 3_600_000
-/** Less than requests wait for a lock: whoever comes after a migration that waits for a table waits behind it. */
+/** Shorter than requests wait for a lock: statements behind a migration that waits for a table wait too. */
 const lockTimeout_ms = 1000
 const lockPause_ms = 2000
 /** Together a minute and a half, in which what kept a table may come to its end. */

@@ -13,8 +13,8 @@ export async function listPartitions(sql: Sql, table: string): Promise<string[]>
 }
 
 /**
- * Makes the partitions of the next `days`. Fails (`55P03`) where the tables are not free in this moment, as while a backup
- * reads them: whoever writes to them would have to wait behind this.
+ * Makes the partitions of the next `days`. Fails (`55P03`) where the tables are locked, as while a backup reads them:
+ * writers would have to wait behind this.
  */
 export async function ensurePartitions(sql: Sql, days: number): Promise<void> {
   await sql.begin(async (tx) => {
@@ -24,8 +24,8 @@ export async function ensurePartitions(sql: Sql, days: number): Promise<void> {
 }
 
 /**
- * Drops a partition where `mayGo` holds while nobody can write, and gives whether it did. Whoever writes to the table
- * waits no longer than a moment: a table that is always busy is left for another time. The rows go at once, however many.
+ * Drops a partition where `mayGo` holds while writes are blocked, and returns whether it did. Writers wait only for a
+ * moment: a table that is always busy is left for another time. The rows are removed at once, however many.
  */
 export async function dropPartition(
   sql: Sql,

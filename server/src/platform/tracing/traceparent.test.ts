@@ -34,7 +34,7 @@ describe('traceparent (W3C Trace Context)', () => {
       assert.equal(parseTraceparent(header), undefined, String(header))
   })
 
-  it('of something without one is the same for everybody', () => {
+  it('of a task without one is the same in every process', () => {
     assert.equal(derivedTraceId('task_1'), derivedTraceId('task_1'))
     assert.match(derivedTraceId('task_1'), /^[0-9a-f]{32}$/)
     assert.notEqual(derivedTraceId('task_1'), derivedTraceId('task_2'))

@@ -6,7 +6,7 @@ export interface TraceContext {
   trace_id: string
   /** 16 lowercase hexadecimal digits. */
   span_id: string
-  /** Whether whoever began the trace records it. */
+  /** Whether the caller that began the trace records it. */
   sampled: boolean
 }
 
@@ -24,7 +24,7 @@ export function formatTraceparent({ trace_id, span_id, sampled }: TraceContext):
   return `00-${trace_id}-${span_id}-${sampled ? '01' : '00'}`
 }
 
-/** The trace of something that came without one: the same whoever asks, so that every process continues it. */
+/** The trace of a task without one: the same in every process, so that each continues it. */
 export function derivedTraceId(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 32)
 }

@@ -105,7 +105,7 @@ class TracedSpan implements Span {
   }
 
   child(name: string, kind: 'internal' | 'client', attributes: Attributes): Span {
-    // What is not recorded has no parts of its own: what goes out names the whole.
+    // An unrecorded span has no child spans: outgoing requests carry the root.
     if (!this.isRecording) return this
     const options = { kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes: { ...attributes } }
     return new TracedSpan(this.#tracer, this.#tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, this.#span)))

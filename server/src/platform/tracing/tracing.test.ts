@@ -25,7 +25,7 @@ describe('tracing', () => {
   it('without an endpoint is nothing at all', async () => {
     const tracing = await open({ endpoint: undefined })
     assert.equal(tracing, noTracing)
-    const span = tracing.begin('x', { trace_id }, () => assert.fail('nobody asks for attributes'))
+    const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
     assert.equal(span, noSpan)
     assert.equal(span.child('y', 'client', {}), noSpan)
     assert.equal(span.traceparent, undefined)
@@ -92,7 +92,7 @@ describe('tracing', () => {
 
   it('with a ratio of 0 records nothing that has no caller, and still says where it is', async () => {
     const tracing = await open({ ratio: 0 })
-    const span = tracing.begin('x', { trace_id }, () => assert.fail('nobody asks for attributes'))
+    const span = tracing.begin('x', { trace_id }, () => assert.fail('attributes are not asked for'))
     assert.match(span.traceparent ?? '', new RegExp(`^00-${trace_id}-[0-9a-f]{16}-00$`))
     span.end()
     await tracing.stop()

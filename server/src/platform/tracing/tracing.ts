@@ -3,11 +3,11 @@ export type Attributes = Readonly<Record<string, string | number | boolean | rea
 
 /** A part of the work with a beginning and an end. */
 export interface Span {
-  /** Whether somebody will see it: else attributes need not be gathered. */
+  /** Whether the span is recorded: otherwise attributes need not be gathered. */
   readonly isRecording: boolean
   /** For requests that go out in its name; undefined where nothing is traced. */
   readonly traceparent: string | undefined
-  /** Begins a part of it. `client` where somebody else does the work. */
+  /** Begins a child span. `client` where another system does the work. */
   child(name: string, kind: 'internal' | 'client', attributes: Attributes): Span
   set(attributes: Attributes): void
   /** Ends it, once. With the code of an error it has failed. */

@@ -1,4 +1,4 @@
-import { nobody, recordAudit } from '../../events/audit/audit.ts'
+import { systemActor, recordAudit } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { endGrantsOf } from '../oauth/oauth.queries.ts'
 import { endSessionsOf } from '../sessions/sessions.queries.ts'
@@ -21,7 +21,11 @@ export async function resetPassword(sql: Sql, user: SignInRow, password_hash: st
     const grants = await endGrantsOf(tx, user.id, none)
     await clearAllAttempts(tx, user.email)
     const sessions_ended = sessions + grants.length
-    await recordAudit(tx, nobody(null), { action: 'user.password_reset', target: user.id, detail: { sessions_ended } })
+    await recordAudit(tx, systemActor(null), {
+      action: 'user.password_reset',
+      target: user.id,
+      detail: { sessions_ended },
+    })
     return sessions_ended
   })
 }

@@ -1,6 +1,6 @@
 import { jsonb, type Sql } from '../../../platform/postgres/database.ts'
 import { afterAttempt, type AfterAttempt, type AttemptedDelivery, type AttemptedWebhook } from './after-attempt.ts'
-import { nobody, recordAudit } from '../../audit/audit.ts'
+import { systemActor, recordAudit } from '../../audit/audit.ts'
 import type { AttemptResult } from './delivery-store.ts'
 import { emitAll } from '../../outbox.ts'
 import { failingMax_ms, failuresApart_ms, isTrouble } from '../webhook-health.ts'
@@ -12,10 +12,10 @@ interface Written extends AfterAttempt {
 }
 
 /**
- * Writes what became of attempts in one transaction: attempts, deliveries, the health of webhooks, and what others are to
- * be told. An attempt counts where the lane is still this owner's and the delivery had no other attempt meanwhile;
- * so a process that was taken for dead changes nothing any more, and writing twice changes nothing the second time. Locks
- * webhooks, then lanes, then deliveries, each in the order of their ids.
+ * Writes the results of attempts in one transaction: attempts, deliveries, the health of webhooks, and events about
+ * them. An attempt counts where its endpoint lease is still this owner's and the delivery had no other attempt
+ * meanwhile. So a process that was taken for dead changes nothing, and writing twice changes nothing the second time.
+ * Locks webhooks, then leases, then deliveries, each in the order of their ids.
  */
 export async function writeAttempts(
   sql: Sql,
@@ -134,7 +134,7 @@ async function disable(tx: Sql, { id, org_id }: AttemptedWebhook, reason: 'gone'
       updated_at = greatest(now(), updated_at + interval '1 millisecond')
     where id = ${id}`
   await giveUpPending(tx, id)
-  await recordAudit(tx, nobody(org_id), {
+  await recordAudit(tx, systemActor(org_id), {
     action: 'webhook.disabled',
     target: id,
     before: { status: 'active', disabled_reason: null },

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { AttemptResult, DeliveryStore, DueDelivery } from './delivery-store.ts'
 import { leaseBounds, EndpointLeases, type LeaseBounds } from './endpoint-leases.ts'
 
-/** How often it is looked whether something is due that nobody told of. */
+/** How often it polls for due deliveries without a signal. */
 const pollInterval_ms = 500
 /** After the database could not be reached. */
 const patience_ms = 1000
@@ -10,26 +10,26 @@ const patience_ms = 1000
 const dead_ms = 1000
 /** Results and lanes of one transaction. */
 const batch = 200
-/** Requests that are broken off end at once; longer than this nobody waits for it. */
+/** Aborted requests end at once; it waits no longer than this for them. */
 const abort_ms = 1000
 
 export interface DeliveryOptions {
   store: DeliveryStore
-  /** Makes one attempt; throws where it was broken off and nobody knows what became of it. */
+  /** Makes one attempt; throws where it was aborted and its outcome is unknown. */
   send: (delivery: DueDelivery, options: { at: Date; signal: AbortSignal }) => Promise<AttemptResult>
   log: Pick<Logger, 'warn'>
   bounds?: LeaseBounds
-  /** How often it looks by itself; longer where days pass at once. */
+  /** Poll interval; longer in tests where days pass at once. */
   pollInterval_ms?: number
 }
 
 /**
- * Delivers what is due, for the lanes that this process owns (decision D97). One loop does all that touches the
- * database, in rounds: it writes what became of requests, takes lanes, finds what is due in them, begins the requests,
- * and gives back lanes in which nothing is left. A delivery counts as being sent until its result is written, so that
- * neither the bound of a webhook nor that of the process is ever exceeded, and what waits in memory is bounded too.
- *
- * A crash at any point leaves deliveries pending and the lane with a dead owner: whoever takes it sends them once more.
+ * Delivers what is due for the endpoint leases that this process owns (decision D97). One loop makes all database
+ * calls, in rounds: it writes the results of requests, takes leases, finds their due deliveries, begins the requests,
+ * and returns leases without due deliveries. A delivery counts as in flight until its result is written, so the limits
+ * of a webhook and of the process are never exceeded, and memory is bounded.
+ * A crash at any point leaves deliveries pending and the lease with a dead owner: the process that takes it sends them
+ * again.
  */
 export class Delivery {
   readonly #store: DeliveryStore

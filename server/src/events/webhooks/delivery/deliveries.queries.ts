@@ -127,9 +127,9 @@ async function listDue(
 }
 
 /**
- * Locks the lanes first and looks into them with a statement of its own: what makes something due locks them too, so it
- * was committed and is seen, or it comes afterwards and makes the lane due again. What waits for a webhook that is
- * disabled is due in any case: to be given up.
+ * Locks the leases first, then reads their deliveries in a second statement. Making a delivery due also locks the
+ * lease, so it is either committed and seen, or it comes later and makes the lease due again. Deliveries of a disabled
+ * webhook are always due: they are given up.
  */
 async function restLeases(
   tx: Sql,

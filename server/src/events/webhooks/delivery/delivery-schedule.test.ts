@@ -28,7 +28,7 @@ describe('the schedule of attempts (decision D97)', () => {
     assert.equal(new Set(waits).size, 101)
   })
 
-  it('waits as long as the receiver asks, at most 24 hours, and never less than it would by itself', () => {
+  it('waits as long as the receiver asks, at most 24 hours, and never less than its schedule', () => {
     assert.equal(waitAfter(1, { retry_after_ms: 120_000, rng: 0.5 }), 120_000)
     assert.equal(waitAfter(1, { retry_after_ms: 1000, rng: 0.5 }), 5000)
     assert.equal(waitAfter(1, { retry_after_ms: 1e12, rng: 0.5 }), 24 * hour_ms)

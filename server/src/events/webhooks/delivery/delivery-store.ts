@@ -71,7 +71,7 @@ export type Rest = 'given_back' | 'waiting' | 'due' | 'lost'
 
 /** What the sender of a process needs of the database; each is one transaction that either happened or did not. */
 export interface DeliveryStore {
-  /** Takes lanes that are due and that nobody owns; none where this process counts as dead. */
+  /** Takes due leases without an owner; none where this process counts as dead. */
   take(room: { healthy: number; troubled: number }): Promise<TakenLease[]>
   /** Lanes of this process, of those given, in which something has become due. */
   listWoken(webhook_ids: readonly string[]): Promise<string[]>

@@ -74,7 +74,7 @@ describe('the lanes of one process', () => {
     assert.equal(leases.room(0).healthy, 7)
   })
 
-  it('whose requests hang count among those after a second, before anybody knows their end', () => {
+  it('whose requests hang counts among those after a second, before their end is known', () => {
     const leases = open(many(8, 'hanging'))
     assert.equal(serve(leases).size, 8)
     assert.deepEqual(leases.room(900), { healthy: 8, troubled: 8 })
@@ -112,7 +112,7 @@ describe('the lanes of one process', () => {
       leases.end(name, `${name}/0/0`)
     }
     assert.deepEqual(leases.surplus(999), [])
-    // Nobody has waited in vain while a request is under way, nor before it began.
+    // A waiting time is counted neither while a request is in flight nor before it began.
     assert.deepEqual(leases.surplus(1000).toSorted(), quick.toSorted())
     assert.ok(!leases.surplus(1000).includes(slow!))
     leases.remove(quick[0]!)

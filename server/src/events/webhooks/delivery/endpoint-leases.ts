@@ -37,9 +37,9 @@ interface EndpointLease {
 }
 
 /**
- * The lanes that one process owns, and which of them may send: each webhook within its own bound, in turns, and those in
- * trouble within a share of all requests, so that however many receivers are dead or slow the others find room at once.
- * Knows nothing of time but what it is told.
+ * The endpoint leases that one process owns, and which of them may send. Each webhook stays within its own limit, in
+ * turns. Troubled ones share a part of all requests, so healthy receivers are served at once however many others are
+ * dead or slow. It knows only the time that callers pass in.
  */
 export class EndpointLeases {
   readonly #bounds: LeaseBounds
@@ -172,9 +172,9 @@ export class EndpointLeases {
   }
 
   /**
-   * Lanes to be given back although something is due in them: there are so many that others may wait outside for their
-   * turn. There they go to the end of the queue, and other processes find them too. Those in trouble go after a request,
-   * the others after a second: a backlog of thousands of webhooks that are well must not keep everybody else waiting.
+   * Leases to return although they have due deliveries, because others may be waiting for a turn. They go to the end of
+   * the queue, and other processes find them too. Troubled ones are returned after one request, others after a second:
+   * a backlog of thousands of healthy webhooks must not block the rest.
    */
   surplus(now_ms: number): string[] {
     const use = this.#use(now_ms)
@@ -231,7 +231,7 @@ export class EndpointLeases {
   }
 }
 
-/** Also while a request takes too long whose end nobody knows. The first one of a lane is the oldest. */
+/** Also while a slow request has no result yet. The first one of a lease is the oldest. */
 function isInTrouble({ isTroubled, sending }: EndpointLease, now_ms: number): boolean {
   if (isTroubled) return true
   const [oldest] = sending.values()

@@ -6,15 +6,15 @@ import { deliveryBody, signatureHeaders } from './sign.ts'
 
 /** So much of an answer is kept (decision D97). */
 export const answerStored_bytes = 1024
-/** Longer headers are of no use to whoever looks at an attempt. */
+/** Longer headers do not help to inspect an attempt. */
 const headerStored = 1024
-/** Of what is said to be wrong, which may quote a receiver's certificate: it is told to other webhooks too. */
+/** Bound of an error text, which may quote a receiver's certificate: it is sent to other webhooks too. */
 const errorStored = 500
 /** Names of headers of an answer whose values may be credentials. */
 const secretHeaders =
   /^(set-cookie2?|cookie|(proxy-)?authorization|authentication-info)$|token|secret|api-?key|session|csrf/
 const redacted = '[redacted]'
-/** So much of a signature is kept: it can be compared, and proves nothing to anybody. */
+/** Stored prefix of a signature: enough to compare, useless as a proof. */
 const signatureStored = 8
 
 /** What a delivery is sent with. */
@@ -26,8 +26,8 @@ export interface WebhookSender {
 }
 
 /**
- * Makes one attempt to deliver (decisions D93, D96, D97): whatever the receiver does, its result is there soon after
- * 15 s, and costs at most 64 KiB of memory. Throws only the reason of the signal: then nobody knows what became of it.
+ * Makes one attempt to deliver (decisions D93, D96, D97). Whatever the receiver does, the result is there soon after 15
+ * s and costs at most 64 KiB of memory. Throws only the reason of the signal: then the outcome is unknown.
  */
 export async function sendWebhook(
   { egress, secrets, version }: WebhookSender,
@@ -88,7 +88,7 @@ function errorOf(status: number): string | null {
     : `The receiver answered ${status}.`
 }
 
-/** Why there was no answer, for whoever manages the webhook: nothing that only the operator should know. */
+/** Why there was no response, for the managers of the webhook: nothing that only the operator should know. */
 function inWords(error: unknown): string {
   if (error instanceof EgressRefused) return `The address is not allowed: ${error.message}.`
   if (!(error instanceof EgressError)) return 'The request could not be sent.'

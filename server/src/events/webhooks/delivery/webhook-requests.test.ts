@@ -80,7 +80,7 @@ describe('a request to a webhook (decisions D93, D96)', () => {
     assert.equal((await attempted(test.sql, webhook_id, 1)).status, 'delivered')
   })
 
-  it('has the same id and body on every attempt, and a time and a signature of its own', async () => {
+  it('has the same id and body on every attempt, and a new time and signature', async () => {
     receiver.answer('/again', { status: 500 }, { status: 500 }, { status: 204 })
     const webhook_id = await registerWebhook(test, receiver.url('/again'), { secret: 'plain text' })
     await happen()

@@ -6,7 +6,7 @@ import { aProject, attempted, listDeliveries, passTime, registerWebhook, tell } 
 
 let test: TestService
 let receiver: WebhookReceiver
-/** Told of every error: who else should be told that a webhook fails. */
+/** Receives every error event: the failure of a webhook is sent to the other webhooks. */
 let watcher_id: string
 before(async () => {
   test = await startTestService()
@@ -34,7 +34,7 @@ async function readWebhook(id: string): Promise<SeenWebhook> {
     from webhook where id = ${id}`
   return row!
 }
-/** Errors that the watcher was told of a webhook. */
+/** Error events about a webhook that the watcher received. */
 const errorsOf = (webhook_id: string) =>
   receiver
     .requests('/watcher')
@@ -98,7 +98,7 @@ describe('the schedule of a delivery (decision D97)', () => {
     assert.deepEqual([again.attempts, again.next_attempt_at], [1, first.next_attempt_at])
   })
 
-  it('comes by itself when it is due', async () => {
+  it('is sent without a signal when it is due', async () => {
     receiver.answer('/second', { status: 503 }, { status: 200 })
     const webhook_id = await registerWebhook(test, receiver.url('/second'))
     await happen()
@@ -125,7 +125,7 @@ describe('the schedule of a delivery (decision D97)', () => {
 })
 
 describe('the health of a webhook (decision D97)', () => {
-  it('410 disables it at once, gives up what waits for it, and is told to the others', async () => {
+  it('410 disables it at once, gives up its pending deliveries, and is sent to the other webhooks', async () => {
     receiver.answer('/gone', { status: 500 }, { status: 410 })
     const webhook_id = await registerWebhook(test, receiver.url('/gone'), {
       events: ['project.created', 'error.occurred'],
@@ -192,7 +192,7 @@ describe('the health of a webhook (decision D97)', () => {
     receiver.letGo('/four', 200)
   })
 
-  it('five days of failures disable it, and the others are told', async () => {
+  it('five days of failures disable it, and the other webhooks get an event', async () => {
     receiver.answer('/failing', { status: 500 })
     const webhook_id = await registerWebhook(test, receiver.url('/failing'))
     await happen()
@@ -248,7 +248,7 @@ describe('the health of a webhook (decision D97)', () => {
     assert.deepEqual(ids, [again.event_id, again.event_id])
   })
 
-  it('is disabled at once by whoever manages it: nothing more is sent, what waits is given up', async () => {
+  it('is disabled at once by a person: nothing more is sent, pending deliveries are given up', async () => {
     receiver.answer('/switched-off', { status: 500 })
     const webhook_id = await registerWebhook(test, receiver.url('/switched-off'))
     await happen()
@@ -271,7 +271,7 @@ describe('the health of a webhook (decision D97)', () => {
     assert.equal(receiver.requests('/switched-off').length, 1)
   })
 
-  it('failing to tell of an error is no error: nothing goes round in circles', async () => {
+  it('a failed delivery of an error event makes no further error event', async () => {
     receiver.answer('/watcher', { status: 500 })
     const told = receiver.requests('/watcher').length
     await tell(test.sql, test.owner.org_id, 'error.occurred', {
