@@ -190,7 +190,7 @@ function decorateEveryAnswer(app: FastifyInstance, context: Context): void {
     reply.headers(headersOfEveryAnswer(context, request.id))
   })
   app.addHook('onSend', async (request, reply) => {
-    // Whoever keeps connections opens the next one elsewhere, before this process closes them.
+    // A client with an open connection reconnects elsewhere before this process closes it.
     if (context.stopping) reply.header('connection', 'close')
     reply.header('x-response-time', `${Math.round(performance.now() - request.started_at)}ms`)
   })
@@ -268,7 +268,7 @@ function readBodiesWhole(api: FastifyInstance): void {
   })
 }
 
-/** What the framework throws before a handler is reached, as problems of ours (decisions D9, D13). */
+/** Errors that the framework throws before a handler runs, as problems of the API (decisions D9, D13). */
 function asProblem(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {

@@ -13,7 +13,7 @@ export interface Context {
   config: Config
   log: Logger
   database: Database
-  /** The pool for everything that a caller is told: commits wait for the disk. */
+  /** The pool for everything that callers rely on: commits wait for the disk. */
   sql: Sql
   /** The small pool that authenticates and counts: commits do not wait (decisions 1.6). */
   auth_sql: Sql

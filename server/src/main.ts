@@ -11,7 +11,7 @@ import { MigrationError } from './platform/postgres/migrate.ts'
 /** What the operator can mend: told in one message, without a stack trace. */
 const mendable = [CommandError, ConfigError, DataFolderError, EmbeddedPostgresError, MetricsPortError, MigrationError]
 
-/** Whoever reads the output may stop reading, as `head` does. */
+/** The reader of the output may stop reading, as `head` does. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 
 const code = await run(process.argv.slice(2))

@@ -17,7 +17,7 @@ import {
 } from '../test/harness.ts'
 import { testServer, type TestServer } from '../test/postgres.ts'
 
-/** Kept between the tests, which start services of their own. */
+/** Shared by the tests, which start separate services. */
 let server: TestServer
 before(async () => {
   server = await testServer()

@@ -190,7 +190,7 @@ export async function startService({
   const closeServer = closing(app)
   await app.listen({ host: config.host, port: config.port })
   port = (app.server.address() as AddressInfo).port
-  // Whoever is told that the service is ready may give an agent a task.
+  // A caller that sees the service as ready may create tasks.
   await engine.ready
 
   return {
@@ -229,8 +229,8 @@ function nativeSettings(config: Config, name: NativeProviderName) {
 }
 
 /**
- * Whether only this machine can reach the service, so that whoever registers a webhook is on it anyway (decision D104.7).
- * Behind a reverse proxy it listens on loopback too, and anybody may be there.
+ * Whether only this machine can reach the service, so that the creator of a webhook is on it anyway (decision D104.7).
+ * Behind a reverse proxy it listens on loopback too, and its clients may be anywhere.
  */
 function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {
   const here = ['127.0.0.1', '[::1]', '::1', 'localhost']

@@ -43,7 +43,7 @@ export interface ArchiveReading {
  */
 export async function readArchive(file: string, reading: ArchiveReading = {}): Promise<ArchiveContent> {
   const tar = extract()
-  // It fails with what it reads from, once more and later, when nobody listens any more.
+  // It fails with its source once more and later, when there is no listener any more.
   tar.on('error', () => {})
   const source = createReadStream(file)
   let fault: unknown
@@ -72,7 +72,7 @@ class UnreadableArchive extends Error {}
 /** The archive is not what was written. */
 class Damaged extends Error {}
 
-/** What reading came to, as the operator should read it; errors of whoever took the rows as they are. */
+/** A reading error as the operator should see it; errors of the consumer of rows are unchanged. */
 function explain(file: string, error: unknown, fault: unknown): unknown {
   const isUnreadable = error instanceof UnreadableArchive
   if (!isUnreadable && !(error instanceof Damaged)) return error
@@ -146,7 +146,7 @@ function measured(
   return {
     rows: read(),
     checksum() {
-      if (!isWhole) throw new Error(`whoever took the rows of ${table} stopped before their end`)
+      if (!isWhole) throw new Error(`the consumer of the rows of ${table} stopped before their end`)
       return { name: table, ...size, sha256: hash.digest('hex') }
     },
   }

@@ -31,10 +31,10 @@ export interface TableSize {
  */
 export function openArchiveWriter(output: Writable, signal: AbortSignal): ArchiveWriter {
   const tar = pack()
-  // It fails with what it is written to, once more and later, when nobody listens any more.
+  // It fails with its target once more and later, when there is no listener any more.
   tar.on('error', () => {})
   const written = pipeline(tar, createGzip({ level: compressionLevel }), output, { signal })
-  // Whoever waits for a part sees the failure; without this line it would also end the process.
+  // The caller that waits for a part gets the error; without this line it would also end the process.
   written.catch(() => {})
   const checksums: Checksums = { entries: {}, tables: [] }
   const mtime = new Date()

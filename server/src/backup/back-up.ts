@@ -31,9 +31,9 @@ export interface Backup {
 const triesMax = 10
 
 /**
- * Writes an archive of the database as it is at one moment, while it is in use: a transaction that only reads sees all
- * tables as they were when it began. It keeps nobody from reading or writing; only migrations, and dropping old partitions,
- * wait for its end. Throws `BackupError`, `MigrationError`, and what PostgreSQL and `output` throw.
+ * Writes an archive of the database at one moment, while it is in use: a read-only transaction sees all tables as they
+ * were when it began. It blocks no reads or writes; only migrations, and dropping old partitions, wait for its end.
+ * Throws `BackupError`, `MigrationError`, and the errors of PostgreSQL and `output`.
  */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { connection, output, cadre_version, secret_key, onProgress, signal } = options

@@ -50,7 +50,7 @@ describe('a backup', () => {
   }
   const options = { cadre_version: '0.1.0', signal: new AbortController().signal }
 
-  it('shows one moment, and keeps nobody from writing', async () => {
+  it('shows one moment, and blocks no writer', async () => {
     const [from, to, file] = [await large(), await target(), join(folder, 'moment.tar.gz')]
     const before = await everything(from.sql)
     const output = interrupted(file, async () => {
@@ -68,7 +68,7 @@ describe('a backup', () => {
     assert.deepEqual(await everything(to.sql), before)
   })
 
-  it('has partitions made and dropped another time, and nobody waits behind those who try', async () => {
+  it('delays making and dropping partitions, and no request waits behind that', async () => {
     const [from, file] = [await large(), join(folder, 'partitions.tar.gz')]
     // Of a table that is read later: it was locked before the first one was read.
     const old = { table: 'task_event', name: 'task_event_202002' }

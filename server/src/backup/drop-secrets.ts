@@ -3,13 +3,13 @@ import { givenUpMax, giveUpPending } from '../events/webhooks/endpoint-lease-row
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
 
-/** What was taken out of restored data because its key is lost: to be told, so that somebody sets it again. */
+/** What was removed from restored data because its key is lost: listed, so that the operator can set it again. */
 export interface DroppedSecrets {
   /** Agents without their environment variables, by name. */
   agents: string[]
   /** Credentials of projects that are gone, by name. */
   credentials: string[]
-  /** Webhooks that are disabled, and have a secret that nobody knows, by URL. */
+  /** Webhooks that are disabled because their secret is lost, by URL. */
   webhooks: string[]
 }
 

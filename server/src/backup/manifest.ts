@@ -15,8 +15,8 @@ export const entryNames = {
 }
 
 /**
- * No table of ours: which tasks have a job that waits for a moment to come, `task_id` and `start_after`. All other jobs
- * are known from the tasks.
+ * Not a table of the database: tasks with a delayed job, `task_id` and `start_after`. All other jobs follow from the
+ * tasks.
  */
 export const delayedTasks = 'delayed_task'
 

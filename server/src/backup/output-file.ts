@@ -15,7 +15,7 @@ export interface Output {
   discard(): Promise<void>
 }
 
-/** The file that `path` means: in a folder one with a name of its own, by the time of the beginning. */
+/** The file for `path`: in a folder a new one, named by the start time. */
 export async function archiveFile(path: string | undefined, now: Date): Promise<string> {
   const name = `cadre-backup-${now.toISOString().replaceAll(':', '-')}.tar.gz`
   if (path === undefined) return resolve(name)
@@ -24,9 +24,9 @@ export async function archiveFile(path: string | undefined, now: Date): Promise<
 }
 
 /**
- * Opens a file that gets its name when it is whole and on the disk, for nobody else to read (mode 0600). Until then it is
- * one beside it, `.<name>.<random>.part`, which goes with this process, unless that is killed. One that is there already is
- * only replaced with `force`, also if it came meanwhile. Throws `BackupError`.
+ * Opens a file that gets its name when it is complete and synced to disk, readable by its owner only (mode 0600). Until
+ * then it is `.<name>.<random>.part` beside it, which this process removes unless it is killed. An existing file is
+ * replaced only with `force`, also one that came meanwhile. Throws `BackupError`.
  */
 export async function openOutputFile(file: string, { force }: { force: boolean }): Promise<Output> {
   if (!force && (await isThere(file))) throw new BackupError(`${file} exists already. --force replaces it.`)

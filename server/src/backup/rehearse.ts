@@ -2,9 +2,9 @@ import { givenUpMax, giveUpPending } from '../events/webhooks/endpoint-lease-row
 import type { Sql } from '../platform/postgres/database.ts'
 
 /**
- * Takes from restored data whatever would have the service do something by itself, so that a copy can be started beside the
- * installation that it is of: agents are paused, and their tasks wait for them; schedules are paused; webhooks are
- * disabled, and what was pending for them is given up.
+ * Disables everything in restored data that would make the service act, so that a copy can run beside its original:
+ * agents and schedules are paused, tasks wait for their agents, webhooks are disabled, and their pending deliveries are
+ * given up.
  */
 export async function prepareRehearsal(tx: Sql): Promise<void> {
   await tx`

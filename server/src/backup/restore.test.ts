@@ -106,10 +106,7 @@ describe('a restore without the key', () => {
   it('takes out what only the key could read, disables what needs it, and leaves everything else', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'secrets.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
-    const [lost, ours] = [
-      makeSecrets('a secret key that nobody has any more'),
-      makeSecrets('another key, of 32 characters and more'),
-    ]
+    const [lost, ours] = [makeSecrets('a lost secret key'), makeSecrets('another key, of 32 characters and more')]
     const [org] = await from.sql<{ id: string }>`select org_id as id from project where id = ${project_id}`
     const [webhook, delivery] = [newId('wh'), newId('dlv')]
     await from.sql`insert into service_secret (name, value) values ('key_id', ${Buffer.from(lost.key_id)}), ('signing key', 'x')`
@@ -143,7 +140,7 @@ describe('a restore without the key', () => {
 })
 
 describe('a rehearsal', () => {
-  it('does nothing by itself: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
+  it('does nothing on its own: agents and schedules are paused, webhooks disabled, and the rest is as it was', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'rehearsal.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
     const webhook = newId('wh')

@@ -21,7 +21,7 @@ export interface RestoreOptions {
   connection: DatabaseOptions['connection']
   log: Logger
   onProgress?: (table: string, soFar: TableSize) => void
-  /** Done to the restored data before anybody else sees it. */
+  /** Applied to the restored data before any other client sees it. */
   alter?: (tx: Sql) => Promise<void>
   signal: AbortSignal
 }
@@ -49,7 +49,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   try {
     signal.throwIfAborted()
     await requireEmpty(target.sql)
-    // Made in transactions of its own, which cannot be part of ours.
+    // Runs in separate transactions, which cannot be part of this one.
     queue = openQueue({ database, log })
     await queue.ready
     return await load(target, queue, options)

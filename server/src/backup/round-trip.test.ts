@@ -100,7 +100,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     }
   })
 
-  it('has everything in its queue that had a job, and goes on by itself when it is started', async () => {
+  it('has everything in its queue that had a job, and continues when it is started', async () => {
     // Two that ran, two that wait for a moment, one without a slot, one that is due soon.
     assert.equal(restored.queued, 6)
     assert.deepEqual(restored.migrated, [])
@@ -237,7 +237,7 @@ describe('an installation that was backed up while it ran, restored into a new d
     assert.equal((await send('GET', '/api/v1/auth/user', { key: `cadre_${'0'.repeat(32)}` })).status, 401)
   })
 
-  it('gives new things numbers of their own', async () => {
+  it('gives new objects new numbers', async () => {
     const { id } = await make('/api/v1/projects', { name: 'after' })
     assert.equal(id, 3)
     const { id: agent } = await make(`/api/v1/projects/${id}/agents`, { name: 'new' })

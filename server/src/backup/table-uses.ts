@@ -1,4 +1,4 @@
-/** What becomes of a table of ours in a backup. */
+/** How a backup treats a table. */
 export type TableUse = WholeTable | PartOfTable | TableLeftOut
 
 interface WholeTable {
@@ -18,10 +18,10 @@ interface TableLeftOut {
 const stored: WholeTable = { is: 'kept' }
 
 /**
- * Every table, and whether a backup has it. A new one must be added here, which a test sees to; a table that is not known
- * here, because a later migration than that of the database dropped it, is kept. The queue's own tables (schema `pgboss`)
- * are none of ours: jobs are made anew from the tasks that name them, so that a restore does not depend on the version of
- * the queue (see `engine/queue/requeue.ts`).
+ * Every table, and whether a backup has it. A new table must be added here; a test checks that. A table unknown here,
+ * because a later migration dropped it, is kept. The queue's tables (schema `pgboss`) are not included: jobs are
+ * recreated from the tasks that name them, so that a restore does not depend on the version of the queue (see
+ * `engine/queue/requeue.ts`).
  */
 export const tableUses: Readonly<Record<string, TableUse>> = {
   organization: stored,
@@ -29,7 +29,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   identity: stored,
   member: stored,
   invitation: stored,
-  // Whoever was signed in, or had an app signed in, stays so.
+  // Sessions and apps stay signed in.
   session: stored,
   oauth_client: stored,
   oauth_consent: stored,

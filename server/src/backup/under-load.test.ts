@@ -12,7 +12,7 @@ import type { Sql } from '../platform/postgres/database.ts'
 const callers = 6
 const backups = 4
 
-/** What must hold in any database of ours at any moment: each query gives the rows that break it. */
+/** Invariants of any Cadre database at any moment: each query returns the rows that break one. */
 const invariants: Record<string, string> = {
   'no task is without its agent': `
     select id from task t where not exists (select from agent a where a.id = t.agent_id)
@@ -24,7 +24,7 @@ const invariants: Record<string, string> = {
     select task_id from task_event e where not exists (select from task t where t.id = e.task_id)
     union all select task_id from task_step s where not exists (select from task t where t.id = s.task_id)
     union all select task_id from task_message m where not exists (select from task t where t.id = m.task_id)`,
-  'a finished task tells of its end, and holds nothing': `
+  'a finished task has its final event, and holds nothing': `
     select t.id from task t where t.finished_at is not null and (t.hold is not null or t.slot is not null
       or not exists (select from task_event e where e.task_id = t.id and e.sequence = t.last_sequence
         and e.type in ('task.completed', 'task.failed', 'task.canceled', 'task.expired')))`,
@@ -50,7 +50,7 @@ describe('backups of an installation at work', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Makes, changes, works and deletes until it is told to stop. */
+  /** Creates, changes, works and deletes until it is stopped. */
   async function work(project: string, stop: AbortSignal): Promise<void> {
     const [make, mine] = [maker(test.send), rng.fork()]
     const script = JSON.stringify([

@@ -121,7 +121,7 @@ export const publicAddress: Kind<string> = {
   },
 }
 
-/** Where an HTTP interface begins. User info is refused: keys have settings of their own. */
+/** Base address of an HTTP API. User info is refused: keys have separate settings. */
 export const baseUrl: Kind<string> = {
   allowed: 'an http or https URL without user name, query and fragment, such as https://models.example.com/v1',
   parse: (text) => {

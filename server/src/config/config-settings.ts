@@ -30,7 +30,7 @@ import {
   wholeNumber,
 } from './config-kinds.ts'
 
-/** A variable of the environment: how it is read, and what is told about it. */
+/** An environment variable: how it is parsed, and its description. */
 export interface Setting<T> {
   name: string
   /** Its value is never shown, and it may come from a file named by `<name>_FILE`. */
@@ -83,7 +83,7 @@ export const sections = {
       example: 'https://cadre.example.com',
     }),
     trusted_proxies: setting('CADRE_TRUSTED_PROXIES', listOf(network), '', {
-      description: "Reverse proxies whose X-Forwarded-* headers are believed. Unset: nobody's.",
+      description: 'Reverse proxies whose X-Forwarded-* headers are trusted. Unset: none.',
       example: '10.0.0.0/8',
     }),
     cors_origins: setting('CADRE_CORS_ORIGINS', listOf(origin), '', {
@@ -151,7 +151,7 @@ export const sections = {
   },
   Rules: {
     signup: setting('CADRE_SIGNUP', oneOf('invite', 'open'), 'invite', {
-      description: 'Who may make an account by themselves: everybody (open), or nobody (invite).',
+      description: 'Who may sign up: everyone (open), or only invited people (invite).',
     }),
     oauth_refresh_grace_seconds: setting('CADRE_OAUTH_REFRESH_GRACE_SECONDS', wholeNumber(0, 60), '0', {
       description: 'Seconds that a spent refresh token still works, for clients that lose answers.',
@@ -203,7 +203,7 @@ export const sections = {
         'use, the service warns and goes on without.',
     }),
     metrics_host: setting('CADRE_METRICS_HOST', listeningHost, '127.0.0.1', {
-      description: 'Address of `/metrics`. Whoever can reach it can read it: keep it from users of the API.',
+      description: 'Address of `/metrics`. Everyone who can reach it can read it: keep it away from users of the API.',
       example: '0.0.0.0',
     }),
     drain_seconds: setting('CADRE_DRAIN_SECONDS', wholeNumber(0, 600), '0', {

@@ -76,7 +76,7 @@ it('the secret of an identity provider may come from a file', (t) => {
   assert.equal(readConfig(env).sso[0]?.client_secret, 'from-a-file')
 })
 
-it('whatever is missing of an identity provider is told, all at once', () => {
+it('all missing settings of an identity provider are reported together', () => {
   assert.deepEqual(
     faultsOf({ CADRE_SSO_OKTA_LABEL: 'Okta', CADRE_SSO_B_CLIENT_SECRET: 'x', CADRE_SSO_B_CLIENT_ID: 'x' }),
     [
@@ -124,7 +124,7 @@ it('two providers cannot be one issuer', () => {
   ])
 })
 
-it('not everybody joins by a provider at which everybody can have an account', () => {
+it('a provider with open registration needs an allow list of domains to join', () => {
   const open = { ...complete, CADRE_SSO_OKTA_ISSUER: 'https://accounts.google.com', CADRE_SSO_OKTA_JOIN_AS: 'member' }
   assert.deepEqual(
     faultsOf(open).map(([name]) => name),
@@ -133,7 +133,7 @@ it('not everybody joins by a provider at which everybody can have an account', (
   assert.equal(readConfig({ ...open, CADRE_SSO_OKTA_ALLOWED_DOMAINS: 'example.com' }).sso[0]?.join_as, 'member')
 })
 
-it('a variable that is no setting of a provider is told', () => {
+it('an unknown variable of a provider is reported', () => {
   const { warnings, sso } = readConfig({ CADRE_SSO_OKTA_ISSUR: 'https://id.example.com', CADRE_SSO_ISSUER: 'x' })
   assert.deepEqual(sso, [])
   assert.equal(warnings.length, 2)

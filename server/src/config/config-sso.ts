@@ -35,8 +35,8 @@ export const ssoSettings = {
   }),
   join_as: optional('CADRE_SSO_<NAME>_JOIN_AS', oneOf('member', 'viewer', 'admin'), {
     description:
-      "For a company's own provider: whoever signs in and has no account gets one, with this role in the first " +
-      'organization. Unset: accounts are made by invitation, or by everybody where CADRE_SIGNUP is open.',
+      "For a company's own provider: a user without an account gets one at sign-in, with this role in the first " +
+      'organization. Unset: accounts are created by invitation, or by everyone where CADRE_SIGNUP is open.',
     example: 'member',
   }),
   allowed_domains: setting('CADRE_SSO_<NAME>_ALLOWED_DOMAINS', listOf(domainName), '', {
@@ -45,7 +45,7 @@ export const ssoSettings = {
   }),
 }
 
-/** Providers at which everybody can have an account: joining by them needs domains. */
+/** Providers with open registration: joining by them needs domains. */
 const openIssuers: readonly string[] = [
   'https://accounts.google.com',
   'https://appleid.apple.com',
@@ -67,7 +67,7 @@ export interface SsoConfig {
   scopes: string
   /** How the secret is sent; undefined: as the provider's metadata says. */
   client_authentication?: 'basic' | 'post'
-  /** The role in the first organization of whoever has no account yet; undefined: such people do not join it. */
+  /** The role in the first organization of a user without an account; undefined: such users do not join it. */
   join_as?: 'member' | 'viewer' | 'admin'
   /** Domains of verified e-mail addresses that may sign in, in lower case; empty: all, verified or not. */
   allowed_domains: string[]
@@ -124,7 +124,7 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
   if (!isComplete || scopes === undefined || reader.faults.length > errorsBefore) return undefined
 
   if (join_as !== undefined && allowed_domains.length === 0 && openIssuers.includes(issuer.replace(/\/$/, ''))) {
-    const problem = `everybody can have an account at ${issuer}, so everybody would join`
+    const problem = `everyone can have an account at ${issuer}, so everyone would join`
     reader.fault(called(ssoSettings.join_as).name, problem, `with ${called(ssoSettings.allowed_domains).name}`)
   }
   const name = middle.toLowerCase().replaceAll('_', '-')

@@ -164,7 +164,7 @@ describe('configuration', () => {
     assert.match(faults[2]?.problem ?? '', /is empty/)
   })
 
-  it('warns of variables of ours that mean nothing, and ignores those of others', () => {
+  it('warns of unknown variables with the prefix of Cadre, and ignores all others', () => {
     const { warnings } = readConfig({
       CADRE_SECRT_KEY: 'x',
       CADRE_DATA_DIR_FILE: '/x',

@@ -77,7 +77,7 @@ export function readConfig(env: Environment = process.env): Config {
   return config
 }
 
-/** Reads the configuration, and tells of every setting what it is and where from; throws nothing. */
+/** Reads the configuration, and reports the value and source of every setting; throws nothing. */
 export function inspectConfig(env: Environment): Inspection {
   const reader = new Reader(env)
   const values = Object.entries(sections).flatMap(([title, section]) => {
@@ -144,7 +144,7 @@ class Reader {
     return undefined
   }
 
-  /** Names of ours that are set and belong to nothing that was read. */
+  /** Variables with Cadre's prefix that are set and match no setting. */
   unknownNames(): string[] {
     return Object.keys(this.env)
       .filter((name) => name.startsWith('CADRE_') && !this.#known.has(name))
@@ -244,7 +244,7 @@ function withoutUserInfo(text: string): string {
   return text.replace(/\/\/[^/@]*@/g, '//…@')
 }
 
-/** A secret, and what of it is secret by itself: the password of a URL, the values of headers. */
+/** A secret, and the secret part of it: the password of a URL, the values of headers. */
 function secretsIn(text: string): string[] {
   const url = URL.parse(text)
   const parts = url ? [url.password] : text.split(',').map((entry) => entry.slice(entry.indexOf('=') + 1).trim())

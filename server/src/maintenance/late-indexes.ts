@@ -2,12 +2,13 @@ import { Client } from 'pg'
 import type { Context } from '../context.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** An index of a large table takes as long as it takes; nobody waits for it. */
+/** An index of a large table takes as long as it takes, and blocks nothing. */
 const build_ms = 6 * 3_600_000
 
 /**
- * Builds an index that a migration left for later because its table was large (`build_index` in SQL): beside those who
- * write, on a connection of its own, by one process at a time. What a crash left half built is removed and built again.
+ * Builds an index that a migration left for later because its table was large (`build_index` in SQL): concurrently with
+ * writes, over a dedicated connection, by one process at a time. What a crash left half built is removed and built
+ * again.
  */
 export async function buildLateIndexes(sql: Sql, { database }: Pick<Context, 'database'>): Promise<boolean> {
   const [late] = await sql<{ name: string; statement: string }>`

@@ -13,7 +13,7 @@ const partitionsAhead_days = 45
 const interval_ms = 10 * 60_000
 /** What is not summed up yet is counted with every read. */
 const sumsInterval_ms = 60_000
-/** Rows that one statement removes, so that nobody waits behind a sweep. */
+/** Rows that one statement removes, so that a sweep blocks no request for long. */
 const batch = 1000
 
 /** Work that keeps the database small: partitions ahead, and what has outlived its retention. */
@@ -120,7 +120,7 @@ async function sweepKeys(sql: Sql): Promise<number> {
   return gone.length
 }
 
-/** Folds hours that no statistic asks for by themselves into one row a key, so that totals stay right. */
+/** Folds hours that no statistic reads separately into one row a key, so that totals stay right. */
 async function foldKeyUsage(sql: Sql): Promise<number> {
   const [folded] = await sql<{ hours: number }>`
     with old as (

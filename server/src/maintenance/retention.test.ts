@@ -109,7 +109,7 @@ describe('what has outlived its retention', () => {
     assert.ok(kept.includes(row!.to) && kept.every((name) => name >= row!.from), kept.join())
   })
 
-  it('a drop gives way where somebody works with the table, and keeps writers waiting for a moment at most', async () => {
+  it('a drop yields to users of the table, and delays writers for a moment at most', async () => {
     await makeMonth()
     const partition = { table: 'task_event', name: `task_event_${month}` }
     const reading = Promise.withResolvers<void>()

@@ -11,7 +11,7 @@ const { events: eventsRetention_days, webhook_deliveries: deliveriesRetention_da
 const monthOver_days = 7
 /** Calls by the hour, for the bill: a year and a month to compare it with. */
 const { usage: usageRetention_days, audit_log: auditRetention_days, refusals: refusalsRetention_days } = retention_days
-/** Calls of keys are told of the last 30 days. */
+/** Days of a key's calls that are stored. */
 const callsRetention_days = 31
 const batch = 1000
 
@@ -97,8 +97,8 @@ function monthOf(name: string): string {
 }
 
 /**
- * Whether no task of a month is left. Its journal may be empty while the task waits to begin, so the task decides; what
- * is left of a task that is gone can be read by nobody.
+ * Whether no task of a month is left. Its journal may be empty while the task waits to begin, so the task decides; rows
+ * of a deleted task are unreadable.
  */
 async function isWithoutTasks(sql: Sql, month: string): Promise<boolean> {
   const rows = await sql`

@@ -1,7 +1,7 @@
 import { lease_seconds } from '../engine/maintenance/leases.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
-/** What is told of tasks and workers, of all processes. */
+/** Figures of tasks and workers, of all processes. */
 export interface TaskFigures {
   queued: number
   running: number
@@ -33,7 +33,7 @@ export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   return row!
 }
 
-/** What is told of webhooks, of all processes. */
+/** Figures of webhooks, of all processes. */
 export interface WebhookFigures {
   events_unmatched: number
   deliveries_pending: number

@@ -1,4 +1,4 @@
-/** A metric, as it is told to Prometheus and described in the reference. */
+/** A metric as Prometheus and the reference describe it. */
 export interface MetricDefinition {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
@@ -9,13 +9,13 @@ export interface MetricDefinition {
 }
 
 const pool = '`main`, or `authentication`: the small one that authenticates and counts'
-const disk = '`data`, or `wal`: where PostgreSQL writes its log, which may be a disk of its own'
+const disk = '`data`, or `wal`: where PostgreSQL writes its log, which may be a separate disk'
 const request_buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const call_buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
 /**
- * Every metric of ours, once, by section: the instruments, the reference and the test of the page are made from this.
- * Beside them the page has `process_…` and `nodejs_…`, which the library defines.
+ * Every metric of Cadre once, by section: the instruments, the reference and the test of the page are made from this.
+ * The page also has `process_…` and `nodejs_…`, which the library defines.
  */
 export const metricSections = {
   Service: {
@@ -129,7 +129,7 @@ export const metricSections = {
   Webhooks: {
     cadre_webhook_events_unmatched: {
       type: 'gauge',
-      help: 'Events of which it is not decided yet who is told, of all processes.',
+      help: 'Events that are not matched with webhooks yet, of all processes.',
       labels: {},
     },
     cadre_webhook_deliveries_pending: {

@@ -7,7 +7,7 @@ import { type Instruments, makeInstruments } from './instruments.ts'
 import type { OpenRequests } from './observe-requests.ts'
 import { sharedLook } from './shared-look.ts'
 
-/** What the page tells of this process, asked for when it is scraped. */
+/** Figures of this process, read when the page is scraped. */
 export interface ProcessFigures {
   isReady: () => boolean
   worker: () => { slots: number; tasks: number }
@@ -26,9 +26,9 @@ export interface MetricsPage {
 const fresh_ms = 2000
 
 export interface MetricsPageOptions {
-  /** A small pool of its own, so that the page can be read while the others are exhausted. */
+  /** A small separate pool, so that the page can be read while the others are exhausted. */
   sql: Database['sql']
-  /** The pools that are told of, by their names. */
+  /** The pools on the page, by name. */
   pools: Readonly<Record<string, Database>>
   /** The disks of the embedded database; none where the service has no such. */
   disks: () => Promise<DiskSpace[]>

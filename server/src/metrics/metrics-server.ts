@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { MetricsPage } from './metrics-page.ts'
 
-/** Scrapers are few; whoever opens more is told to go. */
+/** Scrapers are few; further connections are closed. */
 const connectionsMax = 20
 /** A request is one line and a few headers. */
 const request_ms = 5000
@@ -12,15 +12,15 @@ const request_ms = 5000
 const silence_ms = 10_000
 const answer_ms = 30_000
 
-/** A server for the metrics alone, on a port of its own that users of the API cannot reach (decision D100). */
+/** A server for the metrics alone, on a separate port that users of the API cannot reach (decision D100). */
 export interface MetricsServer {
   port: number
   stop(): Promise<void>
 }
 
 /**
- * Serves the page at `/metrics`, to GET and HEAD. Rejects as `listen` does (`EADDRINUSE`). Nobody can make it wait: slow
- * clients are closed, and it shares nothing with the server of the API but the process.
+ * Serves the page at `/metrics`, to GET and HEAD. Rejects as `listen` does (`EADDRINUSE`). Clients cannot block it:
+ * slow ones are closed, and it shares only the process with the API's server.
  */
 export async function serveMetrics(
   page: Pick<MetricsPage, 'text' | 'content_type'>,
@@ -39,9 +39,9 @@ export async function serveMetrics(
       const deadline = setTimeout(() => response.destroy(), answer_ms)
       response.once('close', () => clearTimeout(deadline))
       answer(page, request, response).catch((error: unknown) => {
-        log.error({ err: error }, 'the metrics could not be told')
+        log.error({ err: error }, 'failed to render metrics')
         if (response.headersSent) response.destroy()
-        else say(response, 500, 'The metrics could not be told.\n')
+        else say(response, 500, 'Failed to render metrics.\n')
       })
     },
   )

@@ -120,7 +120,7 @@ describe('the metrics of a service', () => {
     }
   })
 
-  it('name nobody and nothing that belongs to users, and hold no secret', async () => {
+  it('contain no names of users, nothing that belongs to them, and no secret', async () => {
     const { page } = await scrape()
     const whole = await test.sql<{ id: string }>`
       select id from agent union all select id from organization union all select id from app_user union all select id from webhook
@@ -142,7 +142,7 @@ describe('the metrics of a service', () => {
     assert.equal(page.includes('nowhere'), false)
   })
 
-  it('tell of requests under way, streams and waits apart, which are in no histogram', async () => {
+  it('count requests in flight, streams and waits separately, which are in no histogram', async () => {
     const controller = new AbortController()
     const stream = await fetch(new URL(`/api/v1/projects/${project_id}/events/stream`, test.url), {
       headers: { 'x-api-key': test.owner.api_key },
@@ -265,7 +265,7 @@ describe('the page of metrics', () => {
 })
 
 describe('the port of metrics', () => {
-  it('is left out where it is in use and nobody asked for it, and refused where somebody did', async () => {
+  it('is left out where it is in use and was not configured, and refused where it was', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
@@ -275,7 +275,7 @@ describe('the port of metrics', () => {
     })
     taken.close()
 
-    // Whoever has the usual port of this machine, this test or another process, a service does without.
+    // Where the usual port of this machine is taken, by this test or another process, a service runs without it.
     const usual = createServer()
       .on('error', () => {})
       .listen(9464, '127.0.0.1')

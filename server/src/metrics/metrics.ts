@@ -22,9 +22,9 @@ export interface ServiceMetrics {
   models: (models: ModelSource) => ModelSource
   /** The same tools, whose calls are measured. */
   tools: (tools: ToolSource) => ToolSource
-  /** Told of events of tasks after their commit. */
+  /** Called with events of tasks after their commit. */
   onTaskEvents: (events: readonly TaskEvent[]) => void
-  /** Told of attempts to deliver to webhooks. */
+  /** Called with attempts to deliver to webhooks. */
   onAttempt: (result: AttemptResult) => void
   requests: RequestObserver
   /** The process can be asked for these from now on. */
@@ -41,7 +41,7 @@ export interface MetricsOptions {
   log: Logger
 }
 
-/** A statement for the page that takes longer would only add to the trouble that it should tell of. */
+/** A slower statement for the page would only add to the trouble that it should report. */
 const statement_ms = 3000
 
 /**

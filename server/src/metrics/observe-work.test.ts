@@ -20,7 +20,7 @@ describe('a call of a model', () => {
     const ways: Record<string, () => Promise<unknown>> = {
       answers: async () => answer,
       refuses: async () => Promise.reject(new ModelError('provider_unavailable', 'away', { retryable: true })),
-      breaks: async () => Promise.reject(new TypeError('a mistake of ours')),
+      breaks: async () => Promise.reject(new TypeError('a bug')),
     }
     const call: Model['call'] = async ({ model }) => (await ways[model]!()) as never
     const { model } = observeModels(

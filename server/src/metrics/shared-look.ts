@@ -1,6 +1,6 @@
 /**
- * A function that looks at most once in `fresh_ms`, and once at a time: whoever asks meanwhile gets the same answer. A
- * look that failed is not kept.
+ * A function that queries at most once in `fresh_ms`, one query at a time: concurrent callers share the result. A
+ * failed query is not cached.
  */
 export function sharedLook<T>(look: () => Promise<T>, fresh_ms: number): () => Promise<T> {
   let last: { at: number; answer: Promise<T> } | undefined

@@ -59,7 +59,7 @@ type Row = [
   events: string[],
 ]
 
-/** Spec 3 with decisions D33, D34, D35 and D93: every state, every action, what is answered, what is told. */
+/** Spec 3 with decisions D33, D34, D35 and D93: every state, every action, its response and its events. */
 const table: Row[] = [
   ['running', null, 'start', 'running', []],
   ['running', null, 'pause', 'paused', []],
@@ -253,7 +253,7 @@ describe('actions at once (decision D46)', () => {
       assert.notDeepEqual([types[i - 1], types[i]], ['agent.stopped', 'agent.stopped'])
   })
 
-  it('and a deletion: whoever comes later finds nothing', async () => {
+  it('and a deletion: later requests find nothing', async () => {
     const id = await runningAgent()
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>

@@ -67,7 +67,7 @@ describe('totals of lists of agents', () => {
     assert.equal(body.pagination.total, n)
   })
 
-  it('are told with a page behind the last agent too, and are 0 where there is none', async () => {
+  it('are returned with a page behind the last agent too, and are 0 where there is none', async () => {
     const { agents } = await newProject('pages')
     for (const name of ['a', 'b', 'c']) await service.send('POST', agents, { body: { name } })
     const page = async (query: string) => (await service.send('GET', `${agents}?${query}`)).body

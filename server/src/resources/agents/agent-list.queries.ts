@@ -11,7 +11,7 @@ const listedColumns = (sql: Sql) => sql.fragment`
 
 /** Which agents a list is of, in which order, and which part of them. */
 export interface AgentFilter {
-  /** The organization of whoever asks: another's project has no agents to be listed. */
+  /** The caller's organization: a project of another one has no agents to list. */
   org_id: string
   project_id: number
   status?: AgentState | undefined

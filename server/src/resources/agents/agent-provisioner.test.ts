@@ -38,7 +38,7 @@ async function makeUnreadable(): Promise<string> {
 }
 
 describe('an agent that is being created (decision D34)', () => {
-  it('runs by itself, with a log entry for each step and one event', async () => {
+  it('becomes running, with a log entry for each step and one event', async () => {
     const { id, name, project_id, updated_at } = await make()
     await settled(id, 'running')
     assert.deepEqual(await eventsOf(id), [

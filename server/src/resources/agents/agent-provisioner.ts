@@ -22,7 +22,7 @@ const concurrency = 1
 /** How often agents are looked for whose own process did not settle them. */
 const sweepInterval_ms = 1000
 
-/** Ends `creating` and `updating` by itself (decisions D34, D35). */
+/** Finishes `creating` and `updating` in the background (decisions D34, D35). */
 export interface AgentProvisioner {
   /** Settles one agent now, as it is after the commit of its creation or update; new ones with others that come meanwhile. */
   settle(row: AgentRow): void

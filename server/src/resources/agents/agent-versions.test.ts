@@ -23,7 +23,7 @@ const second = {
   config: { system_prompt: null, temperature: 1, environment_variables: { TOKEN: 'second value', MORE: 'x' } },
   metadata: { team: 'b' },
 }
-/** An agent with two versions, the second under a name of its own. */
+/** An agent with two versions, the second under another name. */
 async function make(): Promise<any> {
   const { body } = await test.send('POST', agents, { body: { name: `agent-${++names}`, ...first } })
   await test.send('PUT', `${agents}/${body.id}`, { body: { name: `renamed-${names}`, ...second } })

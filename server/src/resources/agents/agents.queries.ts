@@ -57,12 +57,12 @@ export interface AgentPath extends AgentKey {
   org_id: string
 }
 
-/** An agent with what its tasks tell of it. */
+/** An agent with its task statistics. */
 export type AgentWithStats = AgentRow & { stats: AgentStats }
 
 /**
- * The agents that paths name, in their order, with what their tasks tell of them; undefined where another organization's is named,
- * or none. One statement, which finds each by its key however large the tables are.
+ * The agents of the given paths, in their order, with their task statistics; undefined for one of another organization
+ * or a missing one. One statement, which finds each by its key however large the tables are.
  */
 export async function findAgentsWithStats(
   sql: Sql,
@@ -128,7 +128,7 @@ export async function lockAgentByName(tx: Sql, project_id: number, name: string)
   return row
 }
 
-/** An agent that is to be created by somebody of an organization. */
+/** An agent to be created by a user of an organization. */
 export interface NewAgent extends AgentKey {
   /** The project as the request named it, for the answer that there is none (decision D24). */
   project_named: string | number
@@ -282,8 +282,8 @@ export async function listUnprovisioned(sql: Sql, limit: number): Promise<{ id: 
 }
 
 /**
- * Removes an agent with its versions. Its tasks, log and metrics are invisible without it; the engine, told by
- * `cancelTasks`, purges them in batches, so that nobody waits for a large agent (decision D45).
+ * Removes an agent with its versions. Its tasks, log and metrics are invisible without it. The engine, called by
+ * `cancelTasks`, purges them in batches, so that no caller waits for a large agent (decision D45).
  */
 export async function deleteAgent(tx: Sql, id: string): Promise<void> {
   await tx`delete from agent where id = ${id}`
@@ -292,7 +292,7 @@ export async function deleteAgent(tx: Sql, id: string): Promise<void> {
 /** Adds up what the connections of all processes have counted of agents; gives how many rows went. */
 export async function foldAgentCounts(sql: Sql): Promise<number> {
   return sql.begin(async (tx) => {
-    // Alone: nobody else writes under backend 0. Rows that are being written are left for the next time.
+    // Alone: no other transaction writes under backend 0. Locked rows are left for the next time.
     const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
       select pg_try_advisory_xact_lock(hashtext('cadre agent counts')) as alone`
     if (!alone) return 0

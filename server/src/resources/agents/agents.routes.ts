@@ -231,7 +231,7 @@ export function agentRoutes(
     return detailed(row)
   }
 
-  /** An agent that whoever asks wants to have, in a project as a number and as the request named it. */
+  /** An agent as the request describes it, with its project as a number and as the request named it. */
   function creationOf(
     handling: Loading,
     project: { id: number; named: string | number },

@@ -10,8 +10,8 @@ const groupMax = 100
 const concurrency = 2
 
 /**
- * Reads the agent that a path names for a caller, with what its tasks tell of it; 404 for whichever of project and agent does
- * not exist.
+ * Reads the agent of a path for a caller, with its task statistics. Throws 404 where the project or the agent does not
+ * exist.
  */
 export type ReadAgent = (
   path: { project_id: string; agent_id: string },

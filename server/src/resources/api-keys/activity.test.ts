@@ -25,7 +25,7 @@ describe('what keys are used for', () => {
   const keyPath = (id: string): string => `/api/v1/auth/api-keys/${id}`
   const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-  it('is told by operation with the scope that it needs, and from where it was used the last time', async () => {
+  it('lists each operation with the scope it needs, and where the key was last used', async () => {
     const { id, key } = await makeKey(test, person, ['agents:read', 'api_keys:read'])
     const read = async (path = keyPath(id)) =>
       (await test.send('GET', path, { key, headers: from('203.0.113.9') })).body

@@ -114,8 +114,8 @@ export async function requireApiKey(sql: Sql, principal: Principal, id: string) 
 }
 
 /**
- * The scopes without duplicates, if the caller holds them all: by its own scopes and by its role, so that no key can do
- * more than whoever made it (decisions D53, D70).
+ * The scopes without duplicates, if the caller holds them all, by its own scopes and by its role: no key can do more
+ * than its creator (decisions D53, D70).
  */
 export function grantableScopes(principal: Principal, wanted: readonly Scope[]): Scope[] {
   const scopes = [...new Set(wanted)]

@@ -17,7 +17,7 @@ const create = (body: object, options: SendOptions = {}) =>
 const faults = (body: any): string[] => body.error.details.map(({ field, code }: any) => `${field} ${code}`)
 const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString()
 
-/** Somebody new, with a key for everything. */
+/** A new user with a key for everything. */
 async function somebody(): Promise<Person & { id: string; key: string }> {
   const person = await makePerson(test)
   return { ...person, ...(await makeKey(test, person, ['admin'])) }
@@ -124,7 +124,7 @@ describe('creating a key (decisions D52–D55)', () => {
   })
 })
 
-describe('nobody gives more than they hold (decisions D53, D70)', () => {
+describe('no caller gives more than they hold (decisions D53, D70)', () => {
   const holds = (held: readonly Scope[], wanted: Scope): boolean =>
     wanted === 'admin'
       ? held.includes('admin')
@@ -277,7 +277,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
     assert.deepEqual((await test.send('GET', '/api/v1/projects', { key: made.key })).body.projects, [])
   })
 
-  it('of anybody else do not exist, not even to an administrator', async () => {
+  it('of other users do not exist, not even for an administrator', async () => {
     const owner = await somebody()
     const member = await makePerson(test, 'member', owner.org_id)
     const theirs = await makeKey(test, member, ['read'])
@@ -421,7 +421,7 @@ describe('use of a key (decision D58)', () => {
     assert.equal((await test.send('GET', `${path}/${made.id}`)).body.usage_stats.total_requests, 40)
   })
 
-  it('is told for a day, a week, a month and all time', async () => {
+  it('is reported for a day, a week, a month and all time', async () => {
     const { body: made } = await create({})
     await test.sql`
       insert into api_key_usage (key_id, hour, requests, last_at)

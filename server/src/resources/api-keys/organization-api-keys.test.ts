@@ -12,7 +12,7 @@ after(() => test.stop())
 
 const path = '/api/v1/auth/organization/api-keys'
 
-/** An organization with a key of somebody of each role. */
+/** An organization with a key of a member of each role. */
 async function company(): Promise<Record<Role, Person & { id: string; key: string }>> {
   const owner = await makePerson(test)
   const entries = []

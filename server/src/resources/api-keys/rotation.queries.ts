@@ -25,7 +25,7 @@ export async function rotateApiKey(
   return row && withoutNulls(row)
 }
 
-/** Rows that one statement changes, so that nobody waits behind a sweep. */
+/** Rows that one statement changes, so that a sweep blocks no request for long. */
 const sweepBatch = 1000
 
 /** Forgets secrets whose time after a rotation is over, in batches; gives how many. */

@@ -14,7 +14,7 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
   handle(app, http, operation, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id ?? ''),
     run: async ({ sql, principal, body, loaded, actor }) => {
-      // Whoever is given the secret of a key may do what the key may: no more than they may give (decision D53).
+      // The caller gets the secret of a key and may do what the key may: no more than they may give (decision D53).
       if (principal.credential_id !== loaded.id) grantableScopes(principal, loaded.scopes as Scope[])
       const { overlap_seconds = 86_400 } = body
       const key = newApiKey()

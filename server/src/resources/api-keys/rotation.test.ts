@@ -14,7 +14,7 @@ after(() => test.stop())
 
 const path = '/api/v1/auth/api-keys'
 
-/** Somebody new with a key for everything. */
+/** A new user with a key for everything. */
 async function somebody(scopes: Scope[] = ['admin']): Promise<Person & { id: string; key: string }> {
   const person = await makePerson(test)
   return { ...person, ...(await makeKey(test, person, scopes)) }
@@ -173,7 +173,7 @@ describe('who rotates which key', () => {
     assert.equal((await rotate(powerful.id, { cookie })).status, 403)
   })
 
-  it('nobody rotates the key of somebody else, of another organization, or one that is revoked', async () => {
+  it('no key of another user or organization, and no revoked key, can be rotated', async () => {
     const owner = await somebody()
     const colleague = await makePerson(test, 'admin', owner.org_id)
     const theirs = await makeKey(test, colleague, ['read'])

@@ -47,7 +47,7 @@ describe('approvals', () => {
     (await call('GET', `/tasks/${task.id}/events?limit=1000`)).body.events.map(({ type }: any) => type)
 
   describe('of a call', () => {
-    it('holds it until somebody gives leave, and then exactly that call is made', async () => {
+    it('holds it until a person approves, and then exactly that call is made', async () => {
       const agent = await createAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       assert.deepEqual([task.status, task.wait.reason, task.wait.approval_ids.length], ['waiting', 'approval', 1])
@@ -98,7 +98,7 @@ describe('approvals', () => {
       assert.deepEqual(server.requests, ['POST /orders/2'])
     })
 
-    it('is answered once: whoever comes second is told what it is by now', async () => {
+    it('is answered once: a second answer gets its current state', async () => {
       const agent = await createAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const [id] = task.wait.approval_ids
@@ -147,7 +147,7 @@ describe('approvals', () => {
       ['reject', 'completed'],
       ['cancel', 'canceled'],
     ] as const) {
-      it(`that nobody answers ends with its time: ${on_timeout}`, async () => {
+      it(`without an answer ends when its time is over: ${on_timeout}`, async () => {
         const agent = await createAgent({ approval_timeout_seconds: 60, approval_on_timeout: on_timeout })
         const task = await give(agent, { tool_calls: [time()] }, result)
         const [id] = task.wait.approval_ids

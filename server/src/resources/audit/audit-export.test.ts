@@ -125,7 +125,7 @@ it('gives up a reader that does not read for half a minute', async () => {
   }
 })
 
-it('that cannot go on breaks off, so that nobody takes a part for the whole', async () => {
+it('that cannot continue is broken off, so that a part is not taken for the whole', async () => {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(new URL(path, test.url), { headers: { 'x-api-key': large.key } }, resolve)
       .on('error', reject)

@@ -48,7 +48,7 @@ async function accessRun(): Promise<void> {
   secret('API key of the owner', test.owner.api_key)
   const made = await ask('POST', '/api/v1/auth/api-keys', { body: { name: 'Visible', scopes: ['admin'] } })
   secret('API key', made.key)
-  // What somebody pastes where it does not belong.
+  // A secret pasted into a wrong field.
   await ask('PUT', `/api/v1/auth/api-keys/${made.id}`, { body: { description: `it is ${made.key}` } })
   const rotated = await ask('POST', `/api/v1/auth/api-keys/${made.id}/rotate`, { body: {} })
   secret('rotated API key', rotated.key)
@@ -117,7 +117,7 @@ async function appRun(): Promise<void> {
   await ask('DELETE', `${clients}/${client_id}`)
 }
 
-it('no secret that anybody gives or is given is in the audit log, nor in what is read or exported of it', async () => {
+it('no secret that is sent or returned is in the audit log, nor in what is read or exported of it', async () => {
   await accessRun()
   await workRun()
   await appRun()

@@ -25,7 +25,7 @@ async function read(key: string, query: Record<string, string | number> = {}): P
   return body
 }
 
-/** A project and its agent, each step a request of its own. */
+/** A project and its agent, each step a separate request. */
 async function work(options: SendOptions): Promise<{ project: Reply; agent: Reply; agents: string }> {
   const project = await test.send('POST', '/api/v1/projects', {
     ...options,
@@ -255,7 +255,7 @@ describe('who may read it', () => {
     })
   }
 
-  it('nobody reads of another organization, whatever is asked for', async () => {
+  it('no entry of another organization is readable, whatever is asked for', async () => {
     const mine = await newOwner()
     const theirs = await newOwner()
     const made = await work({ key: theirs.key })

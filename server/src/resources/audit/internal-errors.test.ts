@@ -16,7 +16,7 @@ after(() => test.stop())
 const minute_ms = 60_000
 const problem = new Problem('internal_error')
 
-/** Somebody of an organization of their own. */
+/** A user of a new organization. */
 function someone(): Principal {
   return { org_id: newId('org'), user_id: newId('user') } as Principal
 }
@@ -27,8 +27,8 @@ async function toldTo({ org_id }: Principal, count: number) {
   })
 }
 
-describe('requests that fail by a fault of ours', () => {
-  it('become a few events a minute, however many they are; for each organization by itself', async () => {
+describe('requests that fail with an internal error', () => {
+  it('become a few events a minute for each organization, however many they are', async () => {
     let now_ms = Date.UTC(2026, 10, 20)
     const report = reportInternalErrors(test.service.context, () => now_ms)
     const [one, other, last] = [someone(), someone(), someone()]
@@ -62,7 +62,7 @@ describe('requests that fail by a fault of ours', () => {
     )
   })
 
-  it('of nobody known are told to nobody', async () => {
+  it('without a known caller make no event', async () => {
     const report = reportInternalErrors(test.service.context)
     const principal = someone()
     report(problem, { id: 'req_nobody', principal: undefined, params: {} })

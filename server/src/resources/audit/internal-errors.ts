@@ -7,8 +7,8 @@ import type { FailedRequest } from '../../http/http-context.ts'
 
 /**
  * Makes every 500 of a known organization an `error.occurred` of severity critical (decision D94), up to
- * `internalErrorEvents_per_minute`: what comes beyond that is dropped before it costs the database anything. The request has
- * failed already, so the event has a transaction of its own; where that fails too, the log has the error.
+ * `internalErrorEvents_per_minute`; further ones are dropped before they cost the database anything. The request has
+ * failed already, so the event has its own transaction; where that fails too, the log has the error.
  */
 export function reportInternalErrors(
   { sql, log }: Pick<Context, 'sql' | 'log'>,

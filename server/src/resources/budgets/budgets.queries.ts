@@ -99,7 +99,7 @@ export interface NewBudget extends BudgetPlace {
   period: BudgetPeriod
   max_cost_usd: number | null
   max_tokens: number | null
-  /** Of how much of a limit somebody is told. */
+  /** At which percentage of a limit a warning is sent. */
   warn_percent: number
   created_by: string
 }

@@ -93,7 +93,7 @@ describe('setting a budget', () => {
 })
 
 describe('who may set which budget', () => {
-  it('members set those of agents, of the project and of their own keys; administrators all', async () => {
+  it('members set those of agents, of the project and of the keys they own; administrators all', async () => {
     const member = await makePerson(test, 'member', test.owner.org_id)
     const theirs = await makeKey(test, member, ['agents:write', 'agents:read'])
     const foreign = await makeKey(test, ownerOf(test), ['agents:read'])
@@ -142,7 +142,7 @@ describe('changing a budget', () => {
     const raised = await put({ max_tokens: 1000 })
     assert.deepEqual([raised.spent, raised.reserved.tokens], [{ cost_usd: 0.25, tokens: 90 }, 7])
     const [row] = await test.sql`select warned from budget where id = ${made.body.id}`
-    assert.equal(row!['warned'], false, 'somebody is told again at 80 % of the new limit')
+    assert.equal(row!['warned'], false, 'a warning is sent again at 80 % of the new limit')
     const anew = await put({ period: 'day' })
     assert.deepEqual([anew.spent, anew.reserved.tokens], [{ cost_usd: 0, tokens: 0 }, 7])
     await remove(made)

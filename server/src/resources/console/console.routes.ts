@@ -5,8 +5,8 @@ import { sendPage } from '../../http/pages/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
 
 /**
- * The console speaks to its own origin and to nobody else: what an agent writes may hold the address of an image, and even
- * that is not asked for.
+ * The console connects to its own origin only: an agent's text may hold the address of an image, and even that is not
+ * requested.
  */
 const headers = {
   'content-security-policy': [
@@ -28,8 +28,8 @@ const sometimes = ['signup', 'metrics', 'healthz', '.well-known', 'docs']
 const firstWord = (path: string): string => path.split(/[/?]/, 2)[1] ?? ''
 
 /**
- * First words of the paths of the API and of pages of the server: one of those paths that is not there is told so, whoever
- * asks. They are those of all operations, and of every route that is registered after this.
+ * First segments of the API's paths and of the server's pages: an unknown path below them is a 404 for every client.
+ * They come from all operations and from every route registered after this.
  */
 function wordsOfService(app: FastifyInstance): ReadonlySet<string> {
   const words = new Set([...sometimes, ...operations.map(({ path }) => firstWord(path))])
@@ -44,9 +44,9 @@ export interface ConsolePages {
 }
 
 /**
- * The console at `/`, from what its build left in `folder`. Its pages are one document for every path that the API has not,
- * given to whoever asks for HTML in words; so `curl` and clients of the API read JSON as ever. Without the console, and to
- * who does not ask for HTML, `/` leads to the reference.
+ * Serves the console at `/` from its build in `folder`. It is one document for every path that the API does not have,
+ * sent to clients that accept HTML explicitly; `curl` and API clients read JSON. Without the console, and for clients
+ * that do not accept HTML, `/` leads to the reference.
  */
 export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder = consoleFolder): ConsolePages {
   const read = readConsole(folder)
@@ -101,8 +101,8 @@ function asksForPage({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * The page, with its base as the way up from the path that was asked for. So it works below any path that a proxy in front
- * takes away, and nobody needs to say which that is.
+ * The page, with a relative base from the requested path. So it works below any path that a proxy strips, without a
+ * setting.
  */
 function pageFor({ page }: Console, request: FastifyRequest): string {
   const up = '../'.repeat(pathOf(request).split('/').length - 2) || './'

@@ -50,7 +50,7 @@ function get(url: string, headers: Record<string, string> = {}, from = app) {
   return from.inject({ url, headers })
 }
 
-test('whoever asks for a page gets the console, at any path that the API has not, and nothing may be kept', async () => {
+test('a browser gets the console at any path that the API has not, and nothing may be cached', async () => {
   for (const url of ['/', '/projects/7', '/projects/7/tasks/task_1?step=3']) {
     const answer = await get(url, asPerson)
     assert.equal(answer.statusCode, 200, url)
@@ -62,7 +62,7 @@ test('whoever asks for a page gets the console, at any path that the API has not
   }
 })
 
-test('an unknown path of the API is told so, whoever asks; so is any path to who asks for no page', async () => {
+test('an unknown path of the API is 404 for every client; so is any path for clients that do not accept HTML', async () => {
   for (const url of [
     '/api/v1/nothing',
     '/api',

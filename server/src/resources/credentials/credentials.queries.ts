@@ -22,7 +22,10 @@ export interface CredentialKey {
 
 const columns = (sql: Sql) => sql.fragment`id, project_id, name, created_by, created_at, updated_at`
 
-/** A credential of a project; 404 where it is none. With `lock` nobody else changes it for the rest of the transaction. */
+/**
+ * A credential of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the
+ * transaction.
+ */
 export async function requireCredential(
   sql: Sql,
   { id, project_id }: CredentialKey,

@@ -64,7 +64,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
           ...auditKey(row),
           before: credentialView(before),
           after: credentialView(row),
-          // Whether it is another one than before is nobody's to know, so giving one is enough.
+          // Whether the value differs from the old one is secret, so giving one counts as a change.
           detail: encrypted && { is_value_changed: true },
         })
         return credentialView(row)

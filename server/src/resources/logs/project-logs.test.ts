@@ -26,7 +26,7 @@ describe('the logs of a project', () => {
         execute format('create table if not exists agent_log_%s partition of agent_log for values from (%L) to (%L)', to_char(at, 'YYYYMMDD'),
           at::timestamp at time zone 'UTC', (at + 1)::timestamp at time zone 'UTC');
       end loop; end $$`)
-    // Agents that nobody works on: what the service writes of them would be in the way.
+    // Agents without tasks: log entries of the service would be in the way.
     for (const [n, project] of [0, 0, 0, 1].entries()) {
       const id = newId('agent')
       agents.push(id)

@@ -20,9 +20,9 @@ export interface InvitationRow {
   revoked_at: string | null
 }
 
-/** Invitations that were accepted, revoked or expired are kept so long, for whoever asks how somebody got in. */
+/** How long accepted, revoked and expired invitations are kept, to show how a member joined. */
 const kept_days = 90
-/** Rows that one statement removes, so that nobody waits behind a sweep. */
+/** Rows that one statement removes, so that a sweep blocks no request for long. */
 const sweepBatch = 1000
 
 const columns = (sql: Sql) => sql.fragment`
@@ -35,7 +35,7 @@ const status = (sql: Sql) => sql.fragment`
 
 const isPending = (sql: Sql) => sql.fragment`i.accepted_at is null and i.revoked_at is null and i.expires_at > now()`
 
-/** A new invitation. `created_by` is whoever invites. */
+/** A new invitation. `created_by` is the inviting user. */
 export interface NewInvitation {
   org_id: string
   created_by: string
@@ -45,10 +45,9 @@ export interface NewInvitation {
 }
 
 /**
- * Makes an invitation; `token` belongs into its link and nowhere else: 256 random bits, of which only SHA-256 is kept.
- *
- * `forbidden` where whoever invites may not, or not for this role, by now: their membership is held, so that an
- * invitation made while they lose it is there to be withdrawn with the others. `full` where too many are pending.
+ * Creates an invitation; `token` goes into its link only: 256 random bits, of which only SHA-256 is stored.
+ * `forbidden` where the inviting user may not invite, or not for this role, any more. Their membership is locked, so
+ * that an invitation made while they lose it is withdrawn with the others. `full` where too many are pending.
  */
 export async function insertInvitation(
   tx: Sql,
@@ -102,8 +101,8 @@ export async function revokeInvitation(tx: Sql, org_id: string, id: string): Pro
 }
 
 /**
- * Withdraws the open invitations that a member made, for `owner` or for any role: who may not let anybody in any more
- * must not do so by a link made before. Gives their identifiers.
+ * Withdraws the open invitations that a member made, for `owner` or for any role: a member who may no longer invite
+ * must not do so by an older link. Returns their ids.
  */
 export async function revokeInvitationsOf(
   tx: Sql,
@@ -119,15 +118,15 @@ export async function revokeInvitationsOf(
   return rows.map(({ id }) => id)
 }
 
-/** What an invitation says to whoever has its link. */
+/** What an invitation shows to the holder of its link. */
 export interface Offer {
   id: string
   org_id: string
   organization: string
   role: Role
-  /** Whose account may accept it; null: anybody's. */
+  /** The only address that may accept it; null: any. */
   email: string | null
-  /** The name of whoever invited. */
+  /** Name of the inviting user. */
   invited_by: string
   expires_at: string
 }
@@ -197,7 +196,7 @@ export async function acceptInvitation(
     )
     return row
   } catch (error) {
-    // Undone with the use of the link: it stays good for somebody else.
+    // Rolled back with the use of the link, which stays valid for another user.
     if (brokenConstraint(error) === 'member_pkey') return 'member'
     throw error
   }

@@ -351,7 +351,7 @@ describe('making an account by an invitation', () => {
       user.organizations.map(({ id, role }: { id: string; role: Role }) => [id, role]),
       [[owner.org_id, 'admin']],
     )
-    assert.equal(user.email_verified, false, 'whoever hands over a link has proved no address')
+    assert.equal(user.email_verified, false, 'a link proves no address')
     const actions = await test.sql<{ action: string }>`
       select action from audit where org_id = ${owner.org_id} and actor = ${user.id} and action <> 'user.signed_in' order by id`
     assert.deepEqual(

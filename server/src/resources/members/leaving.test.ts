@@ -20,7 +20,7 @@ after(async () => {
 const leave = (service: TestService, cookie: string, organization_id: string) =>
   service.send('POST', '/api/v1/auth/organization/leave', { cookie, body: { organization_id } })
 
-/** Somebody in an organization that others own too, with an organization of their own besides. */
+/** A member of an organization with other owners, who also has an own organization. */
 async function colleague(
   service: TestService,
   role: Role = 'member',
@@ -34,7 +34,7 @@ async function colleague(
 const statusOf = async (service: TestService, options: SendOptions): Promise<number> =>
   (await service.send('GET', '/api/v1/auth/organization', options)).status
 
-describe('who goes, removed or by themselves', () => {
+describe('a member who leaves or is removed', () => {
   for (const how of ['removed', 'leaving'] as const) {
     const go = async (owner: Person, person: Person): Promise<void> => {
       const { status } =
@@ -125,7 +125,7 @@ describe('who goes, removed or by themselves', () => {
       assert.deepEqual([status, body.metadata.created_by], [200, person.user_id])
     })
 
-    it(`${how}: cannot come back, nor let anybody in, by a link that they made`, async () => {
+    it(`${how}: cannot come back or let others in by a link that they made`, async () => {
       const { owner, person } = await colleague(invite, 'admin')
       const { key } = await makeKey(invite, person, ['admin'])
       const { body: made } = await invite.send('POST', '/api/v1/auth/invitations', { key, body: { role: 'admin' } })
@@ -139,7 +139,7 @@ describe('who goes, removed or by themselves', () => {
       const accept = (url: string) =>
         invite.send('POST', '/api/v1/auth/invitations/accept', { cookie, body: { token: url.split('/').at(-1) } })
       assert.equal((await accept(made.url)).status, 404)
-      assert.equal((await accept(owners.url)).status, 200, 'by a link of somebody else they may')
+      assert.equal((await accept(owners.url)).status, 200, 'they may by a link of another member')
     })
   }
 })
@@ -167,7 +167,7 @@ describe('losing the right to invite', () => {
   })
 })
 
-describe('the organization that somebody leaves', () => {
+describe('the organization that a member leaves', () => {
   it('is the one that the body says, so that a repeated request leaves no second one', async () => {
     const { person, own } = await colleague(invite)
     const { cookie } = await makeSession(invite, person)
@@ -203,8 +203,8 @@ describe('the organization that somebody leaves', () => {
   })
 })
 
-describe("somebody's only organization", () => {
-  it('is not left where accounts are made by invitation: nobody resigns into nothing', async () => {
+describe("a user's only organization", () => {
+  it('cannot be left where accounts are made by invitation', async () => {
     const owner = await makePerson(invite)
     const person = await makePerson(invite, 'member', owner.org_id)
     const { cookie } = await makeSession(invite, person)
@@ -234,7 +234,7 @@ describe("somebody's only organization", () => {
   })
 
   for (const how of ['removed', 'leaving'] as const) {
-    it(`gives way to one of their own where everybody may have one: ${how} (decision D62)`, async () => {
+    it(`is replaced by a new one where open sign-up is on: ${how} (decision D62)`, async () => {
       const owner = await makePerson(open)
       const person = await makePerson(open, 'member', owner.org_id)
       const { cookie } = await makeSession(open, person)

@@ -1,7 +1,7 @@
 import type { Role } from '#contract/core/scopes.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Somebody in an organization, as it is answered; the e-mail address and their last activity not to everybody. */
+/** A member of an organization as responses show them; the e-mail address and last activity only to some callers. */
 export interface MemberRow {
   user_id: string
   name: string
@@ -72,7 +72,7 @@ export async function findRole(sql: Sql, org_id: string, user_id: string): Promi
   return row?.role
 }
 
-/** Whether somebody else who can sign in is an owner. Means something only while the organization is held. */
+/** Whether another owner can sign in. Reliable only while the organization is locked. */
 export async function hasOtherOwner(tx: Sql, org_id: string, user_id: string): Promise<boolean> {
   const rows = await tx`
     select 1 from member m join app_user u on u.id = m.user_id and u.disabled_at is null

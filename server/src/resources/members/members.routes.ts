@@ -74,8 +74,8 @@ async function requireMember(sql: Sql, { org_id }: Principal, user_id: string): 
 }
 
 /**
- * Addresses, and when somebody was there, are for whoever manages members: by scope and role together (decision D70), so that an app that
- * may read does not collect them.
+ * Addresses and last activity are for callers who manage members, by scope and role together (decision D70), so that an
+ * app with read access does not collect them.
  */
 function seesAddresses({ scopes, role }: Principal): boolean {
   return hasScope(scopes, 'organizations:write') && roleAllows(role, 'organizations:write')

@@ -14,7 +14,7 @@ after(() => test.stop())
 const path = '/api/v1/auth/members'
 const admin = async (person: Person): Promise<SendOptions> => ({ key: (await makeKey(test, person, ['admin'])).key })
 
-/** An organization with somebody of each role, and a second owner, so that either may go. */
+/** An organization with a member of each role, and a second owner, so that either may leave. */
 async function company(): Promise<Record<Role | 'second', Person>> {
   const owner = await makePerson(test)
   const [second, administrator, member, viewer] = await Promise.all(
@@ -66,7 +66,7 @@ describe('members', () => {
     assert.equal((await test.send('GET', `${path}?role=boss`, options)).status, 400)
   })
 
-  it('show their addresses to whoever manages members and to themselves, and are found by them by nobody else', async () => {
+  it('show their addresses to managers of members and to themselves, and only those can search by them', async () => {
     const people = await company()
     const managers: [string, SendOptions][] = [
       ['owner', await admin(people.owner)],
@@ -201,7 +201,7 @@ describe('roles: who may do what to whom', () => {
     })
   }
 
-  it('a scope that only reads changes nobody, whatever the role', async () => {
+  it('a scope that only reads changes no member, whatever the role', async () => {
     const { owner, member } = await company()
     const { key } = await makeKey(test, owner, ['read', 'write', 'organizations:read', 'api_keys:write'])
     for (const [method, body] of [['PUT', { role: 'viewer' }], ['DELETE']] as const) {
@@ -224,7 +224,7 @@ describe('roles: who may do what to whom', () => {
     for (const options of credentials) assert.equal((await change(options)).status, 403)
   })
 
-  it('the last owner is neither demoted nor removed, by nobody, and a disabled one is none', async () => {
+  it('the last owner can be neither demoted nor removed, and a disabled owner does not count', async () => {
     const owner = await makePerson(test)
     const options = await admin(owner)
     const member = await makePerson(test, 'member', owner.org_id)
@@ -233,7 +233,7 @@ describe('roles: who may do what to whom', () => {
     for (const [method, body] of [['PUT', { role: 'admin' }], ['DELETE']] as const) {
       const reply = await test.send(method, `${path}/${owner.user_id}`, { ...options, ...(body ? { body } : {}) })
       assert.deepEqual([reply.status, reply.body.error.code], [409, 'resource_conflict'])
-      assert.equal(reply.body.error.message, 'An organization keeps an owner. Make somebody else an owner first.')
+      assert.equal(reply.body.error.message, 'An organization needs an owner. Make another member an owner first.')
     }
     assert.equal(
       (await test.send('PUT', `${path}/${owner.user_id}`, { ...options, body: { role: 'owner' } })).status,

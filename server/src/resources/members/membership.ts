@@ -26,7 +26,7 @@ export interface Membership {
 export interface EndedMembership extends EndedAccess {
   member: MemberRow
   invitations_revoked: string[]
-  /** Where it was their only one and everybody may have one: the organization that they got instead (decision D62). */
+  /** The organization that replaces their only one where open sign-up is on (decision D62). */
   own: UserOrganization | undefined
 }
 
@@ -51,12 +51,12 @@ export async function changeRole(
 }
 
 /**
- * Removes a member on behalf of `by`, who may be the member. Throws 404 where they are none, 403 where `by` may not by
- * now, 409 for the last owner, and for a member who would leave their only organization where nobody makes one alone.
- *
- * An administrator may remove somebody from their only organization. Where accounts are made by invitation they then
- * belong to none until they are invited again: an organization of their own would let them invite others and spend on
- * the operator's models, which is what was taken from them.
+ * Removes a member on behalf of `by`, who may be the member. Throws 404 where they are not a member, 403 where `by` may
+ * no longer remove them, 409 for the last owner, and 409 for a member who would leave their only organization where
+ * sign-up is closed.
+ * An administrator may remove a member from their only organization. Where accounts are made by invitation the user
+ * then belongs to none until invited again: a new organization would let them invite others and spend on the operator's
+ * models, which the removal is meant to end.
  */
 export async function endMembership(
   tx: Sql,
@@ -101,7 +101,7 @@ async function keepAnOwner(tx: Sql, org_id: string, member: MemberRow): Promise<
   throw new Problem(
     'resource_conflict',
     { resource_type: 'member', conflicting_field: 'role', conflicting_value: 'owner' },
-    { message: 'An organization keeps an owner. Make somebody else an owner first.' },
+    { message: 'An organization needs an owner. Make another member an owner first.' },
   )
 }
 

@@ -41,8 +41,8 @@ export async function countAdministered(sql: Sql, user_id: string): Promise<{ ow
 }
 
 /**
- * Keeps the members of an organization and their roles from being changed by anybody else until the transaction ends,
- * so that of two owners who go at once one stays. Whoever also holds a user (`holdUser`) does so afterwards.
+ * Locks the members of an organization and their roles until the transaction ends, so that of two owners who leave at
+ * once one stays. Lock order: the organization before a user (`holdUser`).
  */
 export async function holdOrganization(tx: Sql, org_id: string): Promise<void> {
   await tx`select 1 from organization where id = ${org_id} for no key update`

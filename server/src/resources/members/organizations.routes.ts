@@ -66,7 +66,7 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
   })
 }
 
-/** Whoever asks was a member a moment ago. */
+/** The caller was a member a moment ago. */
 async function requireOrganization(sql: Sql, org_id: string, user_id: string) {
   const organization = await findOrganization(sql, org_id, user_id)
   if (!organization) throw notFound('organization_not_found', 'organization', org_id)

@@ -85,7 +85,7 @@ describe('making an organization', () => {
   const create = (service: TestService, cookie: string, name = 'Second') =>
     service.send('POST', '/api/v1/auth/organizations', { cookie, body: { name } })
 
-  it('is for whoever owns or administers one, where accounts are made by invitation', async () => {
+  it('is for owners and administrators, where accounts are made by invitation', async () => {
     const owner = await makePerson(test)
     for (const [role, expected] of [
       ['owner', 201],
@@ -100,7 +100,7 @@ describe('making an organization', () => {
     }
   })
 
-  it('is for everybody, where everybody may make an account', async () => {
+  it('is for every user, where open sign-up is on', async () => {
     const viewer = await makePerson(open, 'viewer', open.owner.org_id)
     const { cookie } = await makeSession(open, viewer)
     const { status, body } = await create(open, cookie)
@@ -235,8 +235,8 @@ describe('X-Organization-ID', () => {
   })
 })
 
-describe('somebody who belongs to no organization', () => {
-  it('is told so, and may do what concerns only themselves', async () => {
+describe('a user without an organization', () => {
+  it('gets an error that says so, and may do what concerns only themselves', async () => {
     const person = await makePerson(test)
     await test.sql`delete from member where user_id = ${person.user_id}`
     const { cookie, id } = await makeSession(test, person)
@@ -283,7 +283,7 @@ describe('somebody who belongs to no organization', () => {
     assert.equal((await test.send('GET', '/api/v1/auth/user', { token })).status, 401)
   })
 
-  it('is counted like everybody', async () => {
+  it('is counted like other users', async () => {
     const limited = await startTestService({ CADRE_RATE_LIMITS_SCALE: '0.02' })
     try {
       const person = await makePerson(limited)

@@ -78,7 +78,7 @@ describe('an organization keeps an owner', () => {
   }
 })
 
-it('nobody is left without an organization by leaving two at once', async () => {
+it('no user ends without an organization by leaving two at once', async () => {
   for (let round = 0; round < rounds; round++) {
     const [one, two] = [await makePerson(test), await makePerson(test)]
     const person = await makePerson(test, 'member', one.org_id)
@@ -141,7 +141,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('either lets somebody in or is revoked, never both', async () => {
+  it('is either accepted or revoked, never both', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const key = await keyOf(owner)
@@ -159,7 +159,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('is not used up by somebody who joins by another one at once', async () => {
+  it('is not used up by a user who joins by another one at once', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const links = [await invite(owner, 'member'), await invite(owner, 'viewer')]
@@ -176,7 +176,7 @@ describe('a link works once', () => {
   })
 })
 
-it('no link outlives the right of whoever made it, also one that is made while that ends', async () => {
+it('no link outlives the right of its creator, also one that is made while that ends', async () => {
   for (let round = 0; round < rounds; round++) {
     const owner = await makePerson(test)
     const leaver = await makePerson(test, 'admin', owner.org_id)

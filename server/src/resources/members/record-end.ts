@@ -3,7 +3,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { EndedMembership } from './membership.ts'
 
-/** Writes down that somebody left an organization or was removed from it, with all that went with it. */
+/** Records that a member left an organization or was removed, with everything that ended with it. */
 export async function recordEnd(tx: Sql, actor: Actor, ended: EndedMembership): Promise<void> {
   const { member, own, ...gone } = ended
   await recordAudit(tx, actor, {
@@ -13,7 +13,7 @@ export async function recordEnd(tx: Sql, actor: Actor, ended: EndedMembership): 
     detail: { ...gone },
   })
   if (own) {
-    // From where somebody was removed is not theirs to know, only that they have an organization since.
+    // The removed user does not learn which organization it was, only that they have a new one.
     const isOther = actor.actor !== member.user_id
     const nobody = { actor: null, credential: null, ip: null, user_agent: null }
     await recordAudit(

@@ -49,7 +49,7 @@ describe('model providers', () => {
     for (const server of Object.values(servers)) server.close()
   })
 
-  it('are told with what each answered and its models, without keys and addresses', async () => {
+  it('are listed with what each answered and its models, without keys and addresses', async () => {
     const person = await makePerson(service)
     const { key } = await makeKey(service, person, ['admin'])
     const answers = await Promise.all(

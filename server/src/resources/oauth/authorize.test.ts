@@ -44,7 +44,7 @@ test('the protected resource names its authorization server (RFC 9728)', async (
   }
 })
 
-test('nobody who is not the service decides under which address it is known', async () => {
+test('a request cannot choose the address by which the service is known', async () => {
   const headers = {
     host: 'evil.example',
     'x-forwarded-host': 'evil.example',
@@ -235,7 +235,7 @@ test('users of a public app are asked every time', async () => {
   }
 })
 
-test('prompt=login asks for the password again, whoever is signed in', async () => {
+test('prompt=login asks for the password again, also with a session', async () => {
   const browser = new Browser(service.url)
   await driver.authorize(driver.authorizeUrl(web), { browser })
   const { pages } = await driver.authorize(driver.authorizeUrl(web, { prompt: 'login' }), { browser })

@@ -15,7 +15,7 @@ export interface ConsentView {
   /** Who registered it. */
   publisher: Publisher
   scopes: string[]
-  /** Where the browser goes then; or the device that shows a code, and goes on by itself. */
+  /** Where the browser goes next; or the device that shows a code and continues without the browser. */
   sends_to: string | { user_code: string; ip: string; user_agent: string }
   /** The address under which this service is known. */
   public_url: string
@@ -67,7 +67,10 @@ export function consentPage(view: ConsentView): Page {
   }
 }
 
-/** Names of apps and organizations are chosen by whoever registers them; belonging to the organization is what vouches for it. */
+/**
+ * Names of apps and organizations are chosen by the ones who register them; only an app of the user's own organization
+ * is trusted.
+ */
 function strangerWarning({ name }: Publisher): Html {
   return html`
       <p class="notice warn" role="note"><strong>This app is unverified.</strong> It was registered by ${name}, an organization that you do not belong to. Cadre has not checked who that is.</p>`
@@ -87,7 +90,7 @@ function publisherHosts({ redirect_uris }: OAuthClientRow): string {
 function warning(sends_to: ConsentView['sends_to']): Html | false {
   if (typeof sends_to !== 'string')
     return html`
-      <p class="notice warn" role="note"><strong>Does your device show ${sends_to.user_code}?</strong> Whoever sent you this code gets the access, not you. Allow it only if you have just started it yourself.</p>`
+      <p class="notice warn" role="note"><strong>Does your device show ${sends_to.user_code}?</strong> If another person sent you this code, they get the access, not you. Allow it only if you have just started it yourself.</p>`
   return (
     isLoopback(sends_to) &&
     html`
@@ -118,7 +121,7 @@ const tick = new Html(
     'stroke-linecap="round" stroke-linejoin="round"><path d="M3 8.5 6.5 12 13 4.5"/></svg>',
 )
 
-/** What gives everything away stands where nobody overlooks it. */
+/** Full access is shown where it cannot be overlooked. */
 function widestFirst(scopes: readonly string[]): string[] {
   return scopes.toSorted((a, b) => Number(b === 'admin') - Number(a === 'admin'))
 }

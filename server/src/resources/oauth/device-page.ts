@@ -32,8 +32,8 @@ export function deviceDonePage(name: string, isAllowed: boolean): Page {
       <h1>${title}</h1>
       <p class="lead">${
         isAllowed
-          ? html`${name} goes on by itself. You can close this page.`
-          : html`${name} was told that you did not allow it. You can close this page.`
+          ? html`${name} continues on its own. You can close this page.`
+          : html`${name} has no access. You can close this page.`
       }</p>`,
   }
 }

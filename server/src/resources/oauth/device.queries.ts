@@ -1,6 +1,6 @@
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 
-/** A device that waits for somebody to let it in, by the code that it shows (RFC 8628). */
+/** A device that waits for consent, by the code that it shows (RFC 8628). */
 export interface WaitingDevice {
   client_id: string
   scopes: string[]

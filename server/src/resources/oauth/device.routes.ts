@@ -120,7 +120,7 @@ async function submitDecision(
           scopes,
         }
       : 'denied'
-    // Somebody else was quicker, and this one's grant goes with the transaction.
+    // Another decision was committed first, and this one's grant is rolled back.
     if (!(await decideDevice(tx, normalizedUserCode(user_code), decided)))
       throw new Problem('validation_error', undefined, { message: gone })
   })

@@ -31,7 +31,7 @@ async function begin(scope = 'read write'): Promise<oauth.DeviceAuthorizationRes
   return oauth.processDeviceAuthorizationResponse(server, client, asked)
 }
 
-/** What the device is told when it asks: tokens, or the code of the error. */
+/** The response to a polling device: tokens, or the code of the error. */
 async function poll({ device_code }: { device_code: string }): Promise<oauth.TokenEndpointResponse | string> {
   const asked = await oauth.deviceCodeGrantRequest(server, client, oauth.None(), device_code, insecure)
   try {
@@ -57,7 +57,7 @@ async function allow(device: oauth.DeviceAuthorizationResponse): Promise<Browser
   return browser.submit(page, '/device', { decision: 'allow' })
 }
 
-test('a device is let in by somebody who types its code in any case, and then works until its grant is ended', async () => {
+test('a device gets access by a code typed in any case, and works until its grant is ended', async () => {
   const device = await begin()
   assert.match(device.user_code, /^[B-Z]{4}-[B-Z]{4}$/)
   assert.equal(device.verification_uri, `${service.url}/device`)
@@ -83,13 +83,13 @@ test('a device is let in by somebody who types its code in any case, and then wo
     tokens.refresh_token!,
   )
   assert.equal(refreshed.status, 200)
-  // Presenting the code again ends everything, because somebody else may have it.
+  // Presenting the code again ends everything, because it may have been stolen.
   assert.equal(await poll(device), 'invalid_grant')
   const after = await send('GET', '/api/v1/projects', { key: null, token: refreshed.body.access_token })
   assert.equal(after.status, 401)
 })
 
-test('a device that is refused is told so, once', async () => {
+test('a device whose consent is denied gets that error once', async () => {
   const device = await begin()
   const { browser, page } = await open(device.verification_uri_complete!)
   assert.match((await browser.submit(page, '/device', { decision: 'deny' })).html, /not connected/)
@@ -97,7 +97,7 @@ test('a device that is refused is told so, once', async () => {
   assert.equal((await browser.get(device.verification_uri_complete!)).status, 400)
 })
 
-test('a code is good for one decision, whoever else has it', async () => {
+test('a code is valid for one decision', async () => {
   const device = await begin()
   const [one, two] = await Promise.all([
     open(device.verification_uri_complete!),
@@ -121,7 +121,7 @@ test('of devices that ask at once with one code only one gets tokens that last',
   assert.equal(answers.filter((answer) => typeof answer === 'object').length, 1)
 })
 
-test('a code that has expired, or that nobody was shown, is said to be so', async () => {
+test('an expired or unknown code gives an error page', async () => {
   const device = await begin()
   const { browser } = await open('/device')
   await service.sql`update oauth_artifact set expires_at = now() - interval '1 second' where kind = 'DeviceCode'`

@@ -36,7 +36,7 @@ export async function grantConsent(tx: Sql, request: FastifyRequest, admission: 
   return grant_id
 }
 
-/** What somebody is told whose app is not, or no longer, registered. */
+/** Message for an app that is not registered, or no longer. */
 export function appGone(): Problem {
   return new Problem('validation_error', undefined, {
     message: 'This page has expired. Go back to the app and start again.',

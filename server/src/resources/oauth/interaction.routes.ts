@@ -93,7 +93,7 @@ async function showInteraction(
   }
 
   const consent = await findConsent(sql, user.user_id, client.client_id)
-  // Anybody can pretend to be a public app, so its users are always asked (decision D76).
+  // A public app can be impersonated, so its users are always asked (decision D76).
   const remembered =
     client.secret_hash !== null &&
     !prompts.includes('consent') &&

@@ -31,7 +31,7 @@ test('authorizations: 20 a minute from an address, then 429 in the form of OAuth
   assert.equal(refused?.headers.get('location'), null)
 })
 
-test('tokens and revocations: 30 a minute for an app at an address, in buckets of their own', async () => {
+test('tokens and revocations: 30 a minute for an app at an address, in separate buckets', async () => {
   const one = await driver.client('one')
   const two = await driver.client('two')
   await emptyWindows()

@@ -65,7 +65,7 @@ export async function findClientOf(sql: Sql, org_id: string, client_id: string):
   return client?.org_id === org_id ? client : undefined
 }
 
-/** The same, locked: nobody else changes it for the rest of the transaction. */
+/** The same, locked: it cannot change for the rest of the transaction. */
 export async function lockClientOf(tx: Sql, org_id: string, client_id: string): Promise<OAuthClientRow | undefined> {
   await tx`select 1 from oauth_client where client_id = ${client_id} and org_id = ${org_id} for update`
   return findClientOf(tx, org_id, client_id)

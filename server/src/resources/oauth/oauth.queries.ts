@@ -67,7 +67,7 @@ export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: s
     select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
     from organization o where o.id = ${client.org_id}`
   // The app was removed with its organization since it was read.
-  return row ?? { name: 'nobody', is_own: false }
+  return row ?? { name: 'unknown', is_own: false }
 }
 
 /** What a user has allowed an app before. */
@@ -150,10 +150,9 @@ export async function findGrantOwner(sql: Sql, id: string): Promise<GrantOwner |
 }
 
 /**
- * Ends a grant: everything that was given under it stops working with the next request. Undefined when there is none.
- *
- * The grant's row goes first: whoever refreshes at this moment holds a lock on it, so its new tokens are there to be
- * seen, and deleted, by the second statement.
+ * Ends a grant: its tokens stop working with the next request. Undefined when there is none.
+ * The grant's row is deleted first: a concurrent refresh holds a lock on it, so its new tokens are visible to the
+ * second statement, which deletes them.
  */
 export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefined> {
   const [ended] = await deleteArtifacts(
@@ -216,12 +215,11 @@ export async function forgetConsentsOf(tx: Sql, user_id: string, org_id: string)
   await tx`delete from oauth_consent where user_id = ${user_id} and org_id = ${org_id}`
 }
 
-/** Rows that one statement removes, so that nobody waits behind a sweep. */
+/** Rows that one statement removes, so that a sweep blocks no request for long. */
 const sweepBatch = 1000
 
 /**
- * Removes what has been expired for a day, and grants that ended by themselves, up to 1,000 of either; returns how many
- * went of whichever were more.
+ * Removes what has been expired for a day, and grants that expired, up to 1,000 of either; returns the larger count.
  */
 export async function sweepOAuth(sql: Sql): Promise<number> {
   const artifacts = await sql`

@@ -76,7 +76,7 @@ test('the page says which app asks, for what, as whom and where the answer goes'
   assert.match(factsOf(machine)['Publisher host'] ?? '', /^none/)
 })
 
-test('an app of an organization that one does not belong to is unverified, and the hosts that it is registered with are told', async () => {
+test('an app of another organization is unverified, and its registered hosts are shown', async () => {
   const client = await driver.client('tracker')
   const uris = ['tracker', 'a', 'b', 'c', 'd'].map((host) => `https://${host}.example/cb`)
   await service.sql`update oauth_client set redirect_uris = ${[...uris, 'http://127.0.0.1/cb']} where client_id = 'tracker'`
@@ -103,7 +103,7 @@ test('what an app is called cannot change the page', async () => {
   assert.ok(page.html.includes('&lt;script&gt;'))
 })
 
-test('a decision without the token of its own page, session and authorization counts for nothing', async () => {
+test('a decision without the token of its own page, session and authorization is rejected', async () => {
   const before = await grants()
   const one = await asked()
   const two = await asked()

@@ -92,7 +92,7 @@ test('ending the session of a grant while it is refreshed leaves nothing alive',
   }
 })
 
-test('an app that is deleted while somebody lets it in is gone: a page says so', async () => {
+test('an app that is deleted during consent is gone: a page says so', async () => {
   const leaving = await driver.client('leaving')
   const asked = await browser.follow(await browser.get(driver.authorizeUrl(leaving)))
   let submitted!: ReturnType<Browser['submit']>

@@ -66,7 +66,7 @@ describe('the total of a list of all projects', () => {
     assert.deepEqual(await wrong(), [])
   })
 
-  it('is told with a page behind the last project too', async () => {
+  it('is returned with a page behind the last project too', async () => {
     const { pagination } = await list()
     const { body } = await service.send('GET', '/api/v1/projects?page=1000')
     assert.deepEqual([body.projects, body.pagination.total], [[], pagination.total])

@@ -84,7 +84,7 @@ function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
 /** Adds up what the connections of all processes have counted of projects; gives how many rows went. */
 export async function foldProjectCounts(sql: Sql): Promise<number> {
   return sql.begin(async (tx) => {
-    // Alone: nobody else writes under backend 0. Rows that are being written are left for the next time.
+    // Alone: no other transaction writes under backend 0. Locked rows are left for the next time.
     const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
       select pg_try_advisory_xact_lock(hashtext('cadre project counts')) as alone`
     if (!alone) return 0

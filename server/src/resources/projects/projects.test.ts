@@ -12,7 +12,7 @@ after(() => test.stop())
 const create = (name: unknown, key?: string) =>
   test.send('POST', '/api/v1/projects', { body: { name }, ...(key ? { key } : {}) })
 
-/** An organization of its own, so that lists are whole. */
+/** A new organization, so that lists are complete. */
 async function newOrganization(): Promise<Person & { key: string }> {
   const person = await makePerson(test)
   return { ...person, ...(await makeKey(test, person, ['admin'])) }
@@ -250,7 +250,7 @@ describe('listing projects (decision D32)', () => {
 })
 
 describe('reading, renaming and deleting a project (decision D100)', () => {
-  it('is for its organization: to anybody else it does not exist', async () => {
+  it('belongs to its organization: to others it does not exist', async () => {
     const mine = await newOrganization()
     const { body: project } = await create('private', mine.key)
     const stranger = await newOrganization()
@@ -290,7 +290,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.equal((await events(org_id)).length, told, 'the same name again is no event')
   })
 
-  it('keeps the naming rules, and may change only the case of its own name', async () => {
+  it('keeps the naming rules, and may change only the case of its name', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('renamed', key)
     await create('neighbour', key)

@@ -98,7 +98,7 @@ describe('where limits stand', () => {
     })
   })
 
-  it('tells owners what is stored of each kind, and nobody else', async () => {
+  it('shows owners, and only them, how much of each kind is stored', async () => {
     const bytesFor = async (options: object): Promise<(number | null)[]> =>
       (await test.send('GET', path, options)).body.retention.map((of: { bytes: number | null }) => of.bytes)
     const stored = await bytesFor({})

@@ -33,15 +33,15 @@ export interface Decision {
 }
 
 /**
- * What a schedule does at a moment; undefined where it is not due. A pure function: whoever drives it with a clock and rows
- * of its own sees what the service does. Of several due times that have passed only the last one counts, so that a service
- * that comes back does not flood its agents. Throws `CronError` where the pattern is no longer understood.
+ * What a schedule does at a time; undefined where it is not due. A pure function of clock and rows, so tests see what
+ * the service does. Of several missed due times only the last one counts, so that a service that restarts does not
+ * flood its agents. Throws `CronError` where the pattern is no longer valid.
  */
 export function decide(timing: Timing, situation: Situation, now: Date): Decision | undefined {
   const { cron, time_zone, next_run_at } = timing
   if (next_run_at === null || Date.parse(next_run_at) > now.getTime()) return undefined
   const times = new DueTimes(cron, time_zone)
-  // Governments change the rules of time zones: what was told as the next due time stays one.
+  // Governments change the rules of time zones: a due time that was announced stays valid.
   const due = Math.max(Date.parse(next_run_at), times.until(now)?.getTime() ?? 0)
   return {
     due: new Date(due).toISOString(),

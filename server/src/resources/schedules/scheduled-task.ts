@@ -5,8 +5,8 @@ import { newId } from '../../platform/ids.ts'
 import { noteTask, type ScheduleRow } from './schedules.queries.ts'
 
 /**
- * Creates the task of a locked schedule in the caller's transaction, in the name of the schedule's owner unless somebody
- * else asked for it; returns its identifier. The agent is locked, and known to accept tasks.
+ * Creates the task of a locked schedule in the caller's transaction, on behalf of the schedule's owner unless another
+ * user asked for it; returns its id. The agent is locked and accepts tasks.
  */
 export async function createScheduledTask(
   { engine }: Pick<Context, 'engine'>,

@@ -35,8 +35,8 @@ export interface Scheduler {
 }
 
 /**
- * Every process looks for due schedules. Whoever locks one moves it on to its next due time and creates its task in the
- * same transaction, so each due time brings one task, however many processes look and whichever of them dies.
+ * Every process looks for due schedules. The process that locks one sets its next due time and creates its task in the
+ * same transaction. So each due time makes one task, however many processes look and whichever of them dies.
  */
 export function startScheduler(parts: Parts): Scheduler {
   let current: Promise<void> | undefined
@@ -112,7 +112,7 @@ function decideSafely(schedule: ScheduleRow & { now: string }, situation: Situat
   }
 }
 
-/** Creates the task; what the engine refuses is undone by itself and becomes the reason why there is none. */
+/** Creates the task. What the engine refuses is rolled back alone and becomes the reason why there is no task. */
 async function create(
   parts: Parts,
   tx: Sql,
@@ -128,7 +128,7 @@ async function create(
   }
 }
 
-/** Told to whoever reads the agent's log or the schedule: no due time is lost in silence. */
+/** Shown in the agent's log and in the schedule: no due time is lost silently. */
 async function skip(
   tx: Sql,
   schedule: ScheduleRow & { now: string },

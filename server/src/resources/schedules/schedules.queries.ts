@@ -62,7 +62,9 @@ export function scheduleView(row: ScheduleRow) {
   return { ...row, project_id: projectId(row.project_id) }
 }
 
-/** A schedule of a project; 404 where it is none. With `lock` nobody else changes it for the rest of the transaction. */
+/**
+ * A schedule of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction.
+ */
 export async function requireSchedule(sql: Sql, key: ScheduleKey, { lock = false } = {}): Promise<ScheduleRow> {
   const [row] = isId('sched', key.id)
     ? await sql.run<ScheduleRow>(sql.fragment`

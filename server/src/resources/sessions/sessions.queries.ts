@@ -40,7 +40,7 @@ export async function insertSession(
   return { session, secret }
 }
 
-/** Somebody who is signed in by cookie, as pages show them. */
+/** A user who is signed in by cookie, as pages show them. */
 export interface SignedInUser {
   session_id: string
   user_id: string

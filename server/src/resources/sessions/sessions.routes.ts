@@ -51,7 +51,7 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   handle(app, http, operations.deleteSessions, {
     run: async ({ sql, principal, actor }) => {
       const revoked_count = await sql.begin(async (tx) => {
-        // Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen.
+        // Lock order: sessions before grants. A concurrent consent holds the session, so its new grant is seen.
         const sessions = await endSessionsOf(tx, principal.user_id, principal.credential_id)
         const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
         for (const grant of grants) await recordGrantEnd(tx, actor, grant)
@@ -86,7 +86,7 @@ async function endOne(tx: Sql, principal: Principal, id: string, actor: Actor): 
   return true
 }
 
-/** Whoever shuts an app out wants to be asked before it is let in again. */
+/** A user who revokes an app is asked before it gets access again. */
 async function recordGrantEnd(tx: Sql, actor: Actor, grant: GrantOwner): Promise<void> {
   await forgetConsent(tx, grant.user_id, grant.client_id)
   await recordAudit(

@@ -23,8 +23,8 @@ interface Asked extends AgentPath {
 }
 
 /**
- * The agent that a request for a task names; 404 for whichever of project and agent does not exist. Those that are asked for at the
- * same time are read by the same statements, unless the request has a transaction of its own.
+ * The agent of a request for a task; throws 404 where the project or the agent does not exist. Concurrent requests
+ * share the statements that read them, unless a request has its own transaction.
  */
 export function makeLoadAsked({
   sql,

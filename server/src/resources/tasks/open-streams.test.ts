@@ -64,8 +64,8 @@ describe('streams and waits of a credential', () => {
       ['POST', `${agent}/tasks`, { input: 'Not made.' }],
     ] as const)
       assert.equal((await test.send(method, path, { headers, body })).status, 429, path)
-    assert.equal(await list(), before, 'no task is made for whoever may not watch it')
-    assert.equal((await test.send('GET', task)).status, 200, 'whoever does not wait is not counted')
+    assert.equal(await list(), before, 'no task is created for a caller that may not watch it')
+    assert.equal((await test.send('GET', task)).status, 200, 'a request that does not wait is not counted')
 
     leaving.abort()
     await Promise.all(waits)

@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** What get-agent tells of all tasks of an agent (spec 2.2, decision D42). */
+/** Statistics of an agent's tasks for get-agent (spec 2.2, decision D42). */
 export interface AgentStats {
   total_tasks: number
   completed_tasks: number

@@ -45,7 +45,10 @@ export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
   return row
 }
 
-/** A task that this transaction has made; throws `gone` where its agent was deleted meanwhile: nobody knows its id yet. */
+/**
+ * A task that this transaction has created; throws `gone` where its agent was deleted meanwhile: no client knows its id
+ * yet.
+ */
 export async function requireMade(tx: Sql, key: TaskKey, gone: Problem): Promise<TaskRow> {
   const row = await findTask(tx, key)
   if (!row) throw gone
@@ -172,8 +175,8 @@ export async function countUnread(sql: Sql, task_id: string): Promise<number> {
 }
 
 /**
- * Whether a task waits for something that has not come: one that is on its way to a worker does not. So whoever asks for
- * its next rest right after an answer is not told of the one before.
+ * Whether a task waits for something that has not arrived. One that a worker is about to take does not wait. So a
+ * caller that asks for its next pause right after an answer does not get the previous one.
  */
 export async function rests(sql: Sql, id: string): Promise<boolean> {
   const [row] = await sql`

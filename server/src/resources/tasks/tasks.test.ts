@@ -97,7 +97,7 @@ describe('tasks', () => {
     assert.deepEqual([body.output.content, body.input], ['three', input])
   })
 
-  it('a tool that does not exist is told to the model, and the task goes on', async () => {
+  it('an unknown tool is reported to the model, and the task goes on', async () => {
     const agent = await createAgent({ tools: ['look_up'] })
     const { body } = await give(agent, script({ text: 'Looking.' }, tool, { text: 'It says: {{tool_result}}' }), {}, 10)
     assert.equal(body.status, 'completed')
@@ -427,7 +427,7 @@ describe('tasks', () => {
       assert.ok(Date.parse(done.finished_at) >= Date.parse(waiting.wait.until))
     })
 
-    it('that asks for more patience than anybody has is asked again after a day', async () => {
+    it('that asks for a very long Retry-After is asked again after a day', async () => {
       const agent = await createAgent()
       const failing = fault('provider_unavailable', { retry_after: 1e300 })
       const { body: task } = await give(agent, script(failing), {}, 10)

@@ -76,7 +76,7 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
   }
 }
 
-/** To be called before a task is made: whoever may not watch it is refused before there is anything to watch. */
+/** Called before a task is created: a caller that may not watch it is refused before there is anything to watch. */
 export async function occupyToWatch({ query, request, occupy }: Creating): Promise<void> {
   if (query.wait || wantsStream(request)) await occupy()
 }

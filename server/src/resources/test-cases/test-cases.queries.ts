@@ -24,7 +24,9 @@ export interface TestCaseKey {
 
 const columns = (sql: Sql) => sql.fragment`id, agent_id, name, input, expected, created_by, created_at, updated_at`
 
-/** A test case of an agent; 404 where it is none. With `lock` nobody else changes it for the rest of the transaction. */
+/**
+ * A test case of an agent; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction.
+ */
 export async function requireTestCase(
   sql: Sql,
   { id, agent_id }: TestCaseKey,

@@ -38,7 +38,7 @@ describe('a test case', () => {
     assert.equal((await test.send('DELETE', path)).status, 404)
   })
 
-  it('has a name of its own among those of its agent, whichever way it comes by it', async () => {
+  it('has a unique name among those of its agent, whether created or renamed', async () => {
     const one = await test.send('POST', base, { body: { name: 'one', input: 'hello' } })
     const two = await test.send('POST', base, { body: { name: 'two', input: 'hello' } })
     const again = await test.send('POST', base, { body: { name: 'one', input: 'hello' } })

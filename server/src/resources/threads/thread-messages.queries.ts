@@ -32,8 +32,8 @@ const places = ({ fragment }: Sql, thread_id: string): Fragment => fragment`
     else s.output is not null and s.type <> 'compaction' and not (s.type = 'approval' and s.status = 'completed') end`
 
 /**
- * A page of a thread's messages, in the order of its tasks, and how many there are. What a task has not read yet comes
- * last of it. Identifiers of what has none of its own are made of its task's, always the same.
+ * A page of a thread's messages in the order of its tasks, and their number. Messages that a task has not read yet come
+ * last of it. Ids of messages without one are derived from the task's, always the same.
  */
 export async function listThreadMessages(
   sql: Sql,

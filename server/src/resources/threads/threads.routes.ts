@@ -39,7 +39,7 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
         return gone
       })
       if (!deleted) {
-        // Deleted by somebody else meanwhile, or busy.
+        // Deleted meanwhile, or busy.
         const { id } = await requireThread(sql, loaded)
         throw new Problem('thread_busy', { resource_type: 'thread', resource_id: id, current_status: 'busy' })
       }

@@ -21,8 +21,8 @@ type Given = BodyOf<typeof createTool> | BodyOf<typeof updateTool>
 export type ToolDraft = Omit<ToolContent, 'pinned'>
 
 /**
- * The content that a request asks for, whole: given members replace those of `old`. Throws `validation_error` with every
- * fault that can be told without asking anybody else.
+ * The complete content that a request asks for: given members replace those of `old`. Throws `validation_error` with
+ * every error that can be found without a network request.
  */
 export function draftTool(egress: Egress, given: Given, old?: ToolDraft): ToolDraft {
   const kind = old?.kind ?? given.kind

@@ -96,7 +96,7 @@ export async function updateTool(
     throw new Problem(
       'resource_conflict',
       { resource_type: 'tool', resource_id: id },
-      { message: 'The tool was changed by somebody else at the same time. Read it again.' },
+      { message: 'The tool was changed by another request at the same time. Read it again.' },
     )
   })
 }

@@ -108,7 +108,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 }
 
-/** A tool that was changed by somebody else since it was read is not changed: what it was is what was read. */
+/** Optimistic lock: a tool that changed since it was read is not updated. */
 function change(
   sql: Sql,
   actor: Actor,

@@ -56,7 +56,7 @@ describe('registering a tool', () => {
     assert.deepEqual((await test.send('GET', `${base}/${id}`)).body, body)
   })
 
-  it('takes a GET for safe and everything else for unsafe, until somebody says else', async () => {
+  it('takes a GET for safe and everything else for unsafe, until declared otherwise', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       assert.equal((await withHttp({ method })).body.safety, method === 'GET' ? 'safe' : 'unsafe')
       for (const safety of ['safe', 'keyed', 'unsafe'])
@@ -220,7 +220,7 @@ describe('a tool is refused', () => {
     refused(await create({ kind: 'mcp', http: undefined, mcp }), 'parameters')
   })
 
-  it('where its server may not be reached, before anybody is asked', async () => {
+  it('where its server may not be reached, before any request is sent', async () => {
     const of = (kind: string, definition: unknown) =>
       create({ kind, http: undefined, parameters: undefined, [kind]: definition })
     for (const url of ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://{city}/', 'https://${env.HOST}/', 'x']) {
@@ -304,7 +304,7 @@ describe('updating a tool', () => {
     assert.equal((await put({})).status, 200)
   })
 
-  it('tells the safety anew where nobody said it', async () => {
+  it('derives the safety again where it was not declared', async () => {
     const { body } = await create()
     const reply = await test.send('PUT', `${base}/${body.id}`, { body: { http: { ...http, method: 'POST' } } })
     assert.equal(reply.body.safety, 'unsafe')

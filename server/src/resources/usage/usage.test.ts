@@ -29,7 +29,7 @@ after(() => test.stop())
 const day = 'start_time=2026-11-20&end_time=2026-11-21'
 const ask = async (query: string) => (await test.send('GET', `${usage}?${query}`)).body
 
-it('costs add up as decimals, and calls without a price are told, not guessed', async () => {
+it('costs add up as decimals, and calls without a price are listed, not guessed', async () => {
   const { usage: groups, total, period } = await ask(day)
   const sums = (
     calls: number,
@@ -54,7 +54,7 @@ it('costs add up as decimals, and calls without a price are told, not guessed', 
   assert.deepEqual(period, { start_time: '2026-11-20T00:00:00.000Z', end_time: '2026-11-21T00:00:00.000Z' })
 })
 
-it('groups are told apart by what is asked for, page by page', async () => {
+it('groups are distinguished by what is asked for, page by page', async () => {
   const { usage: groups, pagination } = await ask(`${day}&group_by=model,tool&limit=2&offset=1`)
   assert.deepEqual(
     groups.map(({ model, tool, agent_id }: Record<string, unknown>) => [model, tool, agent_id]),

@@ -6,7 +6,7 @@ import { field, type Field } from '../../http/pages/page.ts'
 import { check } from '../../http/validation.ts'
 import { sentence } from './pages.ts'
 
-/** What somebody typed to make an account, as a form shows it again. */
+/** Input of the account form, to show it again. */
 export interface TypedAccount {
   email?: string
   /** Whether the address is the only one that will do. */
@@ -35,11 +35,11 @@ export function accountFields(typed: TypedAccount): Html[] {
       label: 'Password',
       type: 'password',
       autocomplete: 'new-password',
-      hint: `At least ${passwordLength.min} characters. A few words that nobody else would put together are good.`,
+      hint: `At least ${passwordLength.min} characters. A few unrelated words work well.`,
     },
   ]
   const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
-  // Whoever made a mistake continues there.
+  // The form is shown again with the input.
   const first = fields.find((one) => faults.has(one.name)) ?? (focus ? fields[0] : undefined)
   return fields.map((shown) => {
     const message = faults.get(shown.name)

@@ -9,7 +9,7 @@ import { notCurrent, reauthenticate } from './reauthenticated-user.ts'
 import { beginSession, signingIn, type SignedIn, type SignInContext, type SignInSource } from './sign-in/sign-in.ts'
 import { findCredentials, insertOrganization, insertUser, updatePasswordHash } from './users.queries.ts'
 
-/** Somebody who makes an account. */
+/** A user who creates an account. */
 export interface SignUp {
   email: string
   password: string
@@ -19,10 +19,10 @@ export interface SignUp {
 }
 
 /**
- * Makes an account and signs it in. It gets an organization of its own, or with an invitation joins the one that this is
- * for: everybody has one (decision D62). Throws `validation_error` for a password that the rules refuse and for another
- * address than the invitation's, `resource_conflict` for an address that is taken, and 404 for an invitation that offers
- * nothing; of accounts that are made at once by one invitation exactly one is.
+ * Creates an account and signs it in. It gets a new organization, or joins the organization of its invitation: every
+ * account has one (decision D62). Throws `validation_error` for a weak password and for another address than the
+ * invitation's, `resource_conflict` for an address that is taken, and 404 for an invalid invitation. Of concurrent
+ * sign-ups with one invitation exactly one succeeds.
  */
 export async function signUp(
   { sql, passwords }: SignInContext,
@@ -97,7 +97,7 @@ export async function changePassword(
   })
 }
 
-/** Sessions before grants: whoever lets an app in at this moment holds the session, so the new grant is seen. */
+/** Lock order: sessions before grants. A concurrent consent holds the session, so its new grant is seen. */
 async function endOthers(tx: Sql, user_id: string, session_id: string): Promise<number> {
   const sessions = await endSessionsOf(tx, user_id, session_id)
   const grants = await endGrantsOf(tx, user_id, session_id)

@@ -7,14 +7,14 @@ import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields, type TypedAccount } from './account-form.ts'
 import { invitationIn } from './pages.ts'
 
-/** What the page of an invitation shows to everybody. */
+/** What the page of an invitation shows to every visitor. */
 interface InvitationView {
   offer: Offer
   /** The page's own path: its forms go there, and one comes back to it after signing in or out. */
   path: string
 }
 
-/** To somebody who is signed in. */
+/** To a signed-in user. */
 export interface JoinView extends InvitationView {
   user: SignedInUser
   token: string
@@ -50,7 +50,7 @@ export function joinPage({ offer, path, user, token, logout_token, isForThem, fa
   }
 }
 
-/** To somebody who is not signed in. */
+/** To a visitor without a session. */
 export interface InvitedView extends InvitationView {
   token: string
   typed: TypedAccount
@@ -81,7 +81,7 @@ export function invitedPage({ offer, path, token, typed, fault, providers }: Inv
   }
 }
 
-/** To whoever has joined by this link. */
+/** To a user who has joined by this link. */
 export function joinedPage({ organization, role }: { organization: string; role: Role }): Page {
   return {
     title: `Welcome to ${organization}`,
@@ -92,13 +92,13 @@ export function joinedPage({ organization, role }: { organization: string; role:
   }
 }
 
-/** To somebody who was a member before. */
+/** To a user who was a member before. */
 export function memberPage({ organization }: { organization: string }): Page {
   return {
     title: 'You are a member already',
     content: html`
       <h1>You are a member already</h1>
-      <p class="lead">You belong to <strong>${organization}</strong>. Your role stays as it is, and the link still works for somebody else.</p>
+      <p class="lead">You belong to <strong>${organization}</strong>. Your role is unchanged, and the link still works for another person.</p>
       <p class="actions"><a class="button primary" href="/">Continue</a></p>`,
   }
 }
@@ -109,7 +109,7 @@ export function goneInvitationPage(): Page {
     title: 'This invitation does not work',
     content: html`
       <h1>This invitation does not work</h1>
-      <p class="lead" role="alert">It was used, has expired or was withdrawn, or the link is not complete. Ask whoever invited you for a new one.</p>`,
+      <p class="lead" role="alert">It was used, has expired or was withdrawn, or the link is incomplete. Ask the person who invited you for a new one.</p>`,
   }
 }
 

@@ -29,7 +29,7 @@ async function invite(body: object = {}): Promise<{ path: string; id: string; to
   return { path: pathname, id: reply.body.id, token: pathname.split('/').at(-1)! }
 }
 
-/** A browser in which somebody is signed in. */
+/** A browser with a signed-in user. */
 async function signedIn(person: Person): Promise<Browser> {
   const browser = new Browser(test.url)
   const { cookie } = await makeSession(test, person)
@@ -57,7 +57,7 @@ describe("an invitation's page", () => {
     assert.match(page.html, /\d{4}-\d\d-\d\d \d\d:\d\d UTC/)
   })
 
-  it('tells nobody where it was: no referrer, no store, no scripts, no frames', async () => {
+  it('leaks its address nowhere: no referrer, no store, no scripts, no frames', async () => {
     const { path } = await invite()
     for (const at of [path, `/invite/${'x'.repeat(43)}`]) {
       const { headers } = await new Browser(test.url).get(at)
@@ -107,7 +107,7 @@ describe("an invitation's page", () => {
   })
 })
 
-describe('somebody who is signed in', () => {
+describe('a signed-in user', () => {
   it('joins by one button, comes back to a welcome, and may come back again', async () => {
     const { path, id } = await invite({ role: 'admin' })
     const person = await makePerson(test)
@@ -123,13 +123,13 @@ describe('somebody who is signed in', () => {
       assert.match(welcome.html, /as <strong>admin<\/strong>/)
     }
     assert.equal(await roleOf(person), 'admin')
-    assert.equal((await (await signedIn(owner)).get(path)).status, 404, 'nobody else is told')
+    assert.equal((await (await signedIn(owner)).get(path)).status, 404, 'other users see nothing')
     const [entry] = await test.sql<{ actor: string; credential_kind: string; org_id: string }>`
       select actor, credential_kind, org_id from audit where action = 'invitation.accepted' and target = ${id}`
     assert.deepEqual(entry, { actor: person.user_id, credential_kind: 'session', org_id: owner.org_id })
   })
 
-  it('and is a member already, is told so, and neither page nor form changes the role', async () => {
+  it('who is a member already sees that, and neither page nor form changes the role', async () => {
     const { path } = await invite({ role: 'owner' })
     const viewer = await makePerson(test, 'viewer', owner.org_id)
     const browser = await signedIn(viewer)
@@ -186,7 +186,7 @@ describe('somebody who is signed in', () => {
   })
 })
 
-describe('somebody who is not signed in', () => {
+describe('a visitor without a session', () => {
   it('signs in, comes back, and joins', async () => {
     const { path } = await invite()
     const browser = new Browser(test.url)
@@ -265,7 +265,7 @@ describe('somebody who is not signed in', () => {
   })
 })
 
-it('whoever came by another name of this machine is sent to the one that cookies are for', async () => {
+it('who came by another name of this machine is redirected to the one that cookies are for', async () => {
   const { path } = await invite()
   const here = new URL(path, test.url)
   const elsewhere = new URL(here)

@@ -17,8 +17,8 @@ import { countForm, signedInUser, signInFrom, type Pages } from './pages.ts'
 type Invited = FastifyRequest<{ Params: { token: string } }>
 
 /**
- * The page behind an invitation's link: what is offered by whom, and joining, signing in or making an account, without
- * scripts. Forms carry a token bound to the link and to the session, or to the browser of whoever has none.
+ * The page behind an invitation's link: what is offered by whom, and joining, signing in or creating an account,
+ * without scripts. Forms carry a token bound to the link and to the session, or to the browser where there is none.
  */
 export function invitationPages(scope: FastifyInstance, pages: Pages): void {
   const bodyLimit = formBytesMax
@@ -48,7 +48,7 @@ async function showInvitation(
   const user = await signedInUser(pages, request)
   const offer = await findOffer(sql, token)
   if (!offer) {
-    // Whoever has joined by it comes back here, and may come again.
+    // A user who joined by it comes back here, and may reload it.
     const joined = user && (await findJoined(sql, token, user.user_id))
     return joined ? sendPage(reply, joinedPage(joined)) : sendPage(reply, goneInvitationPage(), 404)
   }
@@ -96,7 +96,7 @@ async function submitJoin(pages: Pages, request: Invited, reply: FastifyReply): 
   try {
     await pages.context.sql.begin((tx) => join(tx, token, user.user_id, actor))
   } catch (error) {
-    // The page says by itself what the link offers now.
+    // The page shows what the link offers now.
     if (!(error instanceof Problem) || error.status >= 500) throw error
     return showInvitation(pages, request, reply, { status: error.status })
   }

@@ -48,7 +48,7 @@ export async function countForm({ http }: Pages, request: FastifyRequest): Promi
   await countSubject(http.authentication.sql, http.authentication.rates, 'login', addressSubject(request.ip))
 }
 
-/** What is known about whoever signs in, beside the password. */
+/** Facts about a sign-in, beside the password. */
 export function signInFrom(request: FastifyRequest): SignInSource {
   return {
     ip: request.ip,

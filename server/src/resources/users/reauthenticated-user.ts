@@ -4,7 +4,7 @@ import { isSessionRecent, type RequestSource } from '../sessions/sessions.querie
 import { checkPassword, type Account, type SignInContext } from './sign-in/sign-in.ts'
 import { findCredentials, type SignInRow } from './users.queries.ts'
 
-/** Somebody who is signed in and wants to do what only the owner of the account may, whoever sits at the browser. */
+/** A signed-in user who asks for an action that only the account's owner may take, not any person at the browser. */
 export interface ReauthenticatedUser {
   user_id: string
   session_id: string
@@ -15,9 +15,9 @@ export interface ReauthenticatedUser {
 }
 
 /**
- * Has somebody who is signed in prove once more to be the owner of the account: by its password where one is given,
- * otherwise by having signed in a moment ago. Gives what the account signs in with. Throws 400 for a wrong password, 403
- * for a sign-in that is too old, and like signing in after too many wrong passwords.
+ * Re-authenticates a signed-in user: by the password where one is given, otherwise by a recent sign-in. Returns what
+ * the account signs in with. Throws 400 for a wrong password, 403 for a sign-in that is too old, and after too many
+ * wrong passwords like signing in.
  */
 export async function reauthenticate(
   signing: SignInContext,
@@ -37,7 +37,10 @@ export async function reauthenticate(
   })
 }
 
-/** Checks the password of somebody who is signed in: they hear which field is wrong, not that they are not signed in. */
+/**
+ * Checks the password of a signed-in user: the error names the wrong field instead of saying that they are not signed
+ * in.
+ */
 async function checkCurrent(
   signing: SignInContext,
   account: Account,

@@ -14,7 +14,7 @@ const signIn = (given: string) =>
   service.send('POST', '/api/v1/auth/login', { key: null, body: { email: service.owner.email, password: given } })
 
 describe('a password that an operator resets', () => {
-  it('can be used at once, also by somebody who was kept out for guessing, and the audit log has it', async () => {
+  it('can be used at once, also by a user who was locked out for guessing, and the audit log has it', async () => {
     const { sql, owner } = service
     await signIn(owner.password)
     for (let i = 0; i < 5; i += 1) await signIn('a wrong pass-phrase')

@@ -16,7 +16,7 @@ const none = ''
 export async function resetPassword(sql: Sql, user: SignInRow, password_hash: string): Promise<number | undefined> {
   return sql.begin(async (tx) => {
     if (!(await updatePasswordHash(tx, user.id, user.password_hash, password_hash))) return undefined
-    // Sessions before grants, as with any change of a password: whoever lets an app in at this moment holds the session.
+    // Lock order: sessions before grants, as with any change of a password. A concurrent consent holds the session.
     const sessions = await endSessionsOf(tx, user.id, none)
     const grants = await endGrantsOf(tx, user.id, none)
     await clearAllAttempts(tx, user.email)

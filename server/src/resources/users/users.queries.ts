@@ -21,7 +21,7 @@ export async function findUser(sql: Sql, id: string): Promise<UserRow | undefine
   return row
 }
 
-/** The same, locked: nobody else changes it for the rest of the transaction. */
+/** The same, locked: it cannot change for the rest of the transaction. */
 export async function lockUser(tx: Sql, id: string): Promise<UserRow | undefined> {
   const [row] = await tx.run<UserRow>(
     tx.fragment`select ${columns(tx)} from app_user where id = ${id} for no key update`,
@@ -71,7 +71,7 @@ export async function findUserForSignIn(sql: Sql, email: string): Promise<SignIn
   return row
 }
 
-/** The same by identifier, for somebody who is signed in. */
+/** The same by id, for a signed-in user. */
 export async function findCredentials(sql: Sql, id: string): Promise<SignInRow | undefined> {
   const [row] =
     await sql<SignInRow>`select id, email, password_hash from app_user where id = ${id} and disabled_at is null`
@@ -91,7 +91,7 @@ export interface NewUser {
   name: string
   /** Null for an account that an identity provider signs in. */
   password_hash: string | null
-  /** Whether somebody vouches for the address; false where it is not said. */
+  /** Whether the address is verified by a provider; false where that is not said. */
   email_verified?: boolean
 }
 
@@ -137,13 +137,13 @@ export async function insertMember(
   await tx`insert into member (org_id, user_id, role) values (${org_id}, ${user_id}, ${role})`
 }
 
-/** Whether nobody has an account yet. */
+/** Whether there is no account yet. */
 export async function isWithoutUsers(sql: Sql): Promise<boolean> {
   const rows = await sql`select 1 from app_user limit 1`
   return rows.length === 0
 }
 
-/** Keeps a password from changing until the transaction ends; false when it is another by now, or nobody's. */
+/** Locks a password until the transaction ends; false when it was changed or removed meanwhile. */
 export async function holdPassword(tx: Sql, id: string, password_hash: string | null): Promise<boolean> {
   const rows = await tx`
     select 1 from app_user where id = ${id} and password_hash is not distinct from ${password_hash} and disabled_at is null for share`

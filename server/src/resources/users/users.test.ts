@@ -74,7 +74,7 @@ test('an update without anything to change, or with what is not valid, is a vali
   }
 })
 
-test('a credential without any write scope changes nobody', async () => {
+test('a credential without any write scope changes no user', async () => {
   const key = newApiKey()
   const owner = { user_id: service.owner.user_id, org_id: service.owner.org_id }
   await insertApiKey(service.sql, owner, key, { name: 'reader', description: '', scopes: ['read'], expires_at: null })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 
-/** The reference as a page: our own origin serves all of it, and the page may speak to nobody else. */
+/** The reference page: everything comes from this origin, and the page may connect to no other. */
 const policy = [
   "default-src 'self'",
   "script-src 'self'",
@@ -71,8 +71,8 @@ interface Script {
 }
 
 /**
- * The script out of Scalar's plugin for Fastify, which carries it as one file. The plugin is 4 MB to load, so it is
- * loaded when somebody first asks; its own page would start with a script inside the page, which our policy forbids.
+ * The script of Scalar's plugin for Fastify, which ships it as one file. The plugin takes 4 MB to load, so it is loaded
+ * at the first request; its own page would start with an inline script, which the content security policy forbids.
  */
 async function readScript(): Promise<Script> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')

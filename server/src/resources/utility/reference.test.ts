@@ -19,7 +19,7 @@ describe('the reference page', () => {
     assert.equal(scripts.length, 2)
     for (const [, attributes = '', inside] of scripts) {
       const path = / src="(\/[^"/][^"]*)"/.exec(attributes)?.[1]
-      assert.ok(path, 'a script comes from a path of ours')
+      assert.ok(path, 'a script comes from this origin')
       assert.equal(inside, '')
       const { status, headers } = await get(path)
       assert.deepEqual([status, headers.get('content-type')], [200, 'text/javascript; charset=utf-8'])
@@ -35,7 +35,7 @@ describe('the reference page', () => {
     assert.deepEqual([again.status, again.body], [304, ''])
   })
 
-  it('is where whoever types the address of the service is sent', async () => {
+  it('is where a visitor of the bare address is redirected', async () => {
     const { status, headers } = await get('/')
     assert.deepEqual([status, headers.get('location')], [303, '/docs'])
   })

@@ -12,7 +12,7 @@ describe('hello (decision D101)', () => {
   const hello = (name?: string) =>
     test.send('GET', `/api/v1/hello${name === undefined ? '' : `?name=${encodeURIComponent(name)}`}`)
 
-  it('greets the world, or whom it is told to, as given', async () => {
+  it('greets the world, or the given name as sent', async () => {
     assert.deepEqual((await hello()).body, { message: 'Hello, World!' })
     for (const name of [
       'Ada',
@@ -93,7 +93,7 @@ describe('the document (decision D103)', () => {
 })
 
 describe('probes', () => {
-  it('say that the process lives and can serve, to anybody', async () => {
+  it('say to any client that the process lives and can serve', async () => {
     for (const path of ['/livez', '/readyz']) {
       const { status, body } = await test.send('GET', path, { key: null })
       assert.deepEqual([status, body], [200, { status: 'ok' }])

@@ -109,9 +109,9 @@ export function attemptView(row: AttemptRow) {
 }
 
 /**
- * Has up to `countMax` deliveries of a webhook sent again that were given up from `since` on and before `until`, the
- * oldest first. Gives how many. The lane is locked first, as by everybody who has something sent again, so of two who
- * recover at once each takes what the other left.
+ * Redelivers up to `countMax` deliveries of a webhook that were given up from `since` on and before `until`, the oldest
+ * first. Returns how many. The endpoint lease is locked first, as for every redelivery, so of two concurrent calls each
+ * takes what the other left.
  */
 export async function recoverFailed(
   tx: Sql,

@@ -26,7 +26,7 @@ import { requireWebhook, shareWebhook } from './webhooks.queries.ts'
 const batch = 1000
 const day_ms = 86_400_000
 
-/** What webhooks were told, and telling them again (decisions D97 and D100). */
+/** Deliveries of webhooks, and redelivery (decisions D97 and D100). */
 export function deliveryRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.testWebhook, {
     load: loadWebhook,
@@ -104,7 +104,10 @@ async function loadDelivery(loading: Loading) {
   return requireDelivery(loading.sql, loading.params.delivery_id!, id)
 }
 
-/** Holds a webhook active until the transaction ends: whoever disables it waits, and gives up what is begun here. */
+/**
+ * Keeps a webhook active until the transaction ends: a request that disables it waits, and gives up what is created
+ * here.
+ */
 async function requireActive(tx: Sql, id: string): Promise<void> {
   if ((await shareWebhook(tx, id)) === 'active') return
   throw invalid({ field: 'status', message: 'must be active: the webhook is disabled', code: 'invalid_choice' })

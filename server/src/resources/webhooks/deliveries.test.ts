@@ -30,7 +30,7 @@ const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 const recover = (since: unknown, headers: Record<string, string> = {}) =>
   test.send('POST', `${base}/${webhook}/recover`, { body: { since }, headers })
 
-/** A delivery as it stands in the table; nobody sends it, because its webhook has no lane. */
+/** A delivery row that no process sends, because its webhook has no endpoint lease. */
 interface Stored {
   status: 'pending' | 'delivered' | 'failed'
   event: string
@@ -144,7 +144,7 @@ describe('the deliveries of a webhook', () => {
 
   it('are read with the body that was sent and every attempt', async () => {
     const { body: begun } = await test.send('POST', `${base}/${webhook}/test`)
-    // What was not sent by anybody; the attempt that was may be written before it or behind.
+    // Deliveries that no process sent; the attempt that was made may be written before or after.
     await disable()
     const answer = Buffer.concat([Buffer.from('x'.repeat(1023)), Buffer.from('ä').subarray(0, 1)])
     await test.sql`
@@ -191,7 +191,7 @@ describe('the deliveries of a webhook', () => {
 })
 
 describe('testing a webhook', () => {
-  it('begins a delivery to it alone, of an event that nobody else is told of', async () => {
+  it('begins a delivery to it alone, of an event that no other webhook gets', async () => {
     const other = await register()
     const { status, body } = await test.send('POST', `${base}/${webhook}/test`)
     assert.equal(status, 202)

@@ -159,7 +159,7 @@ describe('delivering again', () => {
     receiver.answer('/recovered', { status: 500 })
     const since = new Date().toISOString()
     for (const name of ['one', 'two', 'three']) await createProject(name)
-    // Nothing is on its way any more: that would end by itself.
+    // No delivery is in flight any more.
     await eventually(async () => (await list(id)).filter(({ attempts }: any) => attempts === 1).length === 3)
     await put(id, { status: 'disabled' })
     assert.deepEqual(

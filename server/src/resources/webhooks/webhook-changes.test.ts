@@ -38,7 +38,7 @@ async function secretsOf(id: string): Promise<(string | null)[]> {
   return [row!.secret, row!.previous].map((bytes) => bytes && secrets.decrypt('webhook-secret', bytes, id))
 }
 
-/** A delivery as it stands in the table; nobody sends it, because its webhook has no lane. */
+/** A delivery row that no process sends, because its webhook has no endpoint lease. */
 async function insertDelivery(webhook_id: string, status: 'pending' | 'delivered' | 'failed'): Promise<string> {
   const id = newId('dlv')
   await test.sql`
@@ -211,7 +211,7 @@ describe('disabling a webhook by hand', () => {
     await test.send('POST', '/api/v1/projects', { body: { name: 'unheard' } })
     const [event] = await test.sql<{ matched: boolean }>`
       select matched_at is not null as matched from event where type = 'project.created' order by id desc limit 1`
-    assert.equal(event!.matched, true, 'nobody is to be told')
+    assert.equal(event!.matched, true, 'there is nothing to deliver')
   })
 
   it('and changing it otherwise, both at once, are both done', async () => {
@@ -403,7 +403,7 @@ describe('deleting a webhook', () => {
 })
 
 describe('secrets of webhooks', () => {
-  it('are in no answer, to nobody', async () => {
+  it('are in no response to any caller', async () => {
     const id = await register()
     const { key } = await makeKey(test, await makePerson(test, 'viewer', test.owner.org_id), ['read'])
     const answers = [

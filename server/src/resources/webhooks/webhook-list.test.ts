@@ -110,7 +110,7 @@ describe('listing webhooks', () => {
     })
 })
 
-describe('webhooks that can be told of an agent', () => {
+describe('webhooks that may get events of an agent', () => {
   it('are found by their events and filters, in the organization of the agent alone', async () => {
     const own = await newOrganization()
     const send = async (path: string, body: object): Promise<any> => {

@@ -93,7 +93,7 @@ export async function lockWebhook(tx: Sql, id: string): Promise<LockedWebhook> {
   return row
 }
 
-/** The state of a webhook, which nobody changes until the transaction ends; 404 where it is gone. */
+/** The state of a webhook, locked until the transaction ends; throws 404 where it is missing. */
 export async function shareWebhook(tx: Sql, id: string): Promise<WebhookRow['status']> {
   const [row] = await tx<Pick<WebhookRow, 'status'>>`select status from webhook where id = ${id} for share`
   if (!row) throw webhookNotFound(id)
@@ -144,7 +144,7 @@ export interface WebhookFilter {
   org_id: string
   search?: string | undefined
   status?: WebhookRow['status'] | undefined
-  /** Of those that can be told of it. */
+  /** Of those that may get its events. */
   agent_id?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined

@@ -223,7 +223,7 @@ describe('webhooks of an organization', () => {
 describe('a webhook to the machine of the service (decision D104.7)', () => {
   const local = { ...valid, url: 'http://127.0.0.1:9200/' }
 
-  it('is taken where nobody else can reach the service', async () => {
+  it('is accepted where the service is reachable only locally', async () => {
     assert.equal((await register(local)).status, 201)
   })
 

@@ -44,7 +44,7 @@ async function make(context: Context): Promise<AuthorizationServer> {
   return { provider, store, serve: provider.callback() }
 }
 
-/** A fault of ours in a request of an app is told to the organization that its user let it in to (decision D94). */
+/** An internal error in a request of an app becomes an event of the organization that granted access (decision D94). */
 async function tellOwner(
   { sql, log, onInternalError }: Context,
   problem: Problem,

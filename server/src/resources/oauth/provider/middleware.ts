@@ -14,7 +14,7 @@ import { touchGrant, type GrantOwner } from '../oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
 import type { OAuthStore } from './store.ts'
 
-/** Told of every 500 of a request with a known grant. */
+/** Called for every 500 of a request with a known grant. */
 export type TellOwner = (problem: Problem, grant_id: string, request_id: string) => void
 
 /**
@@ -100,8 +100,7 @@ async function recordEnd(
     {
       error: {
         code: reason,
-        message:
-          'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.',
+        message: 'A token of an OAuth app was used twice and may have been stolen. Its access has been revoked.',
         severity: 'high',
         affected_resources: [grant.id, grant.client_id],
       },

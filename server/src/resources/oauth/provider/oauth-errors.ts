@@ -11,7 +11,7 @@ export function renderError(ctx: KoaContextWithOIDC, { error, error_description,
   answer(ctx, { error, error_description, scope, state }, 'This link does not work', message)
 }
 
-/** A fault of ours: 503 where the database is out of reach, 500 otherwise (decision D29). */
+/** An internal error: 503 where the database is unreachable, 500 otherwise (decision D29). */
 export function renderFailure(ctx: KoaContextWithOIDC, problem: Problem): void {
   const { status, headers, body } = renderProblem(problem, 'O', providerRequestOf(ctx.req).request_id)
   ctx.status = status

@@ -25,7 +25,7 @@ const providerRequests = new WeakMap<IncomingMessage, ProviderRequest>()
 /** What is known about a request that was handed over. */
 export function providerRequestOf(request: IncomingMessage): ProviderRequest {
   const providerRequest = providerRequests.get(request)
-  if (!providerRequest) throw new Error('a request reached the authorization server by a way of its own')
+  if (!providerRequest) throw new Error('a request reached the authorization server without its request context')
   return providerRequest
 }
 

@@ -5,9 +5,9 @@ import { WrongSecretKey, type Secrets } from '../../../platform/crypto/secrets.t
 const name = 'signing_key'
 
 /**
- * The key that the authorization server demands (decisions 1.3.10): made once, kept encrypted, and the same for all
- * processes. Of two that make one at once the first to be written counts, for both. One that was encrypted with another
- * secret key is replaced: nothing was ever signed with it that somebody keeps.
+ * The signing key of the authorization server (decisions 1.3.10): created once, stored encrypted, and the same for all
+ * processes. Of two that create one at once the first one written counts, for both. One that was encrypted with another
+ * secret key is replaced: no client keeps anything signed with it.
  */
 export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
   const stored = await findKey(sql)

@@ -103,8 +103,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
     },
     async find(id) {
       const hash = hashOf(id)
-      // Whether it is spent is never asked of now(), the time at which this transaction began: whoever spent it may have
-      // begun later, and been served first.
+      // Whether it is spent is never derived from now(), the start of this transaction: the transaction that spent it
+      // may have begun later and committed first.
       if (underGrant.has(kind) && running()) {
         await query(
           (sql) => sql`
@@ -132,7 +132,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
       }
     },
     async consume(id) {
-      // Under the grant's lock nobody else can have spent it, except within the grace time, when the first time counts.
+      // Under the grant's lock no other request can have spent it, except within the grace time, when the first time
+      // counts.
       await query(
         (sql) => sql`
         update oauth_artifact set consumed_at = coalesce(consumed_at, now()) where kind = ${kind} and id = ${hashOf(id)}`,

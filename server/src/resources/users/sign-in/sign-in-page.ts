@@ -14,9 +14,9 @@ export interface SignInView {
   onward: string | undefined
   email?: string | undefined
   fault?: string | undefined
-  /** Whether everybody may make an account. */
+  /** Whether sign-up is open. */
   signup: boolean
-  /** Whether somebody is to sign in who may be signed in already: providers are to ask them too. */
+  /** Whether a user who may already have a session must sign in again: providers must ask them too. */
   anew: boolean
   /** Identity providers that sign in too. */
   providers: readonly { name: string; label: string }[]

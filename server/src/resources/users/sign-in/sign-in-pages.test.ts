@@ -45,7 +45,7 @@ test('one signs in on a page, and goes on to where one wanted to', async () => {
   assert.deepEqual(entries, [{ action: 'user.signed_out', is_hers: true, is_same_session: true }])
 })
 
-test('nobody is sent to another site after signing in', async () => {
+test('signing in never redirects to another site', async () => {
   for (const path of [
     'https://evil.example/',
     '//evil.example/',
@@ -84,7 +84,7 @@ test('nobody is sent to another site after signing in', async () => {
   }
 })
 
-test('a form of another browser, of nobody or of another site signs nobody in', async () => {
+test('a form of another browser, without a browser, or of another site signs no one in', async () => {
   const { browser, page } = await open()
   const token = /name="token" value="([^"]+)"/.exec(page.html)?.[1] ?? ''
   const attacker = new Browser(service.url)
@@ -120,7 +120,7 @@ test('what went wrong is said on the page, read out, and the address is kept', a
   assert.match(full.html, /Try again in 15 minutes\./)
 })
 
-test('what somebody types cannot change the page', async () => {
+test('typed text cannot change the page', async () => {
   const { browser, page } = await open('/login?email=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E')
   assert.ok(!page.html.includes('<script'))
   const answer = await browser.submit(page, '/login', { email: '"><script>alert(1)</script>', password: 'x' })

@@ -28,7 +28,7 @@ import { countForm, goOn, invitationIn, sentence, signedInUser, signInFrom, type
 import { signIn, type SignInContext } from './sign-in.ts'
 import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
 
-/** Where somebody goes who came from nowhere in particular. */
+/** Where a sign-in without a target leads. */
 const home = '/'
 
 /** Pages for signing in, up and out: plain HTML that works without scripts (decisions 1.4, D64). */
@@ -57,7 +57,7 @@ async function showSignIn(pages: Pages, request: FastifyRequest, reply: FastifyR
   const text = (name: string): string | undefined => (typeof query[name] === 'string' ? query[name] : undefined)
   const return_to = safePath(text('return_to'), home)
   const user = await signedInUser(pages, request)
-  // `again`: an app wants its user to sign in anew, whoever is signed in.
+  // `again`: an app wants its user to sign in again, even with a session.
   if (user && text('again') === undefined) {
     if (return_to !== home) return reply.redirect(return_to, 303)
     const hasProviders = pages.context.config.sso.length > 0

@@ -123,7 +123,7 @@ test('five failures of an account from an address: then 429, also with the right
   assert.ok(refused.body.error.retry_after > 800 && refused.body.error.retry_after <= 900)
   assert.equal((await login({ email: 'bob@example.com', password })).status, 200)
   await service.sql`update login_attempt set at = at - interval '15 minutes'`
-  assert.equal((await login()).status, 200, 'nobody is locked out for good')
+  assert.equal((await login()).status, 200, 'no account is locked out forever')
 })
 
 test('a success clears the failures', async () => {
@@ -133,7 +133,7 @@ test('a success clears the failures', async () => {
   }
 })
 
-test('twenty failures of an account in an hour from wherever, a hundred from an address whomever', async () => {
+test('twenty failures of an account in an hour from anywhere, a hundred from an address for any account', async () => {
   await service.sql`insert into login_attempt (account, ip) select ${email}, 'ip:10.0.0.' || n from generate_series(1, 20) n`
   tellsLimit(await login(), 20)
   await service.sql`delete from login_attempt`
@@ -181,7 +181,7 @@ test('a cookie whose signature is wrong, missing or moved is worth nothing', asy
   assert.equal((await get(cookie)).status, 200)
 })
 
-test('signing out ends the session for everybody who has the cookie, and clears it', async () => {
+test('signing out ends the session for every holder of the cookie, and clears it', async () => {
   const cookie = await signedIn()
   const answer = await service.send('POST', '/api/v1/auth/logout', { cookie })
   assert.equal(answer.status, 200)
@@ -227,7 +227,7 @@ test('requests that other sites send with the cookie are refused, whatever they 
   assert.equal(
     (await login({ email, password }, { 'sec-fetch-site': 'cross-site' })).status,
     403,
-    'nobody is signed in by another site',
+    'no other site can sign a user in',
   )
   const form = await service.send('PUT', '/api/v1/auth/user', {
     cookie,
@@ -280,7 +280,7 @@ test('a password change ends all other sessions and grants, and the old password
   assert.equal(entries.length, 1)
 })
 
-test('somebody at a signed-in browser cannot guess the password without end', async () => {
+test('a person at a signed-in browser cannot guess the password without end', async () => {
   const cookie = await signedIn()
   const guess = (i: number) =>
     service.send('PUT', '/api/v1/auth/password', {
@@ -301,7 +301,7 @@ test('a hash of another cost is renewed at the next sign-in', async () => {
   assert.equal((await login()).status, 200)
 })
 
-test('an account is made with an organization of its own, where everybody may', async () => {
+test('an account is created with a new organization, where sign-up is open', async () => {
   const account = { email: 'new@example.com', password: 'nine black swans', name: 'New Person' }
   const answer = await service.send('POST', '/api/v1/auth/signup', { key: null, body: account })
   assert.equal(answer.status, 201)

@@ -26,14 +26,14 @@ export interface SignInContext {
   passwords: Passwords
 }
 
-/** Where somebody signs in, and what is written down about it. */
+/** Where a sign-in comes from, as it is recorded. */
 export interface SignInSource extends RequestSource {
   request_id: string
   /** The session that the browser has had: it ends, so that its identifier is never taken over (decision D65). */
   replaces: string | undefined
 }
 
-/** Somebody signed in: `secret` belongs into the cookie and nowhere else. */
+/** A sign-in: `secret` goes into the cookie only. */
 export interface SignedIn {
   user: UserRow
   session: SessionRow
@@ -41,7 +41,7 @@ export interface SignedIn {
 }
 
 /**
- * Signs somebody in by e-mail address and password. Unknown addresses, disabled accounts and wrong passwords are one
+ * Signs a user in by e-mail address and password. Unknown addresses, disabled accounts and wrong passwords give one
  * answer in text and time: `unauthorized`. Throws `rate_limit_exceeded` after too many failures (decision D66) and
  * `PasswordsBusy`.
  */
@@ -65,9 +65,9 @@ export async function signIn(
 }
 
 /**
- * Begins a session for somebody who has just proved to be `user`. Undefined when the password was changed or the
- * account disabled meanwhile: a change ends all sessions, so none may begin with the old password after it.
- * `how` is written down beside it.
+ * Begins a session for a user who has just proved their identity. Undefined when the password was changed or the
+ * account disabled meanwhile: a change ends all sessions, so none may begin with the old password after it. `how` is
+ * recorded.
  */
 export async function beginSession(
   tx: Sql,
@@ -85,7 +85,7 @@ export async function beginSession(
   return { user: row, session, secret }
 }
 
-/** Who signs in, for the audit log: nobody before it is proved, and with no credential before there is a session. */
+/** The actor of a sign-in for the audit log: none before the proof, and no credential before there is a session. */
 export function signingIn(
   from: RequestSource & { request_id: string },
   actor: string | null,
@@ -100,7 +100,7 @@ export function signingIn(
 export interface Account {
   email: string
   find: () => Promise<SignInRow | undefined>
-  /** Of somebody who is signed in already. */
+  /** Of a signed-in user. */
   session_id?: string
   /** What they do, where it is not signing in. */
   during?: string

@@ -13,7 +13,7 @@ export interface IdentityRow {
   last_sign_in_at: string
 }
 
-/** How somebody at an identity provider is known: both are compared as they are. */
+/** The key of a user at an identity provider: both parts are compared as they are. */
 export interface IdentityKey {
   issuer: string
   subject: string
@@ -33,10 +33,7 @@ export async function findIdentity(sql: Sql, user_id: string, id: string): Promi
   return row
 }
 
-/**
- * Lets nobody else decide about the same identity until the transaction ends: of two first sign-ins at once the second
- * finds what the first made.
- */
+/** Locks an identity until the transaction ends: of two first sign-ins at once the second finds what the first made. */
 export async function holdIdentity(tx: Sql, { issuer, subject }: IdentityKey): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtextextended('identity ' || ${issuer} || ' ' || ${subject}, 0))`
 }
@@ -68,8 +65,8 @@ export async function findAccountByEmail(sql: Sql, email: string): Promise<Accou
 }
 
 /**
- * Links an identity with a user, who is held meanwhile; gives its identifier. `taken` where it is linked already, with
- * whomever; `full` where the user has as many as one may have.
+ * Links an identity with a user, who is locked meanwhile; returns its id. `taken` where it is already linked with any
+ * user; `full` where the user has as many as allowed.
  */
 export async function insertIdentity(
   tx: Sql,

@@ -12,7 +12,7 @@ import { unlinkIdentity } from './sso-links.ts'
 import { beginAt, providersOf, requireProvider, type Sso } from './sso.ts'
 import { findCredentials } from '../users.queries.ts'
 
-/** The accounts elsewhere that sign somebody in here: to see, to link and to unlink. */
+/** External identities of a user: list, link and unlink. */
 export function identityRoutes(app: FastifyInstance, sso: Sso): void {
   const { http } = sso
 

@@ -32,7 +32,7 @@ beforeEach(async () => {
   google.person = { sub: `google-${people}`, email, email_verified: true, name: 'Ada' }
 })
 
-/** Somebody with a password, signed in. */
+/** A user with a password, signed in. */
 async function signedIn(address = email): Promise<{ browser: Browser; user_id: string }> {
   const { user_id } = await new OAuthDriver(service).user(address, password)
   const browser = new Browser(service.url)
@@ -72,7 +72,7 @@ async function link(
   return browser.get((await provider.approve(answer.authorization_url)).href)
 }
 
-describe('somebody who is signed in links an account elsewhere', () => {
+describe('a signed-in user who links an external identity', () => {
   it('and is signed in by it from then on', async () => {
     const { browser, user_id } = await signedIn()
     const answer = await link(browser, okta, 'okta', { return_to: '/settings' })
@@ -121,7 +121,7 @@ describe('somebody who is signed in links an account elsewhere', () => {
     assert.equal((await api(browser, 'POST', 'sso/okta/link', { current_password: password })).status, 429)
   })
 
-  it('but not one that is linked with somebody else', async () => {
+  it('but not one that is linked with another user', async () => {
     const first = await signInWith(service, 'okta', okta)
     const { browser, user_id } = await signedIn(`other-${email}`)
     const answer = await link(browser, okta, 'okta')
@@ -170,7 +170,7 @@ describe('somebody who is signed in links an account elsewhere', () => {
 })
 
 describe('an identity is unlinked', () => {
-  it('and signs nobody in any more', async () => {
+  it('and it signs no one in any more', async () => {
     const { browser, user_id } = await signedIn()
     await link(browser, okta, 'okta')
     const { body } = await api(browser, 'GET', 'identities')
@@ -223,7 +223,7 @@ describe('an identity is unlinked', () => {
     assert.deepEqual(await identitiesOf(user_id), [google.person.sub])
   })
 
-  it('of nobody else', async () => {
+  it('but none of another user', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const [identity] = (await api(browser, 'GET', 'identities')).body.identities
     const stranger = await signedIn(`stranger-${email}`)
@@ -233,7 +233,7 @@ describe('an identity is unlinked', () => {
 })
 
 describe('an account with the same address, which both sides know as verified', () => {
-  /** Somebody with a verified address and a password. */
+  /** A user with a verified address and a password. */
   async function verified(): Promise<string> {
     const { user_id } = await new OAuthDriver(service).user(email, password)
     await service.sql`update app_user set email_verified = true where id = ${user_id}`
@@ -315,7 +315,7 @@ describe('an account with the same address, which both sides know as verified', 
 })
 
 describe('the page of the ways to sign in', () => {
-  it('is for whoever is signed in', async () => {
+  it('needs a session', async () => {
     const page = await new Browser(service.url).get('/account/sign-in')
     assert.deepEqual([page.status, page.headers.get('location')], [303, '/login?return_to=%2Faccount%2Fsign-in'])
     const { browser } = await signedIn()

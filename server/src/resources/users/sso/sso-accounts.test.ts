@@ -14,7 +14,7 @@ import { OAuthDriver } from '../../../../test/oauth.ts'
 const password = 'seven grey herons'
 
 let provider: IdentityProvider
-/** Accounts by invitation, by everybody, and by whoever the company's provider knows. */
+/** Accounts by invitation, by open sign-up, and for users whom the company's provider knows. */
 let closed: TestService
 let open: TestService
 let company: TestService
@@ -56,7 +56,7 @@ const actionsOf = async (service: TestService, user_id: string) => {
 }
 
 describe('where accounts are made by invitation', () => {
-  it('nobody gets one by having an account elsewhere', async () => {
+  it('an external identity alone creates none', async () => {
     const { browser, answer } = await signIn(closed)
     assert.equal(answer.status, 403)
     assert.match(answer.html, /Accounts are made by invitation here\./)
@@ -100,7 +100,7 @@ describe('where accounts are made by invitation', () => {
     assert.equal(made_up.answer.status, 404)
   })
 
-  it('an address that is taken is told only to whoever owns it', async () => {
+  it('an address that is taken is revealed only to its owner', async () => {
     await new OAuthDriver(closed).user(email, password)
     const owner = await signIn(closed)
     assert.equal(owner.answer.status, 409)
@@ -128,8 +128,8 @@ describe('where accounts are made by invitation', () => {
   })
 })
 
-describe('where everybody may make an account', () => {
-  it('it is made from what the provider tells, with an organization of its own', async () => {
+describe('where sign-up is open', () => {
+  it('it is created from the provider data, with a new organization', async () => {
     const { browser } = await signIn(open)
     const { name, email_verified, organizations, id } = await get(open, browser)
     assert.deepEqual([name, email_verified], ['Grace Hopper', true])
@@ -197,7 +197,7 @@ describe('where everybody may make an account', () => {
     assert.equal(new Set(ids).size, 1)
   })
 
-  it('an address that somebody else has signs nobody in, whoever verified it', async () => {
+  it('the address of another account signs no one in, whichever side verified it', async () => {
     const { user_id } = await new OAuthDriver(open).user(email, password)
     for (const email_verified of [true, false]) {
       provider.person = { ...provider.person, email: email.toUpperCase(), email_verified }
@@ -222,7 +222,7 @@ describe('where everybody may make an account', () => {
 })
 
 describe("a company's own provider", () => {
-  it('makes everybody whom it knows a member of the first organization', async () => {
+  it('makes every user it knows a member of the first organization', async () => {
     await makePerson(company)
     const { browser } = await signIn(company)
     const { id, organizations } = await get(company, browser)
@@ -238,7 +238,7 @@ describe("a company's own provider", () => {
     ])
   })
 
-  it('does not bring back whoever was removed from it', async () => {
+  it('does not bring back a removed member', async () => {
     const { browser } = await signIn(company)
     const { id } = await get(company, browser)
     assert.equal((await company.send('DELETE', `/api/v1/auth/members/${id}`)).status, 200)

@@ -29,12 +29,11 @@ export interface Arrival {
 export type SsoOutcome = { signedIn: SignedIn } | { account: AccountRow; email: string }
 
 /**
- * Signs in whoever is known by issuer and subject; makes an account for whoever is not, where the operator or an
- * invitation allows it. An address alone never signs in and never links (decisions 1.4): where there is an account with
- * it, and both sides know it as verified, its password is asked for, otherwise it is refused.
- *
- * All of it is one transaction that holds the identity, so that of two first sign-ins at once one makes the account and
- * the other finds it. Throws 403, 404 and 409, and writes down whom it refused.
+ * Signs in the user with this issuer and subject; creates an account for a new one, where the operator or an invitation
+ * allows it. An address alone never signs in and never links (decisions 1.4): where an account has the same address,
+ * and both sides have verified it, its password is asked for; otherwise it is refused.
+ * All of it is one transaction that locks the identity, so that of two first sign-ins at once one creates the account
+ * and the other finds it. Throws 403, 404 and 409, and records every refusal.
  */
 export async function completeSsoSignIn(sql: Sql, arrival: Arrival, from: SignInSource): Promise<SsoOutcome> {
   try {
@@ -53,7 +52,7 @@ export async function completeSsoSignIn(sql: Sql, arrival: Arrival, from: SignIn
   }
 }
 
-/** Writes down that somebody is not signed in by a provider, and why not. */
+/** Records a refused sign-in with a provider, and its reason. */
 export async function recordRefusal(
   sql: Sql,
   provider: SsoConfig,
@@ -92,7 +91,8 @@ async function signInOwner(
   { provider, profile }: Arrival,
   from: SignInSource,
 ): Promise<SsoOutcome> {
-  if (owner.is_disabled) throw refused('account_disabled', 'This account is disabled. Ask whoever runs this service.')
+  if (owner.is_disabled)
+    throw refused('account_disabled', 'This account is disabled. Ask the operator of this service.')
   await touchIdentity(tx, owner.identity_id, profile.email)
   await confirmEmail(tx, owner.id, profile, from)
   const signedIn = await beginSession(tx, owner, from, { method: 'sso', provider: provider.name })
@@ -105,7 +105,7 @@ async function linkAccount(tx: Sql, account: AccountRow, arrival: Arrival): Prom
   const { email = '' } = profile
   const bothVerified = profile.email_verified && account.email_verified
   if (bothVerified && account.password_hash !== null && !account.is_disabled) return { account, email }
-  // Whoever does not own the address is not told that somebody here has it, unless making an account would tell too.
+  // A user who does not own the address does not learn that it has an account, unless creating one would show it too.
   if (!profile.email_verified) {
     if (!mayMakeAccount(arrival)) throw byInvitationOnly()
     if (invitation !== undefined) await requireOfferTo(tx, invitation, email)
@@ -120,7 +120,7 @@ async function makeAccount(tx: Sql, arrival: Arrival, from: SignInSource): Promi
   if (email === undefined)
     throw refused('email_missing', `${provider.label} did not tell your e-mail address, which an account needs.`)
   const user = await insertUser(tx, { email, name: profile.name ?? email, password_hash: null, email_verified })
-  // Made in this moment by somebody else.
+  // Created concurrently by another request.
   if (!user) throw emailTaken(email, provider)
 
   const org_id = await joinSomewhere(tx, user, arrival, from)
@@ -137,7 +137,7 @@ function mayMakeAccount({ invitation, provider, signup }: Arrival): boolean {
   return invitation !== undefined || provider.join_as !== undefined || signup === 'open'
 }
 
-/** The organization of a new account: the invitation's, or the first one, or one of its own (decision D62). */
+/** The organization of a new account: the invitation's, the first one, or a new one (decision D62). */
 async function joinSomewhere(
   tx: Sql,
   user: UserRow,
@@ -160,10 +160,7 @@ async function joinSomewhere(
   return org_id
 }
 
-/**
- * Links an identity that is held and nobody's with a user, and writes it down; throws 409 where the user has as many as
- * one may have.
- */
+/** Links a locked, unlinked identity with a user, and records it; throws 409 where the user has as many as allowed. */
 export async function link(
   tx: Sql,
   user_id: string,
@@ -172,7 +169,7 @@ export async function link(
 ): Promise<void> {
   const { issuer, subject, email } = profile
   const inserted = await insertIdentity(tx, user_id, profile, email)
-  if (inserted === 'taken') throw new Error('an identity that is held and nobody’s can be linked')
+  if (inserted === 'taken') throw new Error('a locked, unlinked identity cannot be linked')
   if (inserted === 'full') {
     throw conflict('identities_full', 'Your account is linked with as many accounts elsewhere as it may be.', {
       resource_type: 'identity',
@@ -212,7 +209,7 @@ export function emailTaken(email: string, { label }: SsoConfig): Problem {
   )
 }
 
-/** Refuses somebody; `reason` is for programs and the audit log. */
+/** Refuses a sign-in; `reason` is for programs and the audit log. */
 function refused(reason: string, message: string): Problem {
   return new Problem('insufficient_permissions', { reason }, { message })
 }

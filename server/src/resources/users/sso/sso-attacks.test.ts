@@ -29,7 +29,7 @@ before(async () => {
   provider = await IdentityProvider.start()
   other = await IdentityProvider.start()
   fresh = await IdentityProvider.start()
-  // Everybody may make an account, so that nothing but the attack is in the way of one.
+  // Sign-up is open, so that only the attack can prevent a sign-in.
   const env = ssoEnvironment({ okta: { provider }, other: { provider: other }, fresh: { provider: fresh } })
   service = await startTestService({ CADRE_SIGNUP: 'open', ...env })
   // Both have been used.
@@ -127,7 +127,7 @@ describe('an ID token is refused', () => {
       /no applicable keys/,
       { id_token: ({ header, claims }) => ({ header: { ...header, kid: 'unknown' }, claims }) },
     ],
-    'that nobody signed': [/"alg" header/, { id_token: unsigned }],
+    'without a signature': [/"alg" header/, { id_token: unsigned }],
     'whose claims were changed after it was signed': [
       /signature verification failed/,
       {
@@ -160,7 +160,7 @@ describe('an ID token is refused', () => {
     'with an empty subject': [/the subject is none/, { id_token: claims({ ...told, sub: '' }) }],
     'with a subject that is too long': [/the subject is none/, { id_token: claims({ ...told, sub: 'x'.repeat(256) }) }],
     'with a subject that cannot be kept': [/the subject is none/, { id_token: claims({ ...told, sub: 'a\u0000b' }) }],
-    'of another subject than what is told beside it': [/"sub" property/, { id_token: claims({ sub: 'known-okta' }) }],
+    'with another subject than the userinfo': [/"sub" property/, { id_token: claims({ sub: 'known-okta' }) }],
     'that is missing': [/"id_token" property/, { id_token: () => undefined }],
     'that is none': [/failed to parse JWT/, { id_token: () => 'not.a.token' }],
     'that is not even text': [/"id_token" property/, { id_token: () => 42 as never }],
@@ -168,7 +168,7 @@ describe('an ID token is refused', () => {
   for (const [what, [why, faults]] of Object.entries(tokens)) it(what, () => attack([502, why], faults))
 })
 
-describe('a provider that answers rubbish signs nobody in', () => {
+describe('a provider that answers rubbish signs no one in', () => {
   const json =
     (status: number, body: unknown): RequestListener =>
     (_request, response) =>
@@ -183,7 +183,7 @@ describe('a provider that answers rubbish signs nobody in', () => {
     write()
   }
   const answers: Record<string, [why: RegExp, RequestListener]> = {
-    'an error of its own': [/unexpected HTTP response status code/, text(500, 'oh no', 'text/html')],
+    'an unexpected error': [/unexpected HTTP response status code/, text(500, 'oh no', 'text/html')],
     'an error in JSON': [
       /invalid_grant|status code/,
       json(400, { error: 'invalid_grant', error_description: 'spent' }),
@@ -219,7 +219,7 @@ describe('what the browser brings back is refused', () => {
     'without an issuer, which the provider promises to name': [/"iss"/, change((params) => params.delete('iss'))],
     'without a code': [/no authorization code/, change((params) => params.delete('code'))],
     'with two codes': [/"code" parameter/, change((params) => params.append('code', 'another'))],
-    'with an ID token of its own': [/hybrid/, change((params) => params.set('id_token', 'x.y.z'))],
+    'with an ID token in the query': [/hybrid/, change((params) => params.set('id_token', 'x.y.z'))],
     'as a signed response that was not asked for': [/JARM/, change((params) => params.set('response', 'x.y.z'))],
     'with an error, but another state': [
       /"state"/,
@@ -267,7 +267,7 @@ describe('what the browser brings back is refused', () => {
     const cookie = browser.cookies.find(({ name }) => name === 'cadre_sso_okta')!
     browser.cookies.push({ ...cookie, name: 'cadre_sso_other' })
     assertRefused(await browser.get(elsewhere.href), 400, new Browser(service.url))
-    assert.ok(!other.requests.slice(-2).includes('POST /token'), 'the code was shown to nobody')
+    assert.ok(!other.requests.slice(-2).includes('POST /token'), 'the code was sent to no provider')
   })
 
   it('for a code of one provider, at another, also where neither names itself on the way back (mix-up)', async (t) => {
@@ -295,10 +295,10 @@ describe('what the browser brings back is refused', () => {
     browser.cookies.push({ ...cookie, name: 'cadre_sso_evil' })
     const answer = await browser.get(callback.href.replace('/sso/honest/', '/sso/evil/'))
     assertRefused(answer, 400, browser)
-    assert.equal(evil.requests.length, asked, 'the code was shown to nobody')
+    assert.equal(evil.requests.length, asked, 'the code was sent to no provider')
   })
 
-  it('as JSON, to whoever asks for that', async () => {
+  it('as JSON, to clients that accept it', async () => {
     const { callback } = await prepared()
     const { status, body } = await service.send('GET', callback.pathname + callback.search, { key: null })
     assert.deepEqual([status, body.error.code, body.error.details[0].field], [400, 'validation_error', 'state'])
@@ -371,7 +371,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
       begin({ metadata: (metadata) => ({ ...metadata, [name]: 'file:///etc/passwd' }) }))
   }
 
-  it('because it is a redirect, which nobody follows', async (t) => {
+  it('because it is a redirect, which is not followed', async (t) => {
     canary = await startLocalServer(t)
     await begin(instead((_request, response) => void response.writeHead(302, { location: canary.url }).end()))
     assert.equal(canary.connections(), 0)
@@ -380,7 +380,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
   for (const name of ['token_endpoint', 'jwks_uri', 'userinfo_endpoint']) {
     it(`and its ${name} cannot be an address that the operator has not allowed`, async (t) => {
       canary = await startLocalServer(t)
-      // Each has metadata of its own, which is kept once it was read.
+      // Each has separate metadata, which are cached once read.
       const evil = await IdentityProvider.start()
       t.after(() => evil.stop())
       evil.faults = { metadata: (metadata) => ({ ...metadata, [name]: `${canary.url}/evil` }) }
@@ -424,7 +424,7 @@ describe('a provider that does not answer', () => {
     }
   })
 
-  it('harms neither the start nor whoever signs in by password', async (t) => {
+  it('harms neither the start nor a sign-in by password', async (t) => {
     const gone = await IdentityProvider.start()
     const env = ssoEnvironment({ gone: { provider: gone } })
     await gone.stop()

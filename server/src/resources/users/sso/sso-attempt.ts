@@ -8,17 +8,17 @@ import type { Secrets } from '../../../platform/crypto/secrets.ts'
 import type { SsoChecks } from './sso-client.ts'
 import type { LinkingUser } from './sso-links.ts'
 
-/** How long somebody may take at a provider. */
+/** How long a user may take at a provider. */
 export const attemptLife_seconds = 600
 
 /** What belongs to a sign-in that is under way at a provider. */
 export interface SsoAttempt {
   checks: SsoChecks
-  /** The path of ours where the browser goes in the end. */
+  /** The local path where the browser goes at the end. */
   return_to: string
   /** The token of an invitation. */
   invitation?: string | undefined
-  /** Whom to link with, where nobody is to be signed in. */
+  /** The user to link with, where this is no sign-in. */
   link?: LinkingUser
 }
 
@@ -63,7 +63,7 @@ function mark(base_path: string): string {
 /** The longest path to go on to, so that the cookie stays within what browsers keep. */
 const returnMax = 1500
 
-/** Where to go in the end: a path of ours, or the start. */
+/** Where to go at the end: a local path, or the start page. */
 export function returnPath(text: string | undefined): string {
   const path = safePath(text, '/')
   return path.length > returnMax ? '/' : path

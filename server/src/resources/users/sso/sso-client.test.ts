@@ -49,7 +49,7 @@ test('one tenant of a provider of many is one issuer', async () => {
   assert.deepEqual(world.asked, [`${tenant}/.well-known/openid-configuration`])
 })
 
-test('a provider that names itself otherwise than the operator does is not believed, also where everybody may come', async () => {
+test('a provider that names another issuer than the operator configured is rejected, also for multi-tenant providers', async () => {
   for (const [issuer, named] of [
     ['https://login.microsoftonline.com/common/v2.0', 'https://login.microsoftonline.com/{tenantid}/v2.0'],
     ['https://login.microsoftonline.com/organizations/v2.0', 'https://login.microsoftonline.com/{tenantid}/v2.0'],

@@ -31,8 +31,8 @@ export interface SsoClient {
 }
 
 /**
- * The client of all providers. Nothing is asked of them before somebody wants to sign in, so that one that is down harms
- * nobody else; every request takes the guarded way out, and no redirect is followed (decision D104).
+ * The client of all providers. They are contacted at the first sign-in, so that an unreachable one harms no other;
+ * every request goes through the egress guard, and no redirect is followed (decision D104).
  */
 export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
   const known = new Map<string, { metadata: Promise<oidc.ServerMetadata>; until_ms: number }>()
@@ -106,7 +106,7 @@ async function discover(provider: SsoConfig, fetch: EgressFetch): Promise<oidc.S
       execute: isPlain(provider) ? [oidc.allowInsecureRequests] : [],
     })
     const metadata = found.serverMetadata()
-    // The library lets some providers name themselves otherwise, for sign-in by whoever has an account anywhere.
+    // The library lets some multi-tenant providers use another issuer name.
     if (new URL(metadata.issuer).href !== new URL(provider.issuer).href)
       throw new SsoFailure('unusable', `the provider calls itself ${JSON.stringify(metadata.issuer.slice(0, 200))}`)
     for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
@@ -156,7 +156,7 @@ function guardedFetch(egress: Pick<Egress, 'open'>): { fetch: EgressFetch; isAsk
   }
 }
 
-/** On a loopback address, where there is nobody to listen in. */
+/** On a loopback address, where traffic cannot be intercepted. */
 function isPlain({ issuer }: SsoConfig): boolean {
   return issuer.startsWith('http:')
 }

@@ -28,7 +28,7 @@ async function submitConfirm(sso: Sso, request: FastifyRequest, reply: FastifyRe
     return goOn(sso, reply, signedIn, return_to)
   } catch (error) {
     const problem = toProblem(error)
-    // Everything but a password that was not accepted is told by a page of its own.
+    // Every error except a wrong password has its own page.
     if (problem.kind !== 'unauthorized' && problem.kind !== 'rate_limit_exceeded') throw error
     const fault = problem.kind === 'unauthorized' ? 'This is not the password of the account.' : sentence(problem)
     return sendPage(reply, confirmPage({ provider, email: proved.email, proof, return_to, fault }), problem.status)

@@ -3,9 +3,8 @@ import { invalid, Problem } from '#contract/core/problems.ts'
 import { EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 
 /**
- * Why somebody who came back from an identity provider is not signed in: they said no there (declined), the answer does
- * not belong to what this browser began (mismatch), the provider's answer cannot be trusted (unusable), or did not come in
- * time (late).
+ * Why a user who came back from an identity provider is not signed in: they declined there (declined), the response
+ * does not belong to this browser's attempt (mismatch), it cannot be trusted (unusable), or it came too late (late).
  */
 export type SsoFailureReason = 'declined' | 'mismatch' | 'unusable' | 'late'
 

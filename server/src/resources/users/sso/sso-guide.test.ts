@@ -16,7 +16,7 @@ const blocks = [...guide.matchAll(/^ *```(\w+)\n(.*?)^ *```/gms)].map(([, kind, 
   text: text.replaceAll(/^ {3}/gm, ''),
 }))
 
-/** The variables of an example, with a folder of ours in the place of theirs. */
+/** The variables of an example, with a local folder in place of the documented one. */
 function environmentOf(text: string, folder: string): Record<string, string> {
   const lines = text.trim().split('\n')
   return Object.fromEntries(

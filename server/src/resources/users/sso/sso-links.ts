@@ -63,9 +63,9 @@ export interface Proof {
 }
 
 /**
- * Links who was proved by a provider with the account that has the same verified address, after its password, and signs
- * them in. Throws like signing in by password; 400 where what was to be linked is not so any more, 409 where somebody
- * else has linked it.
+ * Links a proven identity with the account that has the same verified address, after its password, and signs the user
+ * in. Throws like signing in by password; 400 where the facts have changed meanwhile, 409 where another user has linked
+ * it.
  */
 export async function linkByPassword(
   signing: SignInContext,

@@ -34,14 +34,14 @@ export function confirmPage({ provider: { name, label }, email, proof, return_to
   }
 }
 
-/** What the page shows that says why somebody is not signed in. */
+/** Content of the page that explains why a user is not signed in. */
 export interface RefusedView {
   problem: Problem
   request_id: string
   /** Undefined where there is no such provider. */
   provider: { name: string; label: string } | undefined
   return_to: string
-  /** Whether somebody who is signed in wanted to connect the provider. */
+  /** Whether a signed-in user wanted to connect the provider. */
   isLinking: boolean
 }
 

@@ -3,7 +3,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { isCleanText } from '../../../http/validation.ts'
 import { SsoFailure } from './sso-failure.ts'
 
-/** Who somebody is at an identity provider, as it said and we checked. */
+/** A user's profile at an identity provider, as stated there and checked here. */
 export interface SsoProfile {
   issuer: string
   /** Names the account there for ever, and is compared as it is. */
@@ -22,8 +22,8 @@ const emailMax = 254
 type Claims = Pick<IDToken, 'iss' | 'sub'> & Record<string, unknown>
 
 /**
- * Reads what was told about somebody: the ID token, and more from the provider where it was asked. An address and its
- * verification come from the same of the two. Throws `SsoFailure` for a subject that cannot be one.
+ * Reads a user's profile: the ID token, and the userinfo response where it was requested. An address and its
+ * verification come from the same of the two. Throws `SsoFailure` for an invalid subject.
  */
 export function profileOf(claims: Claims, more: UserInfoResponse | undefined): SsoProfile {
   const { iss, sub } = claims

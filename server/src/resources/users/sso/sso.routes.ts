@@ -71,7 +71,7 @@ export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
   })
 }
 
-/** What came of a callback; without an outcome somebody was linked. */
+/** Result of a callback; without an outcome an identity was linked. */
 interface Return {
   attempt: SsoAttempt
   profile: SsoProfile
@@ -85,7 +85,7 @@ interface Callback {
   request: FastifyRequest
 }
 
-/** Signs in, or links, whoever the provider proves to have come back. */
+/** Signs in or links the user whom the provider confirms. */
 async function comeBack(sso: Sso, callback: Callback): Promise<Return> {
   const { sql, config } = sso.context
   const { provider, attempt, request } = callback
@@ -130,7 +130,7 @@ function answerReturn(
   sendPage(reply, confirmPage({ provider, email, proof, return_to }))
 }
 
-/** People are told by a page what went wrong, programs as everywhere. */
+/** Browsers get a page that explains the error, programs the usual problem. */
 function answerBrowsersWithPages(
   scope: FastifyInstance,
   { context }: Sso,

@@ -33,7 +33,7 @@ const userOf = async (browser: Browser): Promise<string> => {
   return body.id
 }
 
-test('whoever has signed in once is known from then on, whatever they are called now', async () => {
+test('a user who signed in once is known from then on, also under a new name', async () => {
   const first = await signInWith(service, 'okta', provider, { query: { return_to: '/projects?sort=name#top' } })
   assert.deepEqual([first.answer.status, first.answer.headers.get('location')], [303, '/projects?sort=name#top'])
   const user_id = await userOf(first.browser)
@@ -88,7 +88,7 @@ test('what belongs to an attempt is in a cookie that says nothing, for ten minut
   assert.equal(answer.status, 303)
   assert.equal(browser.cookie('cadre_sso_okta'), undefined)
   assert.equal((await browser.get(callback.href)).status, 400, 'there is no second time')
-  // Whoever has kept the cookie has a code that is spent.
+  // A copied cookie holds a code that is spent.
   browser.cookies = kept
   assert.equal((await browser.get(callback.href)).status, 502)
 
@@ -126,7 +126,7 @@ test('under https cookies are Secure and no other host can plant one, and the wa
   for (const text of back.headers.getSetCookie()) assert.match(text, /; Secure/)
 })
 
-test('nobody is sent to another site in the end', async () => {
+test('a sign-in with a provider never ends at another site', async () => {
   for (const return_to of [
     'https://evil.example/',
     '//evil.example',
