@@ -77,7 +77,7 @@ function lua(text: string): string {
   return JSON.stringify(text)
 }
 
-/** In a process of its own, as `wrk` is: what it costs is not taken from the callers of the database. */
+/** A separate process, as `wrk` is: its cost is not taken from the callers of the database. */
 async function withAutocannon({ url, connections, seconds, headers = {}, body }: Load): Promise<Outcome> {
   const words = ['-j', '-c', String(connections), '-d', String(seconds)]
   for (const [name, value] of Object.entries(headers)) words.push('-H', `${name}=${value}`)

@@ -35,7 +35,7 @@ else console.log('LEFT OUT: there is no sqlmap here (Debian: apt-get install sql
 async function attackAll(): Promise<void> {
   const service = await startTestService({ CADRE_RATE_LIMITS_SCALE: '100000' })
   const folder = await mkdtemp(join(tmpdir(), 'cadre-sqlmap-'))
-  // What nobody should write: the text of a request in a statement.
+  // A deliberate injection: the text of a request in a statement.
   const careless = createServer((request, response) => {
     const name = new URL(request.url!, 'http://careless').searchParams.get('name')
     service.sql.run({ text: `select id from project where name = '${name}'`, values: [] } as never).then(
@@ -99,7 +99,7 @@ async function attackAll(): Promise<void> {
   }
 }
 
-/** Runs sqlmap against one, until it ends or the time is over; counts what it asked by itself. */
+/** Runs sqlmap against one operation until it ends or the time is over; counts its requests. */
 async function attack(
   { url, parameters, body, isInjectable }: Target,
   api_key: string,

@@ -153,7 +153,7 @@ async function postgresStart(data_dir: string): Promise<number> {
   }
 }
 
-/** `npm start` in a folder, in a group of processes of its own. What it prints nobody reads. */
+/** Runs `npm start` in a folder, in a separate process group. Its output is discarded. */
 function runNpm(cwd: string, env: Record<string, string> = {}): ChildProcess {
   const { PATH = '', HOME = '' } = process.env
   return spawn('npm', ['start'], { cwd, env: { PATH, HOME, ...env }, stdio: 'ignore', detached: true })

@@ -133,7 +133,7 @@ async function measureCosts(kinds: Record<string, (i: number) => Promise<unknown
   }
 }
 
-/** One at a time on an idle worker. Kinds take turns, so that a slow moment of the disk is everybody's. */
+/** One at a time on an idle worker. Kinds take turns, so that a slow moment of the disk affects all of them. */
 async function measureLatencies(engine: Engine, count: number): Promise<void> {
   const [echo] = await makeAgents({ model: 'builtin/echo' })
   const [fake] = await makeAgents({ model: 'fake/some-model' })

@@ -19,7 +19,7 @@ import { readOptions } from './options.ts'
 const values = readOptions({ count: { type: 'string', default: '100000' } })
 const count = Number(values.count)
 const limit = 4.5
-/** The slowest share of all tries is left out: it tells of the machine. */
+/** The slowest share of all tries is left out: it measures the machine. */
 const kept = 0.9
 /** Guesses that are made at once; the first so many are not counted. */
 const batch = 500

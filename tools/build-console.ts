@@ -23,7 +23,7 @@ try {
     logLevel: 'warn',
     build: { outDir: made, emptyOutDir: true },
   })
-  // A folder of mkdtemp is its maker's alone, and a service may run as somebody else.
+  // A folder of mkdtemp belongs to its creator alone, and a service may run as another account.
   await chmod(made, 0o755)
   const sizes = await compress(made)
   await writeFile(join(made, stampName), stamp)
@@ -57,7 +57,7 @@ async function compress(folder: string): Promise<{ files: number; bytes: number;
   return { files: files.length, bytes: sum('bytes'), br: sum('br') }
 }
 
-/** Another build may do the same at this moment: whoever is last wins, and nobody fails. */
+/** Another build may run at the same time: the last one wins, and none fails. */
 async function takePlace(made: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const old = `${made}-old`

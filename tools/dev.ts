@@ -8,7 +8,7 @@ const child = spawn(
   [...folders.map((folder) => `--watch-path=${folder}`), '--watch-preserve-output', 'start.mjs'],
   { cwd: join(import.meta.dirname, '..'), stdio: 'inherit' },
 )
-// Ctrl-C reaches the service as well, which stops by itself; this process waits for it.
+// Ctrl-C reaches the service as well, which stops; this process waits for it.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => child.kill('SIGTERM'))
 child.on('exit', (code) => (process.exitCode = code ?? 1))

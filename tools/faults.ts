@@ -36,7 +36,7 @@ for (const fault of selected) {
     continue
   }
   try {
-    // Each has choices of its own, so that it makes the same ones alone as among others.
+    // Each fault has its own random choices, so that it makes the same ones alone as among others.
     const rng = makeRng(seed + Number(fault.id.slice(1)))
     const say = (text: string): void => console.log(`    ${text}`)
     const found = await runFault(fault, { rng, short: values.short, minutes, say, standstill })

@@ -5,8 +5,8 @@ import { makeTemplate } from '../server/src/platform/embedded-postgres/template.
 import { migrate } from '../server/src/platform/postgres/migrate.ts'
 
 /**
- * `npm ci` runs this: it makes the embedded database that a first start copies, instead of making one while somebody waits.
- * Where that fails, the first start makes its own, and says what is wrong.
+ * `npm ci` runs this: it creates the embedded database that a first start copies, so that the start is fast. Where that
+ * fails, the first start creates its own, and says what is wrong.
  */
 try {
   await makeTemplate(async (connection) => {

@@ -2,7 +2,7 @@ import { APIConnectionError, APIError } from './errors.ts'
 
 const firstDelay_ms = 500
 const delayMax_ms = 8000
-/** A service that says to come back later than this is not waited for: whoever asked decides. */
+/** A longer Retry-After is not waited for: the caller decides. */
 const retryAfterMax_seconds = 60
 
 /**

@@ -37,7 +37,7 @@ test('a task is given, streamed and waited for', async () => {
   assert.ok(ended.output.content.startsWith(text))
 })
 
-test('the final task of a stream is given to whoever does not read it', async () => {
+test('the final task of a stream is returned to a caller that does not read it', async () => {
   const { project, agent_id } = await running('final-task')
   const task = await project.tasks.run(agent_id, { input: 'Hello' }).finalTask()
   assert.equal(task.status, 'completed')

@@ -171,7 +171,7 @@ function taskExtras(http: Http) {
       return new TaskStream<Data>(() => taskEvents(http, from, options), reader(project_id, options))
     },
 
-    /** Gives an agent a task, and streams it. The task goes on whether or not anybody reads. */
+    /** Creates a task for an agent and streams it. The task goes on whether or not it is read. */
     run<Data = unknown>(
       project_id: string | number,
       agent_id: string,

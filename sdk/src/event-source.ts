@@ -12,12 +12,12 @@ const goodConnection_ms = 30_000
 /** Connections that fail one after another, until a stream is given up: some four minutes. */
 const failuresMax = 20
 
-/** How a stream is connected, for whoever shows it. */
+/** State of a stream's connection, to be displayed. */
 export type StreamState = 'connecting' | 'open' | 'reconnecting'
 
 /** What streams take. `maxRetries` counts connections that fail one after another; `timeout_ms` bounds the wait for each. */
 export interface StreamOptions extends Omit<RequestOptions, 'idempotencyKey' | 'ifMatch'> {
-  /** Told of every change. */
+  /** Called at every change. */
   onState?: ((state: StreamState) => void) | undefined
 }
 

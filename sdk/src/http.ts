@@ -119,7 +119,7 @@ export class Http {
       const response = await this.#options.fetch(this.url(path, query), {
         method,
         headers,
-        // A cookie belongs to its own service, and an API key is not for whoever an answer points at.
+        // Cookies and API keys are sent to the service only, never to an address in a response.
         credentials: 'same-origin',
         redirect: 'manual',
         signal: options.signal ? AbortSignal.any([options.signal, late.signal]) : late.signal,

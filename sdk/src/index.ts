@@ -1,4 +1,4 @@
-// oxlint-disable oxc/no-barrel-file -- a package has one entrance; within the repository files are imported by themselves
+// oxlint-disable oxc/no-barrel-file -- a package has one entry; within the repository files are imported directly
 export { Cadre, type CadreOptions, type RawRequest } from './client.ts'
 export * from './errors.ts'
 export type { Call } from './call.ts'

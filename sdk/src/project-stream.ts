@@ -21,7 +21,7 @@ export interface ProjectTaskEvent {
   sequence: number
   task_id: string
   agent_id: string
-  /** Of the task, when the event was told: it may be ahead of the event. */
+  /** State of the task when the event was sent: it may be ahead of the event. */
   status: TaskState
   created_at: string
 }
@@ -34,7 +34,7 @@ export interface AgentStatus {
   created_at: string
 }
 
-/** To go on later, with a stream of one's own: `onEventId` is told how far it got, `lastEventId` begins a stream after that. */
+/** To resume later with a new stream: `onEventId` gets each position, `lastEventId` begins a stream after it. */
 export interface ProjectStreamOptions extends StreamOptions {
   lastEventId?: string | undefined
   onEventId?: ((id: string) => void) | undefined
@@ -43,8 +43,8 @@ export interface ProjectStreamOptions extends StreamOptions {
 export type ProjectStreamEvent = ProjectSnapshot | ProjectTaskEvent | AgentStatus
 
 /**
- * What happens to all tasks of a project, each event once and those of a task in order, over as many connections as it
- * takes. It does not end by itself: leave the loop, or abort `signal`.
+ * Events of all tasks of a project, each once and those of a task in order, over as many connections as it takes. It
+ * does not end: leave the loop, or abort `signal`.
  */
 export async function* projectEvents(
   http: Http,
@@ -53,7 +53,7 @@ export async function* projectEvents(
 ): AsyncGenerator<ProjectStreamEvent, void, undefined> {
   for await (const { id, data } of readEvents(http, { path, after: lastEventId, isDone: () => false }, options)) {
     yield JSON.parse(data) as ProjectStreamEvent
-    // Only now: whoever leaves in the middle of an event is told it again.
+    // Only now: a reader that leaves in the middle of an event gets it again.
     if (id !== undefined) onEventId?.(id)
   }
 }

@@ -151,7 +151,7 @@ test('silence ends in time, also in the middle of an answer, and a signal ends e
   })
 })
 
-test('nobody there is an error of the connection that says why', async (t) => {
+test('an unreachable server is a connection error that says why', async (t) => {
   const { baseURL } = await against(t, [good])
   const gone = new URL(baseURL)
   gone.port = '1'

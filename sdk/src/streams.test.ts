@@ -63,7 +63,7 @@ test(`a stream that is cut at random loses and repeats no event (seed ${seed})`,
   assert.ok(states.includes('reconnecting'))
 })
 
-/** What one connection told of a message is all of its text once it is complete there. */
+/** The text of a message from one connection is complete once the message is complete there. */
 function checkTexts(told: readonly TaskStreamEvent[]): void {
   const shown = new Map<string, string>()
   let complete = 0
@@ -145,7 +145,7 @@ test('a stream of a project goes on where another one was left', timeout, async 
     }
     return { id, told }
   }
-  // Left in the middle of its third event, which is told again.
+  // Left in the middle of its third event, which is sent again.
   const first = await read(undefined, (event) => 'sequence' in event && event.sequence === 3)
   const rest = await read(first.id, (event) => event.type === 'task.completed')
   assert.deepEqual([first.told[0], rest.told[0]], ['resumed: false', 'resumed: true'])

@@ -32,7 +32,7 @@ export function isFinished(status: TaskState): boolean {
   return finalStates.includes(status)
 }
 
-/** `after`: the last sequence that you have; what comes after it is told. */
+/** `after`: the last sequence that you have; the stream begins after it. */
 export interface TaskStreamOptions extends StreamOptions {
   after?: number | undefined
 }
@@ -44,8 +44,8 @@ interface Handlers {
 }
 
 /**
- * Everything that happens in a task, to be iterated over once. It takes up broken connections by itself, so that every
- * kept event comes exactly once; it ends with the task. `Data` is what the task's `output_schema` describes.
+ * Events of a task, to be iterated over once. It reconnects broken connections, so that every stored event comes
+ * exactly once; it ends with the task. `Data` is the type of the task's `output_schema`.
  */
 export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent> {
   readonly #begin: () => AsyncGenerator<TaskStreamEvent>
@@ -65,10 +65,10 @@ export class TaskStream<Data = unknown> implements AsyncIterable<TaskStreamEvent
     return this
   }
 
-  /** Reads the stream to its end, where nobody did, and gives the task as it ended: also where it failed. */
+  /** Reads the stream to its end, where it was not read, and returns the task as it ended, also where it failed. */
   async finalTask(): Promise<Task<Data>> {
     for await (const _ of this);
-    if (this.#task_id === undefined) throw new CadreError('The stream ended before it told of its task.')
+    if (this.#task_id === undefined) throw new CadreError('The stream ended before its first event.')
     return this.#read(this.#task_id)
   }
 

@@ -69,10 +69,10 @@ test('every method that gives a task says of what type its data are', async () =
   assert.equal(all.length, 11)
 })
 
-test('the data of a task have no type where nobody has said one, and there may be none', async () => {
+test('the data of a task have no type where no schema is given, and there may be none', async () => {
   const { project } = clientOf(() => ({ ...ended, output: { content: 'Hello', data: null } }))
   const unsaid: Task = await project.tasks.get('task_1')
-  // @ts-expect-error nobody has said what the data are
+  // @ts-expect-error the data have no schema
   assert.equal(unsaid.output?.data?.total, undefined)
   const said = await project.tasks.get<Invoice>('task_1')
   // @ts-expect-error there may be no data

@@ -8,8 +8,8 @@ export interface WaitOptions extends Omit<RequestOptions, 'idempotencyKey' | 'if
 const poll_ms = { first: 100, max: 2000 }
 
 /**
- * Reads something again and again until it is as it should be, less often with time. `read` may wait by itself for a
- * change, no longer than it is told to (seconds, whole).
+ * Polls until a condition holds, at growing intervals. `read` may wait for a change, for at most the given whole
+ * seconds.
  */
 export async function waitFor<T>(
   what: string,

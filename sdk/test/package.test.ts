@@ -114,7 +114,7 @@ export const plain: Promise<Task> = read
 export const always: Promise<number | undefined> = read.then(({ output }) => output?.data.total)
 // @ts-expect-error invoices have no such member
 export const unknownMember = read.then(({ output }) => output?.data?.sum)
-// @ts-expect-error nobody has said what the data are
+// @ts-expect-error the data have no schema
 export const untold = tasks.get('task_1').then(({ output }) => output?.data?.total)
 // @ts-expect-error agents have no data
 export const untyped = client.project(1).agents.get<Invoice>('agent_1')

@@ -28,7 +28,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
   },
   {
     name: 'platform-alone',
-    comment: 'The platform is what any service would need: it knows nothing of ours but the contract.',
+    comment: 'The platform is what any service would need: of Cadre it imports only the contract.',
     severity: 'error',
     from: { path: '^server/src/platform/', pathNot: '[.]test[.]ts$' },
     to: { path: '^(server|sdk|cli|console|e2e|bench|tools)/', pathNot: '^server/src/platform/' },
@@ -67,7 +67,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
   },
   {
     name: 'routes-from-app',
-    comment: 'Routes are registered by app.ts, by name, and used by nobody else but their own slice.',
+    comment: 'Routes are registered by app.ts, by name, and imported only by their own slice otherwise.',
     severity: 'error',
     from: { pathNot: ['^server/src/app[.]ts$', '^server/src/resources/', '[.]test[.]ts$'] },
     to: { path: '^server/src/resources/.+[.]routes[.]ts$' },
@@ -102,7 +102,7 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
   },
   {
     name: 'clients-apart',
-    comment: 'Command line and console know nothing of each other, and nobody below knows them.',
+    comment: 'Command line and console do not import each other, and nothing below imports them.',
     severity: 'error',
     from: { path: '^(contract|server/src|sdk|cli|console)/', pathNot: '[.]test[.]tsx?$' },
     to: { path: '^(cli|console)/', pathNot: '^$1/' },
@@ -188,7 +188,7 @@ export const readingOptions: ICruiseOptions = {
   // TypeScript 7 has no parser that dependency-cruiser could use: without swc it would read nothing.
   parser: 'swc',
   doNotFollow: { path: ['^node_modules/', '/node_modules/'] },
-  // What is built is nobody's source.
+  // Build output is no source.
   exclude: { path: '^console/[.]build-|^(console|sdk)/dist/' },
   enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
 }

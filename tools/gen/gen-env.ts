@@ -29,7 +29,7 @@ function entry(setting: Setting<unknown>): string {
     ...(setting.example && (setting.default || setting.secret) ? [`Example: ${setting.example}`] : []),
     ...(setting.secret ? [`Or ${setting.name}_FILE: a file with the value in it.`] : []),
   ]
-  // A secret stays empty, so that nobody takes an example's by removing the "#".
+  // A secret stays empty, so that no one uses an example's by removing the "#".
   const value = setting.secret ? '' : setting.default || setting.example
   return [...notes.flatMap(wrap), `#${setting.name}=${value ?? ''}`].join('\n')
 }

@@ -9,7 +9,7 @@ const file = new URL('../../server/schema.sql', import.meta.url)
 const head = `-- The schema after all migrations, for reading and for reviews: made by \`npm run gen\`, never run and never edited.
 -- Changes are made by a new file in server/migrations. Partitions by time are left out: ensure_partitions() makes them.`
 
-/** `server/schema.sql`: what the migrations make of an empty database. Starts a PostgreSQL of its own for it. */
+/** `server/schema.sql`: the schema after all migrations of an empty database. Starts a separate PostgreSQL for it. */
 export async function schemaText(): Promise<string> {
   const server = await startTestServer()
   try {

@@ -65,7 +65,7 @@ async function types(sql: Sql): Promise<string[]> {
   )
 }
 
-/** Sequences of identity columns belong to their column and are told there. */
+/** Sequences of identity columns belong to their column and are listed there. */
 async function sequences(sql: Sql): Promise<string[]> {
   return lines(
     await sql<Line>`

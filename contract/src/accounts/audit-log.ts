@@ -42,8 +42,7 @@ const AuditEntry = Named(
           ),
         },
         {
-          description:
-            'The user or the OAuth app who did it; null where nobody is known, or the service acted by itself.',
+          description: 'The user or the OAuth app that did it; null where the caller is unknown, or the service acted.',
         },
       ),
     ),

@@ -4,7 +4,7 @@ import type { CredentialKind } from '../core/operation.ts'
 export interface Actor {
   /** The organization that it is done in; null where it concerns a person, who may be in several, as signing in does. */
   org_id: string | null
-  /** A user's or an OAuth client's identifier; null where nobody is known, or the service acts by itself. */
+  /** Id of a user or an OAuth client; null where the caller is unknown, or the service acts. */
   actor: string | null
   credential: { kind: CredentialKind; id: string } | null
   ip: string | null
@@ -28,7 +28,7 @@ export const auditActions = {
   'api_key.revoked': 'An API key was revoked.',
   'api_key.rotated': 'An API key got a new secret.',
   'api_key.updated': "An API key's name, description or scopes were changed.",
-  'approval.resolved': 'Somebody approved or rejected what an agent had asked for.',
+  'approval.resolved': 'An approval was approved or rejected.',
   'budget.created': 'A budget was set.',
   'budget.deleted': 'A budget was removed.',
   'budget.updated': 'A budget was changed.',
@@ -40,8 +40,8 @@ export const auditActions = {
   'credential.updated': 'A credential was renamed, or got another value (`detail.is_value_changed`).',
   'identity.linked': 'An account was linked with an account at an identity provider.',
   'identity.unlinked': 'The link between an account and an identity provider was removed.',
-  'invitation.accepted': 'Somebody accepted an invitation and became a member.',
-  'invitation.created': 'Somebody was invited into the organization.',
+  'invitation.accepted': 'An invitation was accepted; its user became a member.',
+  'invitation.created': 'A person was invited into the organization.',
   'invitation.revoked': 'An invitation was withdrawn.',
   'member.added': 'A user became a member of the organization without an invitation.',
   'member.left': 'A member left the organization.',
@@ -65,7 +65,7 @@ export const auditActions = {
   'schedule.updated': 'A schedule was changed.',
   'session.ended': 'A sign-in was ended by its user from another one.',
   'task.budget_changed': "A task's own budget was changed.",
-  'task.canceled': 'Somebody asked for a task to be canceled.',
+  'task.canceled': 'A cancellation of a task was requested.',
   'task.retried': 'A finished task was tried again, as the task `detail.task_id`.',
   'thread.deleted': 'A conversation was deleted.',
   'tool.approved': "Changed definitions of a tool's server were accepted.",
@@ -76,7 +76,7 @@ export const auditActions = {
   'user.password_changed': 'A user changed their password, which ended all their other sessions and grants.',
   'user.password_reset': 'An operator set a new password, which ended all sessions and grants of the user.',
   'user.sessions_ended': 'A user ended all their other sessions and grants.',
-  'user.sign_in_failed': 'Somebody gave a wrong password, or was refused by an identity provider.',
+  'user.sign_in_failed': 'A password was wrong, or an identity provider refused a sign-in.',
   'user.signed_in': 'A user signed in; its detail says how.',
   'user.signed_out': 'A user signed out.',
   'user.updated': "A user's profile was changed.",

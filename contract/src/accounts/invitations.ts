@@ -24,7 +24,7 @@ const common = {
   extension: true,
 } as const
 
-/** What can become of an invitation. Only a pending one lets anybody in, and none becomes pending again. */
+/** States of an invitation. Only a pending one can be accepted, and no state leads back to pending. */
 export const invitationStatuses = ['pending', 'accepted', 'expired', 'revoked'] as const
 export type InvitationStatus = (typeof invitationStatuses)[number]
 
@@ -34,7 +34,7 @@ export const invitationLifetime_seconds = { min: 60, default: 7 * 86_400, max: 3
 const fields = {
   id: Type.String(),
   role: Choice(roles),
-  email: Nullable(Type.String({ description: 'Whose account may accept it; null: whoever has the link.' })),
+  email: Nullable(Type.String({ description: 'The only address that may accept it; null: everyone with the link.' })),
   status: Choice(invitationStatuses),
   created_by: Type.String({ description: 'The user who invited.' }),
   created_at: Timestamp,
@@ -72,7 +72,7 @@ export const createInvitation = defineOperation({
   id: 'createInvitation',
   method: 'POST',
   path: '/api/v1/auth/invitations',
-  summary: 'Invite somebody',
+  summary: 'Create an invitation',
   description:
     'Makes a link by which one person joins the current organization, once; the service sends no mail. For owners and ' +
     'admins; only owners invite owners. The link is in this answer and nowhere else: `Idempotency-Key` is ignored, because ' +
@@ -160,7 +160,7 @@ export const acceptInvitation = defineOperation({
   summary: 'Accept an invitation',
   description:
     'The signed-in user joins the organization. A link works once: one that was used, has expired, was revoked or never ' +
-    'existed is one answer. Whoever is a member already keeps their role, and the link stays good. Counted for the address ' +
+    'existed gives the same error. A member keeps their role, and the link stays valid. Counted for the address ' +
     'too, like signing in. Without an account, `POST /auth/signup` takes the token.',
   credentials: ['session'],
   scope: null,

@@ -44,7 +44,7 @@ const Member = Named(
         ...Timestamp,
         description:
           'When they last were active: signed in, or with a key or an app of theirs in this organization; null where they never were. ' +
-          'Some minutes may pass before it is told. For those who see `email`.',
+          'Updated within some minutes. For those who see `email`.',
       }),
     ),
   }),
@@ -65,7 +65,7 @@ export const listMembers = defineOperation({
   method: 'GET',
   path: '/api/v1/auth/members',
   summary: 'List members',
-  description: 'Everybody in the current organization, the one who joined first before the others.',
+  description: 'All members of the current organization, in the order in which they joined.',
   scope: 'organizations:read',
   query: offsetQuery({
     search: Type.Optional(
@@ -92,7 +92,7 @@ export const getMember = defineOperation({
   id: 'getMember',
   method: 'GET',
   summary: 'Read a member',
-  description: 'Somebody in the current organization.',
+  description: 'A member of the current organization.',
   scope: 'organizations:read',
   responses: [{ status: 200, description: 'The member.', schema: Member, example }],
   problems: ['member_not_found'],
@@ -105,7 +105,7 @@ export const updateMember = defineOperation({
   summary: "Change a member's role",
   description:
     'For owners and admins; only owners make owners, and change them. The last owner keeps the role. Takes effect with the ' +
-    'next request of every credential. Whoever may not invite any more has their open invitations withdrawn.',
+    'next request of every credential. The open invitations of a member who may no longer invite are withdrawn.',
   scope: 'organizations:write',
   body: Type.Object({ role: Choice(roles) }),
   body_example: { role: 'admin' },

@@ -89,7 +89,7 @@ export const issueToken = defineOperation({
   summary: 'Exchange a code, or refresh',
   description:
     'A code works once and for a minute. A refresh token works once: each answer has a new one. One that is used ' +
-    'twice ends the whole grant, because somebody else may have it.',
+    'twice may have been stolen, so the whole grant ends.',
   bucket: 'oauth.token',
   body: Type.Object({
     grant_type: Choice(['authorization_code', 'refresh_token', deviceGrant]),

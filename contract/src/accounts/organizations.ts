@@ -100,7 +100,7 @@ export const leaveOrganization = defineOperation({
   description:
     'The one that the body names, so that a request that is repeated leaves no second one. ' +
     "Ends the caller's API keys and OAuth grants of the organization at once, and withdraws their invitations; what they " +
-    'made stays. The last owner stays. Whoever leaves their only organization gets one of their own where everybody may ' +
+    'made stays. The last owner cannot leave. A user who leaves their only organization gets a new one where everyone may ' +
     'make an account (`CADRE_SIGNUP=open`), and stays otherwise: an administrator can remove them.',
   credentials: ['session'],
   scope: null,
@@ -117,7 +117,7 @@ export const leaveOrganization = defineOperation({
   problems: ['resource_conflict'],
 })
 
-/** Somebody became a member: the organization as its new member sees it. */
+/** A user became a member: the organization as its new member sees it. */
 export const Joined = Named('JoinedOrganization', Confirmation({ organization: OrganizationMembership }))
 export const joinedExample = {
   message: 'Organization joined',

@@ -26,7 +26,7 @@ const SessionListItem = Named(
     last_activity: Timestamp,
     app: Nullable({
       ...Type.Object({ client_id: Type.String(), name: Type.String(), scopes: Type.Array(Choice(scopes)) }),
-      description: 'The OAuth app that was let in, and what for; null where somebody signed in by themselves.',
+      description: 'The OAuth app with access, and its scopes; null for a session of the user.',
     }),
   }),
 )

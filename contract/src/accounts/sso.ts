@@ -80,8 +80,8 @@ export const finishSso = defineOperation({
   path: '/api/v1/auth/sso/{provider}/callback',
   summary: 'Come back from an identity provider',
   description:
-    'The redirect URI to register at the provider. Works once, and only in the browser that began: it signs in whoever ' +
-    'is linked with the account at the provider. Whoever is not gets an account where the operator says so, or with an ' +
+    'The redirect URI to register at the provider. Works once, and only in the browser that began: it signs in the user ' +
+    'linked with the identity at the provider. Without one, an account is created where the operator allows it, or with an ' +
     'invitation. Where there is an account with the same e-mail address, it is linked only if both sides know the address ' +
     'as verified, and after its password was given on a page.',
   params: provider,
@@ -202,7 +202,7 @@ export const unlinkIdentity = defineOperation({
   path: '/api/v1/auth/identities/{identity_id}',
   summary: 'Unlink an account at an identity provider',
   description:
-    'It signs nobody in any more. Sessions that began by it go on. The last way to sign in stays: without a password one ' +
+    'It no longer signs in. Sessions that began by it go on. The last way to sign in stays: without a password one ' +
     'identity is kept.',
   params: { identity_id: { description: 'The identity.', example: identityExample.id } },
   responses: [

@@ -159,7 +159,7 @@ export const getPermissions = defineOperation({
 
 const SignedIn = Named('SignedIn', Type.Object({ user: User, session: SessionInfo }))
 const email = Type.String({ minLength: 3, maxLength: emailMax, description: 'Compared without regard to case.' })
-/** Lengths are told by the rules of passwords, which count code points of its normal form. */
+/** Lengths are checked by the rules of passwords, which count code points of the normal form. */
 const password = (description: string) => Type.String({ minLength: 1, maxLength: 1024, 'x-secret': true, description })
 const sessionCookie = { 'Set-Cookie': 'The session: `cadre_session`, HttpOnly, SameSite=Lax, 30 days.' }
 
@@ -225,7 +225,7 @@ const account = {
   ),
   name: NameText(bounds.user_name, 'What the user is called.'),
 }
-/** What a page asks of somebody who makes an account. */
+/** Fields of the sign-up page. */
 export const NewAccount = Type.Object(account)
 
 export const signup = defineOperation({
@@ -235,9 +235,9 @@ export const signup = defineOperation({
   path: '/api/v1/auth/signup',
   summary: 'Make an account',
   description:
-    'Makes a user with an organization of their own and signs them in, where the operator lets everybody ' +
+    'Creates a user with a new organization and signs them in, where sign-up is open ' +
     '(`CADRE_SIGNUP=open`). With an invitation everywhere: then the user joins the organization that it is for, and gets ' +
-    'none of their own.',
+    'no organization in addition.',
   credentials: [],
   scope: null,
   bucket: 'login',

@@ -8,7 +8,7 @@ export interface Fault {
   instancePath: string
   schemaPath: string
   params: Record<string, unknown>
-  /** What the keyword says, where it is one of ours. */
+  /** Message of a keyword that the contract defines. */
   schema?: unknown
   /** The schema that the keyword is a member of. */
   parentSchema?: unknown

@@ -6,7 +6,7 @@ export interface Bucket {
   per: 'credential' | 'address' | 'client_and_address'
 }
 
-/** Every rate limit of the service. An operation names one; `general` is shared by those without one of their own. */
+/** Every rate limit of the service. An operation names one; those without a specific one share `general`. */
 export const buckets = {
   general: { hour: 1000, minute: 100, per: 'credential' },
   'api_keys.create': { hour: 10, per: 'credential' },
@@ -49,9 +49,9 @@ export const sessionGeneralFactor = 10
 export const bounds = {
   body_bytes: 1_048_576,
   nesting: 32,
-  /** Values of a body of which all faults are told. */
+  /** A body with more values is reported by its first error only. */
   values_checked: 10_000,
-  /** Faults that an answer tells of. */
+  /** Errors that one response lists. */
   issues: 100,
   agent_name: 100,
   agent_description: 2000,

@@ -87,7 +87,7 @@ describe('the operations of the specification', () => {
     })
   }
 
-  it('are told from extensions', () => {
+  it('are distinguished from extensions', () => {
     const beyond = operations.filter(
       ({ method, path }) => !lines.some((line) => line[0] === method && line[1] === path),
     )

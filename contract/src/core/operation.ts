@@ -26,7 +26,7 @@ export interface OperationResponse {
   headers?: Record<string, string>
 }
 
-/** A request that the service makes by itself after an operation, to an address that it was given. */
+/** A request that the service sends after an operation, to an address that it was given. */
 export interface OperationCallback {
   /** Where it goes: an expression of OpenAPI, such as `{$request.body#/url}`. */
   url: string
@@ -90,8 +90,8 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
 }
 
 /**
- * Keeps an operation's own types: path, query, body and answers as they are written. Whoever serves or calls it is typed by
- * them. A member that operations do not have is refused.
+ * Keeps an operation's exact types: path, query, body and responses as written, for the code that serves or calls it. A
+ * member that operations do not have is a type error.
  */
 export function defineOperation<const O extends Operation>(
   operation: O & { [Member in Exclude<keyof O, keyof Operation>]: never },

@@ -96,7 +96,7 @@ describe('scopes', () => {
     }
   })
 
-  it('that nobody knows grant nothing', () => {
+  it('that are unknown grant nothing', () => {
     for (const unknown of [
       '',
       'agents',

@@ -23,7 +23,7 @@ const agent = Named(
   }),
 )
 
-/** A task that has ended, as events of its agent tell of it. */
+/** A finished task in the events of its agent. */
 function endedTask<const Status extends string>(...statuses: Status[]) {
   return Type.Object(endedMembers(...statuses))
 }
@@ -40,7 +40,7 @@ function endedMembers<const Status extends string>(...statuses: Status[]) {
 
 const error = { code: Type.String(), message: Type.String() }
 
-/** `data` of every event that webhooks are told of (spec 6, decisions D93 and D94). */
+/** `data` of every webhook event (spec 6, decisions D93 and D94). */
 export const eventPayloads = {
   'project.created': Type.Object({ project, user_id }),
   'project.updated': Type.Object({

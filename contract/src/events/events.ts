@@ -60,7 +60,7 @@ export function eventAgent(agent: { id: string; name: string; project_id: number
 export const severities = ['low', 'medium', 'high', 'critical'] as const
 export type Severity = (typeof severities)[number]
 /**
- * Requests answered 500 that become an `error.occurred` each, of one organization in one minute and process. During a storm
- * of them the rest is only logged: a thousand deliveries a second would tell nobody more.
+ * Requests answered 500 that become an `error.occurred` each, for one organization in one minute and process. Further
+ * ones are only logged: a thousand deliveries a second would say nothing more.
  */
 export const internalErrorEvents_per_minute = 10

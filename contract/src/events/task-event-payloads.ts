@@ -5,8 +5,8 @@ import { boundedJson, Choice, FreeObject, Named, Nullable, Timestamp } from '../
 import { approvalKinds, approvalTimeouts, taskStates, waitReasons } from '../tasks/task-lifecycle.ts'
 
 /**
- * What a webhook is told of a task at most, so that a delivery stays far below 20 KB: texts are cut (code points), lists
- * too, and the arguments of a call are left out where they are larger. The event itself is whole where it is kept.
+ * Bounds of a task in a webhook event, so that a delivery stays far below 20 KB: texts (code points) and lists are cut,
+ * and larger arguments of a call are omitted. The stored event is complete.
  */
 export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096, data_bytes: 4096 } as const
 
@@ -30,7 +30,7 @@ const usage = Type.Object(
   { description: 'What the task has consumed so far.' },
 )
 
-/** A task's output as webhooks are told of it. */
+/** A task's output in webhook events. */
 export const EventOutput = Type.Object({
   content: text,
   data: Nullable(

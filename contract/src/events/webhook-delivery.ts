@@ -60,5 +60,5 @@ export const webhookDelivery: OperationCallback = {
     timestamp: '2026-11-20T09:30:04.530Z',
     data: eventExamples['error.occurred'],
   },
-  responses: { '2XX': 'It has arrived.', 410: 'Nobody is there any more: the webhook is disabled.' },
+  responses: { '2XX': 'Received.', 410: 'The receiver is gone: the webhook is disabled.' },
 }

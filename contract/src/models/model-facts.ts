@@ -6,7 +6,7 @@ export interface ModelFacts {
   output?: number
   /** Whether it can reason before it answers. */
   reasons: boolean
-  /** Whether it does so where nobody asks for it. */
+  /** Whether it reasons by default. */
   reasons_by_default: boolean
   /**
    * Efforts that its provider takes for it, from the least to the greatest, in the provider's words; absent: not known;
@@ -101,7 +101,7 @@ const claude46: ModelFacts = { ...claude45, efforts: ['low', 'medium', 'high', '
 const claude47: ModelFacts = { ...claude46, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], temperature: 'never' }
 /** Claude 5 and later: they think unless told not to. */
 const claude5: ModelFacts = { ...claude47, reasons_by_default: true }
-/** Those that cannot be told not to. */
+/** Models that cannot be told not to reason. */
 const claudeAlways: ModelFacts = { ...claude5, thinking_can_be_off: false }
 
 const K = 1000
@@ -212,7 +212,7 @@ const anthropicRules: Rules = [
   [/claude-/, claude5],
 ]
 
-/** Open models that are known to reason, by the last part of their names, whoever serves them. */
+/** Open models that are known to reason, by the last part of their names, at any server. */
 const otherRules: Rules = [
   [/^deepseek-(reasoner|r\d)|^(qwq|gpt-oss|magistral|openthinker)/, openReasoning],
   [/(?<![-_]non?)[-_:](thinking|reasoning)\b/, openReasoning],
@@ -226,8 +226,8 @@ export const familyRules: readonly (readonly [provider: string, name: RegExp, Mo
 ]
 
 /**
- * The facts of `provider/model` by exact name or, for names that are not listed, by the rules of the family of names (the
- * first that fits); no family tells of windows.
+ * The facts of `provider/model` by exact name or, for unlisted names, by the first matching rule of the name's family;
+ * no family states windows.
  */
 export function modelFacts(provider_model: string): ModelFacts {
   const listed = listedModelFacts.get(provider_model)
@@ -237,7 +237,7 @@ export function modelFacts(provider_model: string): ModelFacts {
   return rule[0] === '' || provider_model.startsWith(`${rule[0]}/`) ? rule[2] : elsewhere(rule[2])
 }
 
-/** What holds of a model whoever serves it: its provider's tiers and ways of asking for thought do not. */
+/** Facts of a model at any server: its provider's tiers and ways of asking for reasoning are not among them. */
 function elsewhere({ reasons, reasons_by_default, temperature, structured_output }: ModelFacts): ModelFacts {
   return { reasons, reasons_by_default, temperature: reasons ? temperature : 'always', structured_output }
 }
@@ -251,7 +251,7 @@ export function familyRuleOf(provider_model: string): (typeof familyRules)[numbe
   const isNative = provider === 'openai' || provider === 'anthropic'
   return (
     familyRules.find(([of, pattern]) => of === (isNative ? provider : '') && pattern.test(name)) ??
-    // Whoever serves it, a model keeps the family of its name.
+    // At any server a model keeps the family of its name.
     (isNative ? undefined : familyRules.find(([of, pattern]) => of !== '' && pattern.test(name)))
   )
 }

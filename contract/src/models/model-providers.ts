@@ -8,7 +8,7 @@ export const modelProviderKinds = ['builtin', 'openai_compatible', ...nativeProv
 /** How a provider answered when it was last asked. */
 export const modelProviderStates = ['reachable', 'refused', 'unreachable'] as const
 
-/** How long the answer of a provider is told again before it is asked anew. */
+/** How long the answer of a provider is cached. */
 export const providerCheck_seconds = 30
 
 /** Models of one provider that are listed. */
@@ -27,7 +27,7 @@ const ModelProvider = Named(
     }),
     error: Nullable(Type.String({ description: 'What is wrong, in words; null where nothing is.' })),
     models: Type.Array(Type.String(), {
-      description: `Names for \`config.model\`, the first ${providerModelsMax} that it told of; empty where it tells of none.`,
+      description: `Names for \`config.model\`, the first ${providerModelsMax} that the provider lists; empty where it lists none.`,
     }),
     checked_at: Timestamp,
   }),
@@ -40,7 +40,7 @@ export const listModelProviders = defineOperation({
   family: 'A',
   tag: 'Model providers',
   summary: 'List model providers',
-  description: `For owners and admins: the providers that the operator of the service configured, and whether each answers and which models it has. A provider is asked when this is, at most every ${providerCheck_seconds} seconds, and 5 seconds are waited for it. Neither keys nor addresses are told.`,
+  description: `For owners and admins: the configured providers, whether each answers, and its models. A provider is queried when this is called, at most every ${providerCheck_seconds} seconds and for 5 seconds. Neither keys nor addresses are returned.`,
   credentials: anyCredential,
   scope: 'admin',
   bucket: 'general',

@@ -53,7 +53,7 @@ function addedHeader([name, description]: [string, string]): [string, Json] {
   return [name, known ? { $ref: `#/components/headers/${name}` } : { description, schema: { type: 'string' } }]
 }
 
-/** Before authentication nobody's windows are known (decision D88); public operations count addresses. */
+/** Before authentication no windows are known (decision D88); public operations count addresses. */
 function rateHeaders({ bucket, credentials }: Operation, status: number): string[] {
   if (status === 401) return []
   if (credentials.length > 0) return rates

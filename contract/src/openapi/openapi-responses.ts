@@ -37,11 +37,11 @@ export function failures(operation: Operation, shared: Record<string, Json>): Js
     if (status === 400) answers[status] = response
     else answers[status] = { $ref: `#/components/responses/${share(shared, operation, status, kinds, response)}` }
   }
-  // Some public operations have no error of the caller's but one: the HTTP layer refuses oversized headers by itself.
+  // Some public operations have only one error: the HTTP layer rejects oversized headers.
   if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
     answers[431] = { description: 'The headers of the request are too large. Answered without a body.' }
   }
-  // Whoever is always sent on has no answer of its own but errors.
+  // An operation that always redirects has no response of its own except errors.
   if (operation.responses.every(({ status }) => status >= 300)) {
     const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` }
     answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }

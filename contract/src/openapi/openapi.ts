@@ -35,7 +35,7 @@ export const tagDescriptions: Record<string, string> = {
   'Single sign-on': 'Signing in with identity providers, and connecting them with an account.',
   OAuth: 'Signing in with OAuth 2.0, by authorization code and refresh token.',
   'Audit log': 'Who did what in an organization, with which credential and from where.',
-  Webhooks: 'Addresses that are told about events.',
+  Webhooks: 'Addresses that receive events.',
   Utility: 'The state of the service, and this document.',
 }
 
@@ -99,7 +99,7 @@ const securitySchemes: Json = {
       },
     },
   },
-  Session: { type: 'apiKey', in: 'cookie', name: 'cadre_session', description: 'The cookie of somebody signed in.' },
+  Session: { type: 'apiKey', in: 'cookie', name: 'cadre_session', description: 'The cookie of a signed-in user.' },
 }
 
 function tagsOf(operations: readonly Operation[]): OpenApiDocument['tags'] {

@@ -1,4 +1,4 @@
-/** What a budget may limit. A task has a limit of its own beside them. */
+/** What a budget may limit. A task has its own limit beside them. */
 export const budgetScopes = ['agent', 'project', 'api_key', 'organization'] as const
 export type BudgetScope = (typeof budgetScopes)[number]
 
@@ -6,7 +6,7 @@ export type BudgetScope = (typeof budgetScopes)[number]
 export const budgetPeriods = ['hour', 'day', 'month', 'total'] as const
 export type BudgetPeriod = (typeof budgetPeriods)[number]
 
-/** When so much of a limit is spent, in percent, somebody is told with `budget.warning`, unless the budget says otherwise. */
+/** Default percentage of a limit at which `budget.warning` is sent. */
 export const budgetWarning_percent = 80
 
 /** When the window that a moment is in began. Windows are aligned to UTC; that of `total` has always been. */

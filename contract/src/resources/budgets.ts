@@ -34,7 +34,7 @@ export const Budget = Named(
     warn_percent: Type.Integer({
       minimum: 1,
       maximum: 100,
-      description: 'When so much of a limit is spent, `budget.warning` is told, once a period.',
+      description: 'Percentage of a limit at which `budget.warning` is sent, once a period.',
     }),
     spent: amounts('In the period that runs.'),
     reserved: amounts('For calls of models that are under way.'),

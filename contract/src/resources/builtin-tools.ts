@@ -12,7 +12,7 @@ export const httpRequestMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELET
 export const safeHttpMethods: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 interface Definition {
-  /** What models are told about it. */
+  /** Description for models. */
   description: string
   /** JSON Schema of its arguments. */
   parameters: Record<string, unknown>
@@ -20,7 +20,7 @@ interface Definition {
   safety: 'safe' | 'unsafe'
 }
 
-/** The service's own tools, as models and people are told of them. */
+/** The built-in tools, as models and people see them. */
 export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[number], Definition>> = {
   http_request: {
     description:

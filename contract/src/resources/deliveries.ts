@@ -38,9 +38,9 @@ const shared = {
     }),
   ),
   is_redelivery: Type.Boolean({
-    description: 'Asked for again by somebody: its failures do not count towards disabling the webhook.',
+    description: 'A redelivery: its failures do not count towards disabling the webhook.',
   }),
-  is_test: Type.Boolean({ description: 'Asked for by testing the webhook: nobody else was told.' }),
+  is_test: Type.Boolean({ description: 'Made by a test of the webhook: no other webhook got it.' }),
   last_response_status: Nullable(Type.Integer({ description: 'Null where there was no answer yet.' })),
   next_attempt_at: Nullable({ ...Timestamp, description: 'When it is due; null unless it is pending.' }),
   created_at: Timestamp,
@@ -163,7 +163,7 @@ export const listDeliveries = defineOperation({
   id: 'listDeliveries',
   method: 'GET',
   summary: 'List deliveries of a webhook',
-  description: 'What it was told, is told or could not be told, the newest first, for 30 days.',
+  description: 'Its deliveries, sent, pending or failed, the newest first, for 30 days.',
   scope: 'projects:read',
   query: pageQuery({
     status: Type.Optional(Choice(deliveryStates, { description: 'Only deliveries in this state.' })),

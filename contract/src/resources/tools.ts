@@ -35,7 +35,7 @@ const toolName = Type.String({
 const description = Type.String({
   minLength: 1,
   maxLength: bounds.tool_description,
-  description: 'What models are told about it.',
+  description: 'Description for models.',
 })
 const parameters = Type.Unsafe<Record<string, unknown>>({
   ...boundedJson({ type: 'object', additionalProperties: true }, bounds.tool_parameters_bytes),

@@ -14,10 +14,10 @@ import {
 const dollars = (description: string) => Type.Number({ minimum: 0, description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Seconds that usage is told of where nothing is said: 30 days. */
+/** Default period of usage in seconds: 30 days. */
 export const usagePeriodDefault_seconds = 30 * 86_400
 
-/** What usage may be told apart by. */
+/** What usage can be grouped by. */
 export const usageGroups = ['agent', 'model', 'tool', 'api_key'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 

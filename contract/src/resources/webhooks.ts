@@ -17,10 +17,10 @@ import {
 } from '../core/schemas.ts'
 import { webhookDelivery } from '../events/webhook-delivery.ts'
 
-/** States of a webhook: only an active one is told of events. */
+/** States of a webhook: only an active one gets events. */
 export const webhookStates = ['active', 'disabled'] as const
 
-/** Why a webhook is disabled: somebody asked for it, it answered 410, or nothing reached it for days (decision D97). */
+/** Why a webhook is disabled: by a request, by an answer 410, or by days of failures (decision D97). */
 export const disabledReasons = ['requested', 'gone', 'failing'] as const
 
 /** How long the secret before the current one signs too (decision D96). */
@@ -72,7 +72,7 @@ const fields = {
   disabled_reason: Nullable(
     Choice(disabledReasons, {
       description:
-        'Why it is disabled: `requested` by somebody, `gone` because it answered 410, `failing` because nothing reached it for 5 days.',
+        'Why it is disabled: `requested` by a request, `gone` because it answered 410, `failing` because nothing reached it for 5 days.',
     }),
   ),
   disabled_at: Nullable(Timestamp),
@@ -198,7 +198,7 @@ export const listWebhooks = defineOperation({
       Type.String({
         maxLength: 64,
         description:
-          'Only webhooks that can be told of this agent: by their events, and by what their filters say of `id`, `name`, `agent_id` and `project_id`.',
+          'Only webhooks that may get events of this agent: by their events, and by their filters on `id`, `name`, `agent_id` and `project_id`.',
       }),
     ),
     sort: Type.Optional(

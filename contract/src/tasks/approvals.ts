@@ -51,7 +51,7 @@ export const Approval = Named(
     ),
     result: Nullable(Type.String({ description: 'Of a recovery: the result that a person says the call had.' })),
     on_timeout: Choice(approvalTimeouts, {
-      description: 'What happens when nobody answers until `expires_at`: the call is rejected, or the task canceled.',
+      description: 'What happens without an answer until `expires_at`: the call is rejected, or the task canceled.',
     }),
     resolved_by: Nullable(Type.String()),
     resolved_at: Nullable(Timestamp),

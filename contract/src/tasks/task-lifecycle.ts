@@ -66,7 +66,7 @@ export type ApprovalKind = (typeof approvalKinds)[number]
 export const approvalStates = ['pending', 'approved', 'rejected', 'expired'] as const
 export type ApprovalState = (typeof approvalStates)[number]
 
-/** What becomes of a call whose approval nobody gave in time. */
+/** What happens to a call whose approval timed out. */
 export const approvalTimeouts = ['reject', 'cancel'] as const
 export type ApprovalTimeout = (typeof approvalTimeouts)[number]
 
@@ -108,7 +108,7 @@ export const taskEventTypes = [
 ] as const
 export type TaskEventType = (typeof taskEventTypes)[number]
 
-/** Events that only a stream carries: they are not kept and have no sequence of their own. */
+/** Events that only a stream carries: they are not stored and have no sequence number. */
 export const liveEventTypes = ['task.snapshot', 'message.snapshot', 'message.delta', 'reasoning.delta'] as const
 export type LiveEventType = (typeof liveEventTypes)[number]
 

@@ -366,7 +366,7 @@ export const createTask = defineOperation({
   method: 'POST',
   summary: 'Give an agent a task',
   description:
-    'The task is durable before this is answered, and goes on whether or not anybody waits. With `Accept: text/event-stream` the answer is its stream. A paused agent queues it; a stopped one refuses it.',
+    'The task is committed before the response, and goes on whether or not the caller waits. With `Accept: text/event-stream` the response is its stream. A paused agent queues it; a stopped one refuses it.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
   query: Type.Object({ wait: waitSeconds }),
@@ -513,7 +513,7 @@ export const cancelTask = defineOperation({
     },
     {
       status: 202,
-      description: 'Its worker was told.',
+      description: 'Its worker was notified.',
       schema: CancelResult,
       example: { message: 'Cancellation requested', task_id: queuedExample.id, status: 'running' },
     },

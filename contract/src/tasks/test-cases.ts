@@ -19,7 +19,7 @@ const expected = Nullable(
   Type.String({
     minLength: 1,
     maxLength: bounds.test_case_expected,
-    description: 'What a good answer says, for whoever judges it.',
+    description: 'What a good answer says, for the person who judges it.',
   }),
 )
 

@@ -10,8 +10,8 @@ export const configurationPage: Page = {
   body: () =>
     [
       [
-        'All are optional. The environment wins over `.env`, and an empty value counts as unset. At the start every fault is',
-        'told at once, and nothing runs until all are mended; a name that begins with `CADRE_` and is no setting is told as a',
+        'All are optional. The environment wins over `.env`, and an empty value counts as unset. All errors together are',
+        'reported at the start, and the service does not run until all are fixed; an unknown name that begins with `CADRE_` is a',
         'warning. What can come from a file is a secret: its value is never shown, and instead of it the variable in the last',
         'column may name a file that holds it.',
       ].join('\n'),
@@ -19,7 +19,7 @@ export const configurationPage: Page = {
       section(
         'Further model servers',
         [
-          'As many as wanted, each under a name of its own: `CADRE_PROVIDER_OLLAMA_BASE_URL` is the server of the models',
+          'As many as needed, each under its own name: `CADRE_PROVIDER_OLLAMA_BASE_URL` is the server of the models',
           '`ollama/…`. `<NAME>` is capital letters, digits and `_`, and `_` is `-` in the name of the models.',
           `${codes(takenProviders)} are taken.`,
         ].join('\n'),
@@ -28,7 +28,7 @@ export const configurationPage: Page = {
       section(
         'Sign-in with identity providers',
         [
-          'As many as wanted, each under a name of its own: see the [guide](../guides/sso.md). `CADRE_SSO_OKTA_ISSUER` and its',
+          'As many as needed, each under its own name: see the [guide](../guides/sso.md). `CADRE_SSO_OKTA_ISSUER` and its',
           'fellows make the provider `okta`. `<NAME>` is capital letters, digits and `_`, and `_` is `-` in the name of the',
           'provider. Issuer, client and secret are needed.',
         ].join('\n'),

@@ -24,7 +24,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
   'task.completed': ['It ended well.', ['output', 'usage']],
   'task.failed': ['It ended badly; `output` is what there was of an answer.', ['error', 'output', 'usage']],
   'task.canceled': [
-    'It was canceled. `effects` are calls of tools that took effect, `uncertain` those of which nobody knows.',
+    'It was canceled. `effects` are calls of tools that took effect, `uncertain` those with an unknown outcome.',
     ['reason', 'effects', 'uncertain', 'cost_usd', 'usage', 'forced'],
   ],
   'task.expired': ['Its time was over.', ['error', 'output', 'usage']],
@@ -55,7 +55,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['approval_id', 'step_id', 'kind', 'tool', 'decision', 'reason', 'resolved_by'],
   ],
   'approval.expired': [
-    'Nobody answered in time; `on_timeout` says what becomes of the call.',
+    'The approval timed out; `on_timeout` says what happens to the call.',
     ['approval_id', 'step_id', 'kind', 'tool', 'on_timeout'],
   ],
   'usage.updated': ['What the task has consumed so far.', ['usage']],
@@ -86,7 +86,7 @@ const projectFrameWords: Record<ProjectFrameType, Words> = {
 /** Events that webhooks subscribe to, and events of a task. */
 export const eventsPage: Page = {
   title: 'Events',
-  intro: 'What the service tells of what happens: to projects and agents, and within a task.',
+  intro: 'Events of projects and agents, and within a task.',
   sources: [
     'contract/src/events/events.ts',
     'contract/src/events/event-payloads.ts',

@@ -29,8 +29,8 @@ const when: Record<ToldName, string> = {
   'agent.failed':
     'A task of the agent failed, after all that could be tried, or expired; or the agent entered `error`, and then `task` is null. A canceled task is neither.',
   'agent.stopped': 'An agent was stopped, restarted while it ran, or deleted while it ran or was paused.',
-  'error.occurred': 'Something went wrong that somebody should know of.',
-  [testEventName]: 'Somebody tests a webhook. It cannot be subscribed to.',
+  'error.occurred': 'An error that people should know of.',
+  [testEventName]: 'A test of a webhook. It cannot be subscribed to.',
 }
 
 /** What brings an error about, with its code; null where the code is that of the task. */
@@ -38,7 +38,7 @@ const causes: Record<Severity, readonly (readonly [code: string | null, cause: s
   critical: [
     [
       'internal_error',
-      `A request was answered 500, or a task failed by a fault of the service. Of requests ${internalErrorEvents_per_minute} a minute are told, for each organization and process; the log has all.`,
+      `A request was answered 500, or a task failed by an internal error. Of requests at most ${internalErrorEvents_per_minute} a minute become events, for each organization and process; the log has all.`,
     ],
     ['provider_credentials_refused', 'A task failed because its provider refused the credentials.'],
   ],
@@ -53,7 +53,7 @@ const causes: Record<Severity, readonly (readonly [code: string | null, cause: s
   low: [
     [
       'webhook_delivery_failed',
-      'A delivery was given up after all its attempts. A delivery of `error.occurred` that fails is told to nobody.',
+      'A delivery was given up after all its attempts. A failed delivery of `error.occurred` makes no event.',
     ],
   ],
 }
@@ -68,7 +68,7 @@ function subscriptionSection(): string {
     'Subscriptions',
     [
       'What a [webhook](../guides/webhooks.md) may subscribe to. Each event is stored in the transaction that makes it true, so',
-      'none is told of what did not happen.',
+      'none is sent for what did not happen.',
     ].join('\n'),
     table(
       ['Name', 'Told'],
