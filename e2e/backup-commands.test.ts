@@ -47,7 +47,7 @@ describe('cadre backup', () => {
     await succeed({}, ['restore', '--check', join(folder, 'streamed.tar.gz')])
   })
 
-  it('fails where nobody reads it to its end', async () => {
+  it('fails where its output is not read to the end', async () => {
     // More than any buffer on the way.
     await client.query(`
       insert into audit (id, action, detail) select 'aud_' || n, 'test',
@@ -62,7 +62,7 @@ describe('cadre backup', () => {
     assert.match(said, /^Standard output takes no more \(EPIPE\): the archive is not whole\.$/m)
   })
 
-  it('replaces no file unless it is told to, and then only by a whole one', async () => {
+  it('replaces a file only with --force, and then only by a complete one', async () => {
     const file = join(folder, 'there.tar.gz')
     await writeFile(file, 'precious')
     await refuse(env, ['backup', '-o', file], /there\.tar\.gz exists already\. --force replaces it\./)

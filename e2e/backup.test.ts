@@ -114,7 +114,7 @@ describe('an installation that moves by its backup', () => {
     await cp(join(folder, 'first', 'secret.key'), join(env['CADRE_DATA_DIR']!, 'secret.key'))
   }
 
-  it('is backed up while its service runs, under a name of its own and for nobody else to read', async () => {
+  it('is backed up while its service runs, under a new name and readable by its owner only', async () => {
     await mkdir(join(folder, 'kept'))
     await serving(first(), async (url) => {
       work = await begin(url)

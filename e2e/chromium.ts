@@ -7,7 +7,7 @@ const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/
 /** Options of a test that needs a browser: it is left out where there is none. */
 export const inBrowser = { skip: executablePath ? false : 'there is no Chromium here' }
 
-/** A browser that asks nothing of the network by itself. */
+/** A browser without background requests to the network. */
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     ...(executablePath === undefined ? {} : { executablePath }),
@@ -21,7 +21,7 @@ export function launchBrowser(): Promise<Browser> {
   })
 }
 
-/** A page of a browser that runs no scripts of ours, at the size of a telephone or a desk. */
+/** A page of a browser with scripts off, at the size of a telephone or a desk. */
 export async function openPage(
   browser: Browser,
   { width, colorScheme }: { width: number; colorScheme: 'light' | 'dark' },

@@ -122,7 +122,7 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     await database.drop()
   })
 
-  it('a migration that is told to stop leaves nothing behind', async () => {
+  it('a migration that is interrupted leaves nothing behind', async () => {
     await client.query(`begin; select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
     const command = startCommand(env, ['migrate'])
     await eventually(async () => {
@@ -175,7 +175,7 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     assert.match(output, ahead)
   })
 
-  it('one that cannot be reached is told in a sentence, without the password of its URL', async () => {
+  it('one that is unreachable is reported in a sentence, without the password of its URL', async () => {
     const unreachable = { ...env, DATABASE_URL: 'postgres://cadre:canary@127.0.0.1:1/cadre' }
     for (const words of [['migrate', 'status'], ['serve']]) {
       const { code, stderr } = await runCommand(unreachable, words)

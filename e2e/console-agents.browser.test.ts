@@ -88,7 +88,7 @@ test('agents are narrowed by text, model, tag and state, all of it in the addres
   await page.getByRole('button', { name: 'Show all', exact: true }).click()
   await page.getByText('1–50 of 10,000 agents').waitFor()
   assert.equal(await page.getByRole('combobox', { name: 'Tag' }).inputValue(), '')
-  // Whoever is sent the address sees the same.
+  // The address shows the same to every user.
   await page.goto(`/p/${project}/agents?tag=night&sort=name`)
   await page.getByRole('row', { name: /worker-00100/ }).waitFor()
   await page.getByText('1–50 of 100 agents').waitFor()
@@ -112,7 +112,7 @@ test('what an agent does is in the table as it happens', inBrowser, async () => 
 })
 
 test(
-  'the page of an agent says who is told of it, who may do what with it, and how programs use it',
+  'the page of an agent shows which webhooks get its events, who may do what with it, and how programs use it',
   inBrowser,
   async () => {
     const agent = `agent_${'0'.repeat(22)}7777`
@@ -204,7 +204,7 @@ test('an agent is written with models and tools that are known, and tried beside
     .and(page.locator('[aria-description="The metadata is no JSON"]'))
     .waitFor()
   await metadata.fill('{"team": "blue"}')
-  // Nothing that was written is lost: neither by a link, nor by somebody who changes the agent meanwhile.
+  // Nothing typed is lost: neither by a link, nor by a concurrent change of the agent.
   await page.getByRole('navigation').getByRole('link', { name: 'Agents', exact: true }).click()
   await page.getByRole('button', { name: 'Stay here' }).click()
   await cadre.send('PUT', `${agents}/${agent.id}`, { body: { config: { max_steps: 7 } } })
@@ -218,7 +218,7 @@ test('an agent is written with models and tools that are known, and tried beside
   assert.deepEqual([config.temperature, config.budget, config.max_steps], [0.3, { max_cost_usd: 0.5 }, 7])
   assert.deepEqual([config.retry, noted.team, noted.tags], [{ initial_delay_seconds: 2 }, 'blue', ['eu', 'night']])
 
-  // Who changed what is told with the agent, and leads to the audit log.
+  // Who changed what is shown with the agent, and links to the audit log.
   await page.getByRole('link', { name: 'Activity', exact: true }).click()
   const change = page.getByRole('listitem').filter({ hasText: 'config.max_steps' })
   await change.getByText('What changed').click()
@@ -253,7 +253,7 @@ test(
   inBrowser,
   async () => {
     const agents = `/api/v1/projects/${project}/agents`
-    // What has no field of its own is kept, and so is what has one in a part that nobody opens.
+    // Members without a field are preserved, and so are members in a closed section.
     const kept = { context: { compact_at_tokens: 900, keep_last_steps: 2 }, house_style: { tone: 'dry' } }
     const { body: agent } = await cadre.send('POST', agents, { body: { name: 'typed', config: { ...kept } } })
     const configNow = async () => (await cadre.send('GET', `${agents}/${agent.id}`)).body.config
@@ -437,7 +437,9 @@ async function inShell(snippet: string): Promise<string> {
 
 const rowOf = (page: Page, name: string) => page.getByRole('row', { name: new RegExp(name) })
 
-/** Prints how long it took: a promise for two free processors, which nobody has here; the harness waits longer. */
+/**
+ * Prints how long it took: the promise is for two free processors, which tests do not have; the harness waits longer.
+ */
 async function measure(t: TestContext, what: string, act: () => Promise<void>): Promise<void> {
   const began_ms = performance.now()
   await act()

@@ -21,7 +21,7 @@ before(async () => {
 after(() => cadre?.stop())
 
 test(
-  'tabs that are out of sight hold no connection, and are told what they missed; a tab has one stream at most',
+  'tabs that are out of sight hold no connection, and catch up later; a tab has one stream at most',
   inBrowser,
   async () => {
     const agent = await cadre.send('POST', `/api/v1/projects/${project}/agents`, {
@@ -82,7 +82,7 @@ test(
   'the logs of all agents are read as one; lines stand among others, are copied, and go on after the service was away',
   inBrowser,
   async () => {
-    // Agents that do nothing by themselves: only what is written here is in their logs.
+    // Idle agents: their logs hold only what is written here.
     const { id } = (await cadre.send('POST', '/api/v1/projects', { body: { name: 'logs' } })).body
     const [north, south] = ['north', 'south'].map((name) => ({ name, id: newId('agent') }))
     for (const agent of [north!, south!])
@@ -150,10 +150,10 @@ test(
 )
 
 test(
-  'a page that is asked for while the service is away comes by itself when it is back, and says when it is another one',
+  'a page that is opened while the service is down loads when it is back, and says when it is another version',
   inBrowser,
   async () => {
-    // A page whose files could not be had is told by the browser too.
+    // The browser reports missing files of a page too.
     const page = await cadre.open('/settings/keys', { allowed: new RegExp(`${away.source}|UnloadedError`) })
     await page.getByRole('heading', { name: 'API keys', level: 1 }).waitFor()
     await cadre.service.end('SIGKILL')

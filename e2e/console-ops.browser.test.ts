@@ -77,7 +77,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   assert.match(secret, /^cadre_[0-9a-f]{32}$/)
   for (const path of ['/api/v1/hello', '/api/v1/projects'])
     assert.equal((await cadre.send('GET', path, { key: secret })).status, 200)
-  // Neither a key nor a click ends it unless somebody says that it is saved.
+  // Neither a key nor a click closes it before the user confirms that it is saved.
   await page.keyboard.press('Escape')
   await page.getByText('Save it first').waitFor()
   await checkScreen(page, 'keys-reveal')
@@ -139,7 +139,7 @@ test(
     await page.getByText('out of order').waitFor()
     await page.getByText('Next attempt', { exact: true }).waitFor()
     await checkScreen(page, 'delivery')
-    // The service has repeated it by itself by now, or has not; either way it is sent once more.
+    // The service may have retried it by now; either way it is sent once more.
     const before = receiver.requests('/hook').length
     await page.getByRole('button', { name: /^(Send now|Redeliver)$/ }).click()
     const again = (await receiver.received('/hook', before + 1))[before]!
@@ -200,7 +200,7 @@ test('the playground shows the tools and words of an agent, and its stop ends th
 })
 
 test(
-  'the playground gives an object to an agent that takes one, with a version and a schema of its own',
+  'the playground gives an object to an agent that takes one, with a version and a separate schema',
   inBrowser,
   async () => {
     const properties = { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } }
@@ -359,7 +359,7 @@ test(
     await page.getByRole('status').getByText('The task is completed').nth(1).waitFor({ state: 'attached' })
     assert.equal((await said('against_thread')).length, 6)
 
-    // What is refused is told, and stays to be sent again.
+    // A refusal is shown, and the input stays to be sent again.
     await button(page, 'Begin anew').click()
     await page.getByText('What you and the agent say stands here').nth(1).waitFor()
     await cadre.send('DELETE', `/api/v1/projects/${project}/agents/${echo}`)

@@ -38,7 +38,7 @@ after(async () => {
 })
 
 test(
-  'below a path that a proxy takes away somebody signs in, goes about deep in the console, and signs out',
+  'below a path that a proxy strips a user signs in, opens deep pages of the console, and signs out',
   inBrowser,
   async () => {
     const context = await cadre.browser.newContext({ viewport: { width: 1440, height: 900 } })
@@ -46,7 +46,7 @@ test(
     const page = await context.newPage()
     const refused: string[] = []
     page.on('response', (response) => {
-      // Whoever is not signed in yet is refused by the API, and sent to sign in.
+      // A visitor without a session is refused by the API, and redirected to sign in.
       if (response.status() >= 400 && response.status() !== 401) refused.push(`${response.status()} ${response.url()}`)
     })
     await page.goto(`${outside}/p/${project}/tasks?status=failed`)

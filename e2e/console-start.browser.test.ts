@@ -48,14 +48,14 @@ test('agents are chosen and paused together, and what becomes of each is shown l
   const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/agents`)
   const [agent] = body.agents
   assert.equal(agent.status, 'paused')
-  // Whoever else changes it, the table says so by itself.
+  // A change by another user shows in the table without a reload.
   await cadre.send('POST', `/api/v1/projects${project.slice(2)}/agents/${agent.id}/start`)
   await page.getByRole('row', { name: /echo/ }).getByText('running').waitFor()
   checkPage(page)
 })
 
 test(
-  'a change of an agent that the service refuses is told at its field; one that is made can be taken back',
+  'a change of an agent that the service refuses is shown at its field; one that is made can be undone',
   inBrowser,
   async () => {
     // The refusal is the test's own doing.
@@ -84,7 +84,7 @@ test(
   },
 )
 
-test('every other page of a project and of the organization is one that everybody can use', inBrowser, async () => {
+test('every other page of a project and of the organization is accessible', inBrowser, async () => {
   // Something long in the lists, which no telephone has room for.
   const own = `/api/v1/projects${project.slice(2)}`
   const { body } = await cadre.send('GET', `${own}/agents`)
@@ -148,7 +148,7 @@ test(
   },
 )
 
-test('keys lead through the console, and rest while somebody types', inBrowser, async () => {
+test('keys lead through the console, and are inactive while the user types', inBrowser, async () => {
   const page = await cadre.open(project)
   await page.getByRole('heading', { name: 'support-eu', level: 1 }).waitFor()
   await page.keyboard.press('g')
@@ -211,7 +211,7 @@ async function goTo(page: Page, path: string): Promise<void> {
 }
 
 test(
-  'somebody who may not do a thing is told who may, and copies that also where there is no clipboard',
+  'a user without a permission sees who has it, and can copy that also where there is no clipboard',
   inBrowser,
   async () => {
     const { body: invitation } = await cadre.send('POST', '/api/v1/auth/invitations', { body: { role: 'viewer' } })

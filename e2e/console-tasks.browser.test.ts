@@ -141,7 +141,7 @@ test('an approval is edited and given on a telephone, and the call is made as it
   assert.equal((await taskIs(id, 'completed')).output.content, 'It is 48.')
   const { body: changed } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${careful.id}`)
   assert.deepEqual(changed.config.tool_policies, { run_javascript: 'auto' })
-  // The next task is not held up, so it ends by itself.
+  // The next task is not held up, so it ends.
   const next = await task(careful.id, 'And what is it now?')
   assert.equal((await taskIs(next, 'completed')).output.content, 'It is 42.')
   checkPage(page)
@@ -253,7 +253,7 @@ test(
     checkPage(edited)
     await edited.context().close()
 
-    // On a telephone a step is a page of its own, with a way back.
+    // On a telephone a step is a separate page, with a way back.
     await page.setViewportSize({ width: 390, height: 844 })
     await page.getByRole('button', { name: 'Close the step' }).click()
     await page.setViewportSize({ width: 1440, height: 900 })

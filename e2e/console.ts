@@ -34,7 +34,7 @@ export interface TestConsole {
   service: RunningService
   /** Starts the service again, on the same port and database, after it was ended. */
   start(): Promise<void>
-  /** A page of somebody who is signed in, at `path`; see `watch` for what it may not do. */
+  /** A page of a signed-in user, at `path`; see `watch` for what it must not do. */
   open(path: string, options?: OpenOptions): Promise<Page>
   stop(): Promise<void>
 }
@@ -46,7 +46,7 @@ export interface OpenOptions {
   allowed?: RegExp
 }
 
-/** Starts a service as users do, on a database of its own, and a browser; everything that it says wrong fails `checkPage`. */
+/** Starts a service as users do, on a new database, and a browser; every error that it logs fails `checkPage`. */
 export async function startConsole(env: Record<string, string> = {}): Promise<TestConsole> {
   assert.ok(await buildConsoleIfStale(), 'the console is built')
   const database = await makeTestDatabase()
@@ -100,7 +100,7 @@ export async function startConsole(env: Record<string, string> = {}): Promise<Te
   return test
 }
 
-/** Signs in as the first owner, by the page that everybody signs in by. */
+/** Signs in as the first owner, by the sign-in page. */
 export async function signIn(page: Page): Promise<void> {
   await page.goto('/login')
   await fillSignIn(page)
@@ -123,7 +123,7 @@ function watch(page: Page, origin: string, allowed: RegExp = /^$/): void {
   const note = (fault: string): void => {
     if (!allowed.test(fault)) faults.push(fault)
   }
-  // A policy that is broken is told on the console as well.
+  // The browser reports a violated policy on its console as well.
   page.on('console', (message) => {
     if (message.type() === 'error') note(`console: ${message.text()} (${message.location().url})`)
   })

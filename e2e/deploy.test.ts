@@ -60,7 +60,7 @@ describe('the image', () => {
     assert.ok(instructions.includes('RUN npm run build') && 'build' in scripts)
   })
 
-  it('holds all that the service needs: installed and copied as it says, read-only, run by nobody', async (t) => {
+  it('holds all that the service needs: installed and copied as it says, read-only, run without rights', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'cadre-image-'))
     const [app, data] = [join(folder, 'app'), join(folder, 'data')]
     try {

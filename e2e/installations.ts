@@ -10,7 +10,7 @@ export const otherKey = 'another secret key, of 32 characters'
 
 const owner = { CADRE_ADMIN_API_KEY: api_key, CADRE_ADMIN_EMAIL: 'owner@example.com' }
 
-/** Places for installations of a test, embedded and not: what commands are told by their environment. */
+/** Installations of a test, embedded and not, as the environment of commands. */
 export interface Installations {
   folder: string
   /** With the database in a folder of this name, which is not there yet. */

@@ -34,7 +34,7 @@ async function membersOf(): Promise<[email: string, role: string][]> {
   return body.members.map(({ email, role }: { email: string; role: string }) => [email, role])
 }
 
-test('somebody new follows a link, makes an account and is a member, without JavaScript', inBrowser, async () => {
+test('a new user follows a link, creates an account and is a member, without JavaScript', inBrowser, async () => {
   const page = await openPage(browser, { width: 390, colorScheme: 'light' })
   const url = await invite({ role: 'viewer', email: 'grace@example.com' })
   await page.goto(url)
@@ -58,7 +58,7 @@ test('somebody new follows a link, makes an account and is a member, without Jav
 })
 
 test(
-  'somebody with an account follows a link, signs in, comes back and joins, without JavaScript',
+  'a user with an account follows a link, signs in, comes back and joins, without JavaScript',
   inBrowser,
   async () => {
     const page = await openPage(browser, { width: 1440, colorScheme: 'dark' })
@@ -75,7 +75,7 @@ test(
 
     const another = await openPage(browser, { width: 390, colorScheme: 'light' })
     const answer = await another.goto(url)
-    assert.equal(answer?.status(), 404, 'for everybody else the link is used up')
+    assert.equal(answer?.status(), 404, 'for all others the link is used up')
     await another.getByRole('heading', { name: 'This invitation does not work' }).waitFor()
     await Promise.all([page.context().close(), another.context().close()])
   },

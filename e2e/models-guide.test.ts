@@ -39,7 +39,7 @@ const environment = Object.fromEntries(
   starts.flatMap(({ text }) =>
     [...text.matchAll(/^([A-Z_]+)=('[^']*'|\S+)/gm)].map(([, name = '', value = '']) => [
       name,
-      // What everybody has to fill in.
+      // Values that a reader fills in.
       value.replace(/^'|'$/g, '').replace('…', 'x'),
     ]),
   ),
@@ -98,7 +98,7 @@ describe('the guide to models', () => {
     await rm(folder, { recursive: true })
   })
 
-  /** Runs all examples in one shell, as somebody who copies them. */
+  /** Runs all examples in one shell, as a reader who copies them. */
   async function run(cwd: string): Promise<string[]> {
     const mark = '<<next>>'
     const commands = examples.map(({ language, text }) =>
@@ -181,7 +181,7 @@ describe('the guide to models', () => {
     )
   })
 
-  it('is told of a provider that there is not', () => {
+  it('gets an error for an unknown provider', () => {
     const { status, error } = answerTo('antropic/')
     assert.deepEqual([status, error.code], ['failed', 'provider_not_configured'])
     assert.match(error.message, /Configured: anthropic, builtin, local, ollama, openai\./)

@@ -74,7 +74,7 @@ test('after kill -9 the next start finds everything again: data, credentials, th
   assert.deepEqual((await send('GET', '/api/v1/projects')).body, before.body)
 })
 
-test('when the database dies, requests are refused as unavailable, and it comes back by itself', async () => {
+test('when the database dies, requests are refused as unavailable, and it recovers without help', async () => {
   const postmaster = async () =>
     (await readFile(join(env.CADRE_DATA_DIR!, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]
   const killed = await postmaster()
@@ -118,7 +118,7 @@ test('a signal to npm start stops the service, not only npm', async () => {
   await other.remove()
 })
 
-test('every fault of the configuration is told at once, without a stack trace', async () => {
+test('all errors of the configuration are reported together, without a stack trace', async () => {
   const { code, output } = await refusedStart({ ...env, PORT: 'eighty', CADRE_RATE_LIMITS: 'maybe' })
   assert.equal(code, 1)
   assert.match(output, /PORT/)

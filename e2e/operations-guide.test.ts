@@ -52,7 +52,7 @@ describe('the guide to running in production', () => {
       const [node, script, ...words] = line.replace(/#.*/, '').trim().split(/ +/)
       assert.deepEqual([node, script], ['node', 'cadre.mjs'])
       const { code, stderr } = await runCommand(env, words)
-      // Nobody has the address of the example.
+      // The address of the example does not exist.
       const expected = words.includes('reset-password')
         ? [1, 'There is no active user with the address you@example.com.\n']
         : [0]

@@ -36,7 +36,7 @@ after(async () => {
   await service?.stop()
 })
 
-test('somebody signs in and lets an app in, without JavaScript, and the app gets a token', inBrowser, async () => {
+test('a user signs in and allows an app, without JavaScript, and the app gets a token', inBrowser, async () => {
   const page = await openPage(browser, { width: 390, colorScheme: 'light' })
   const verifier = oauth.generateRandomCodeVerifier()
   const authorize = new URL('/oauth2/authorize', localUrl(service))

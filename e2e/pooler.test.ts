@@ -20,7 +20,7 @@ describe('behind PgBouncer in session mode', () => {
     const [database, folder] = [await makeTestDatabase(), await temporaryFolder()]
     const { host, port = 5432, database: name, user } = database.connection
     const env = { ...databaseEnvironment(database.connection), CADRE_ADMIN_API_KEY: `cadre_${'5e'.repeat(16)}` }
-    /** It does not run as root: then as whoever may enter the socket of PostgreSQL. */
+    /** It does not run as root: then as the account that may enter the socket of PostgreSQL. */
     const startPooler = async (more: string): Promise<{ process: ChildProcess; port: number }> => {
       const listen_port = await freePort()
       const file = join(folder.path, `${listen_port}.ini`)

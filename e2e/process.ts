@@ -7,7 +7,7 @@ import type { ClientConfig } from 'pg'
 
 const root = new URL('..', import.meta.url).pathname
 
-/** A service as a process of its own, started as a newcomer starts it. */
+/** A service as a separate process, started as a newcomer starts it. */
 export interface RunningService {
   process: ChildProcess
   /** Where it listens, as it printed it. */

@@ -82,7 +82,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200)
   })
 
-  it('replaces one that was told to stop, too', async () => {
+  it('replaces one that was stopped, too', async () => {
     const before = ready().length
     process.kill(ready()[0]!, 'SIGTERM')
     await eventually(async () => ready().length === before + 1, patience_ms)
@@ -110,7 +110,7 @@ describe('a service of two processes of which the second cannot start', () => {
   })
 })
 
-/** A request of its own connection: each goes to the next process. */
+/** A request over a new connection: each goes to the next process. */
 async function getOnNewConnection(url: string): Promise<{ status: number; reset: string }> {
   const asked = httpRequest(url, { agent: false, headers: { 'x-api-key': api_key } }).end()
   const [response] = await once(asked, 'response')

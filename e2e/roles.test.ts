@@ -70,7 +70,7 @@ describe('processes of different roles on one database', () => {
     assert.doesNotMatch(worker.output(), /shown once/)
   })
 
-  it('text that a model writes in a worker reaches whoever watches at an api while it is written', async () => {
+  it('text that a model writes in a worker reaches a reader at an api process while it is written', async () => {
     const id = await give([{ text: 'from afar ' }, { delay_ms: 600_000 }])
     const reading = new AbortController()
     let text = ''
@@ -84,15 +84,15 @@ describe('processes of different roles on one database', () => {
       },
     })
     assert.equal(text, 'from afar ')
-    // It would write for ten minutes: its worker is told.
+    // It would write for ten minutes: its worker is signaled.
     assert.equal((await send('POST', `${project}/tasks/${id}/cancel`)).status < 300, true)
     assert.equal((await send('GET', `${project}/tasks/${id}?wait=30`)).body.status, 'canceled')
     const { body } = await send('GET', `${project}/tasks/${id}/events?limit=100`)
     const { data } = body.events.find(({ type }: { type: string }) => type === 'task.canceled')
-    assert.equal(data.forced, undefined, 'the worker confirmed it by itself')
+    assert.equal(data.forced, undefined, 'the worker confirmed it in time')
   })
 
-  it('webhooks are told by workers of what happens at an api', async () => {
+  it('workers deliver webhook events of an api process', async () => {
     const body = { url: receiver.url('/told'), events: ['agent.launched'], secret: testSecret }
     const registered = await send('POST', '/api/v1/webhooks', { body })
     assert.equal(registered.status, 201, JSON.stringify(registered.body))
@@ -101,7 +101,7 @@ describe('processes of different roles on one database', () => {
     assert.match(told!.body, /"agent\.launched"/)
   })
 
-  it('a worker that is told to stop hands its task to another one, and ends with 0', async () => {
+  it('a worker that is stopped hands its task to another one, and ends with 0', async () => {
     const id = await give([{ text: 'begun ' }, { delay_ms: 20_000 }, { text: 'ended' }])
     await eventually(async () => (await send('GET', `${project}/tasks/${id}`)).body.status === 'running', patience_ms)
     const [first] = workers

@@ -26,9 +26,9 @@ import { Canaries } from './canaries.ts'
 import { databaseEnvironment, runCommand, type RunningService, startProcess, temporaryFolder } from './process.ts'
 
 /**
- * A service at the most talkative level is given every kind of secret, while a webhook is told everything, and a backup is
- * made of it. Then none of them is anywhere that it can be read, in whatever form: not in what is told, logged, measured,
- * answered or exported, nor in a row of a table or a file of the backup, but hashed or encrypted.
+ * A service at the most verbose log level gets every kind of secret, while a webhook gets every event, and a backup is
+ * made. Then none of the secrets is readable anywhere, in any encoding: not in events, logs, metrics, responses or
+ * exports, nor in a row of a table or a file of the backup, except hashed or encrypted.
  */
 const canaries = new Canaries()
 const plant = (name: string, secret: string): string => canaries.plant(name, secret)
@@ -62,7 +62,7 @@ let receiver: WebhookReceiver
 let env: Record<string, string>
 let service: RunningService
 let send: Send
-/** Everything that the API tells of the tasks of models that reason. */
+/** Every response about the tasks of models that reason. */
 let reasoned = ''
 
 before(async () => {
@@ -133,7 +133,7 @@ describe('secrets of every kind', () => {
       body: { ...body, events: ['nothing'], secret: plant('refused webhook secret', 'canary-refused-webhook-secret') },
     })
     assert.equal(refused.status, 400)
-    // What a receiver answers is kept, and shown to whoever manages the webhook: not what may be a credential of its own.
+    // The response of a receiver is stored and shown to managers of the webhook, without what may be a credential.
     const cookie = plant('cookie of a receiver', 'canary-cookie-of-a-receiver')
     receiver.answer('/told', { status: 200, headers: { 'set-cookie': `session=${cookie}`, 'x-api-key': cookie } })
   })
@@ -182,7 +182,7 @@ describe('secrets of every kind', () => {
     const { body: again } = await driver.refresh(app, plant('refresh token', tokens.refresh_token))
     plant('second access token', again.access_token)
     plant('second refresh token', again.refresh_token)
-    // Used twice: an event tells of it.
+    // Used twice: an event says so.
     assert.equal((await driver.refresh(app, tokens.refresh_token)).status, 400)
   })
 
@@ -261,7 +261,7 @@ describe('secrets of every kind', () => {
 })
 
 describe('then none of them', () => {
-  it('is in what is told, logged, measured, answered or exported', async () => {
+  it('is in what is sent, logged, measured, answered or exported', async () => {
     await eventually(async () => {
       const [open] = await own.sql`
         select 1 where exists (select from event where matched_at is null) or exists (select from delivery where status = 'pending')`

@@ -258,7 +258,7 @@ describe('a service that logs all it can', () => {
     await browser.get(`/invite/${secret('wrong invitation', 'canary-wrong-invitation-0123456789-0123456789')}/x`)
   })
 
-  it('works for agents with secrets of their own', async () => {
+  it('works for agents with secrets', async () => {
     const { body: made } = await send('POST', '/api/v1/projects', { body: { name: 'canaries' } })
     const project = `/api/v1/projects/proj_${made.id}`
     const value = secret('credential', 'canary-credential-of-a-project')

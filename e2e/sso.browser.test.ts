@@ -26,7 +26,7 @@ after(async () => {
   await provider?.stop()
 })
 
-test('somebody signs in for an app with an identity provider, without JavaScript', inBrowser, async () => {
+test('a user signs in for an app with an identity provider, without JavaScript', inBrowser, async () => {
   const driver = new OAuthDriver(service)
   const client = await driver.client('notes', { redirect_uri: 'https://notes.example/cb' })
   const page = await openPage(browser, { width: 390, colorScheme: 'light' })
@@ -83,7 +83,7 @@ test(
         await look(page, 'confirmation')
         await page.context().close()
 
-        // Somebody else, of whom the provider knows nothing in this browser.
+        // Another user, unknown to the provider in this browser.
         const other = await openPage(browser, { width, colorScheme }, true)
         const name = `${width}-${colorScheme}`
         provider.person = { sub: name, email: `${name}@example.com`, email_verified: true }

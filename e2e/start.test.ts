@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { existsSync } from 'node:fs'
 
-/** A checkout with the real `start.mjs` and `cadre.mjs`, and a service that says who it is and how it was told to end. */
+/** A checkout with the real `start.mjs` and `cadre.mjs`, and a service that prints who it is and how it was stopped. */
 let root = ''
 const children: ChildProcess[] = []
 const ownNode = new URL(`../node_modules/node-${process.platform}-${process.arch}/`, import.meta.url).pathname

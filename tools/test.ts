@@ -1,147 +1,177 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { untilCalm } from './busy-machine.ts'
+import { startTestServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
-import { isWaiting } from './waiting-files.ts'
+import { planTests } from './tests/plan.ts'
 
-/** Test files that run at a time: each has its own process and database, and most wait for PostgreSQL. */
-const filesAtOnce = 2
+/** Processes that run tests at a time: one more than the two processors that a run is planned for, because most tests wait. */
+const processesAtOnce = 3
 
-/** How many of the files that took longest are named at the end. */
+/** A process that finishes no test for this long is stuck, and is killed. */
+const stuck_ms = 300_000
+
+/** How many of the slowest files are named at the end. */
 const slowestShown = 20
 
-/** After this long a test counts as stuck. */
-const testTimeout_ms = 300_000
+/** Of so few files the whole output is printed, not one line a file. */
+const filesInFull = 10
 
-/** How often files that failed are run again. */
-const againMax = 2
-/** More files than these fail together for a reason that running them again would hide. */
-const failedFilesMax = 40
-/** How long a machine is waited for that others use. */
-const calmWait_ms = 180_000
-
-let interrupted = false
+/** Failed files that are run once more to tell what is flaky from what is broken. */
+const classifiedMax = 20
 
 const root = join(import.meta.dirname, '..')
-const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
 
 /**
  * `npm test` runs every test; `npm test -- server/src/http limits` those whose path contains one of these words;
- * `npm test -- --test-name-pattern=revoked` passes an option on to Node's test runner. All files share one PostgreSQL,
- * which `server/test/postgres.ts` starts and stops, and each makes a database of its own on it.
+ * `npm test -- --test-name-pattern=revoked` passes an option on to Node's test runner. `npm run test:long` runs the long
+ * tests. All files share one PostgreSQL, and each makes its own databases on it.
+ *
+ * A run passes only if every test passed the first time. Failed files are run once more, alone, to print whether they are
+ * flaky or broken; the exit code is 1 either way (decision 0023).
  */
-const options = process.argv.slice(2).filter((word) => word.startsWith('-'))
-const words = process.argv.slice(2).filter((word) => !word.startsWith('-'))
-const files = (await testFiles()).filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+const args = process.argv.slice(2)
+const isLong = args.includes('--long')
+const options = args.filter((word) => word.startsWith('-') && word !== '--long')
+const words = args.filter((word) => !word.startsWith('-'))
 
-// Ctrl-C reaches the runner as well, which stops PostgreSQL; this process waits for it.
-process.on('SIGINT', () => (interrupted = true))
-process.on('SIGTERM', () => (interrupted = true))
+/** What one file came to. */
+interface FileResult {
+  file: string
+  passed: boolean
+  duration_ms: number
+  tests: number
+}
 
-if (files.length === 0) {
-  console.error(words.length > 0 ? `No test file has ${words.join(' or ')} in its path.` : 'There are no test files.')
-  process.exitCode = 1
-} else {
-  // Tests of the whole are of the console as it is now, too; one that cannot be built fails them.
+const stopping = new AbortController()
+process.on('SIGINT', () => stopping.abort())
+process.on('SIGTERM', () => stopping.abort())
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  const began_ms = performance.now()
+  const plan = await planTests(root, isLong, (file) => words.length === 0 || words.some((word) => file.includes(word)))
+  const files = plan.flat()
+  if (files.length === 0) {
+    console.error(words.length > 0 ? `No test file has ${words.join(' or ')} in its path.` : 'There are no test files.')
+    return 1
+  }
+  // Tests of the whole product use the console as it is now.
   if (files.some((file) => file.startsWith('e2e/'))) await buildConsoleIfStale()
-  process.exitCode = await runTests(files)
+  const server = await startTestServer()
+  try {
+    const env = { [testServerVariable]: JSON.stringify(server.connection) }
+    const results = await runAll(plan, env, files.length <= filesInFull)
+    const failed = results.filter(({ passed }) => !passed)
+    if (results.length > slowestShown) printSlowest(results)
+    if (failed.length > 0 && !stopping.signal.aborted) await classify(failed, env)
+    const tests = results.reduce((sum, result) => sum + result.tests, 0)
+    const seconds = Math.round((performance.now() - began_ms) / 1000)
+    console.log(`\n${tests} tests in ${results.length} files took ${seconds} s; ${failed.length} files failed.`)
+    return failed.length === 0 && !stopping.signal.aborted ? 0 : 1
+  } finally {
+    await server.stop()
+  }
 }
 
-async function testFiles(): Promise<string[]> {
-  const found = await Array.fromAsync(
-    glob(
-      folders.map((folder) => `${folder}/**/*.test.ts`),
-      { cwd: root },
-    ),
+/** Runs the processes of a plan, several at a time. */
+async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull: boolean): Promise<FileResult[]> {
+  const results: FileResult[] = []
+  const waiting = plan.values()
+  const work = async (): Promise<void> => {
+    for (const files of waiting) {
+      if (stopping.signal.aborted) return
+      const { output, ended } = await runProcess(files, env)
+      results.push(...ended)
+      const hasFailed = ended.some(({ passed }) => !passed)
+      if (inFull || hasFailed) console.log(output)
+      for (const { file, passed, duration_ms, tests } of ended)
+        console.log(`${passed ? '✔' : '✖'} ${file} (${tests} tests, ${(duration_ms / 1000).toFixed(1)} s)`)
+    }
+  }
+  await Promise.all(Array.from({ length: processesAtOnce }, work))
+  return results
+}
+
+/** Runs files in one process. A file without a result, because its process died or was stuck, has failed. */
+async function runProcess(
+  files: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ output: string; ended: FileResult[] }> {
+  const folder = await mkdtemp(join(tmpdir(), 'cadre-results-'))
+  const report = join(folder, 'files')
+  const child = spawn(
+    process.execPath,
+    [
+      '--test',
+      '--test-isolation=none',
+      '--test-reporter=spec',
+      '--test-reporter-destination=stdout',
+      `--test-reporter=${join(import.meta.dirname, 'tests/files-reporter.ts')}`,
+      `--test-reporter-destination=${report}`,
+      ...options,
+      join(import.meta.dirname, 'tests/group.ts'),
+    ],
+    {
+      cwd: root,
+      env: {
+        // What one process has compiled, all others read.
+        NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
+        ...process.env,
+        ...env,
+        CADRE_TEST_GROUP: files.join(' '),
+        CADRE_TEST_LONG: isLong ? '1' : '0',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
   )
-  return found.filter((file) => !file.includes('node_modules')).toSorted()
-}
-
-/**
- * Runs the files, and those that failed up to twice more, one at a time and when the machine has its processors to itself:
- * a bound of time that it missed while others used it is no fault of ours, and what is broken fails every time (decision 0014).
- */
-async function runTests(selected: string[]): Promise<number> {
-  const first = await runBeside(selected)
-  tellSlowest(first.took)
-  const failedAtFirst = first.failed
-  let { code, failed } = first
-  for (let again = 1; again <= againMax && code !== 0; again++) {
-    const isWhole = words.length === 0 && options.length === 0
-    if (!isWhole || failed.length === 0 || failed.length > failedFilesMax || interrupted) return code
-    console.log(`\nTo be run again, alone (${again} of ${againMax}): ${failed.join(', ')}\n`)
-    await untilCalm(calmWait_ms)
-    ;({ code, failed } = await runOnce(failed, 1))
+  let output = ''
+  const isStuck = (): void => {
+    output += `\nNo test has ended for ${stuck_ms / 1000} s; the process is killed.\n`
+    child.kill('SIGKILL')
   }
-  if (code === 0 && failedAtFirst.length > 0)
-    console.log(`\nFailed at first, and passed when run again: ${failedAtFirst.join(', ')}`)
-  return code
-}
-
-/** What became of files that were run. */
-interface Outcome {
-  code: number
-  /** Files with a test that failed. */
-  failed: string[]
-  /** Milliseconds from the start of a file's process to its end. */
-  took: [file: string, took_ms: number][]
-}
-
-/** Runs files once: those that mostly wait one after another beside the others, who have the processors meanwhile. */
-async function runBeside(selected: string[]): Promise<Outcome> {
-  const [waiting, busy] = [selected.filter(isWaiting), selected.filter((file) => !isWaiting(file))]
-  if (waiting.length === 0 || busy.length === 0) return runOnce(selected, filesAtOnce)
-  let said = ''
-  const [first, second] = await Promise.all([runOnce(busy, filesAtOnce), runOnce(waiting, 1, (text) => (said += text))])
-  console.log(`\nOf the ${waiting.length} files that mostly wait:\n\n${said}`)
-  return {
-    code: first.code || second.code,
-    failed: [...first.failed, ...second.failed],
-    took: [...first.took, ...second.took],
-  }
-}
-
-/** Runs files once. What is said goes to the terminal, or to `take`. */
-async function runOnce(selected: string[], atOnce: number, take?: (text: string) => void): Promise<Outcome> {
-  const folder = await mkdtemp(join(tmpdir(), 'cadre-told-'))
-  const told = join(folder, 'files')
-  const runner = [
-    '--test',
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    `--test-reporter=${join(import.meta.dirname, 'files-reporter.ts')}`,
-    `--test-reporter-destination=${told}`,
-    `--test-concurrency=${atOnce}`,
-    `--test-timeout=${testTimeout_ms}`,
-    '--test-global-setup=server/test/postgres.ts',
-  ]
-  const child = spawn(process.execPath, [...runner, ...options, ...selected], {
-    cwd: root,
-    // To load a file anew takes as long as many a file's tests: what one process has compiled, all others read.
-    env: { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'), ...process.env },
-    stdio: ['ignore', take ? 'pipe' : 'inherit', take ? 'pipe' : 'inherit'],
-  })
-  if (take) for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', take)
+  let timer = setTimeout(isStuck, stuck_ms)
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      clearTimeout(timer)
+      timer = setTimeout(isStuck, stuck_ms)
+    })
   const stop = (): boolean => child.kill('SIGTERM')
-  process.on('SIGTERM', stop)
+  stopping.signal.addEventListener('abort', stop)
   const [code]: (number | null)[] = await once(child, 'close')
-  process.off('SIGTERM', stop)
-  const lines = (await readFile(told, 'utf8').catch(() => '')).split('\n').map((line) => line.split('\t'))
+  clearTimeout(timer)
+  stopping.signal.removeEventListener('abort', stop)
+  const lines = (await readFile(report, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
   await rm(folder, { recursive: true })
-  return {
-    code: code ?? 1,
-    failed: lines.flatMap(([what, file]) => (what === 'failed' && file ? [file] : [])),
-    took: lines.flatMap(([what, file, ms]) => (what === 'took' && file ? [[file, Number(ms)] as const] : [])),
+  const ended = lines.map((line): FileResult => {
+    const [result, file = '', duration_ms, tests] = line.split('\t')
+    return { file, passed: result === 'passed', duration_ms: Number(duration_ms), tests: Number(tests) }
+  })
+  const missing = files.filter((file) => !ended.some((one) => one.file === file))
+  const lost = missing.map((file) => ({ file, passed: false, duration_ms: 0, tests: 0 }))
+  // A process may fail beside its tests: an error that no test waited for.
+  const isUnexplained = code !== 0 && lost.length === 0 && ended.every(({ passed }) => passed)
+  return { output, ended: [...ended.map((one) => (isUnexplained ? { ...one, passed: false } : one)), ...lost] }
+}
+
+/** Runs failed files once more, one at a time, and prints what that tells. It changes no result. */
+async function classify(failed: readonly FileResult[], env: NodeJS.ProcessEnv): Promise<void> {
+  if (failed.length > classifiedMax) return
+  console.log('\nFailed files are run once more, alone, to tell flaky ones from broken ones:')
+  for (const { file } of failed) {
+    const { ended } = await runProcess([file], env)
+    const isFlaky = ended.every(({ passed }) => passed)
+    console.log(isFlaky ? `  flaky   ${file} passed this time` : `  broken  ${file} failed again`)
   }
 }
 
-/** Names the files that took longest: what makes a run long is seen where it is made longer. */
-function tellSlowest(took: Outcome['took']): void {
-  if (took.length <= slowestShown) return
-  const slowest = took.toSorted(([, one_ms], [, other_ms]) => other_ms - one_ms).slice(0, slowestShown)
-  console.log(`\nThe ${slowestShown} files of ${took.length} that took longest:`)
-  for (const [file, ms] of slowest) console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+/** Names the slowest files, so that a run that became long shows where. */
+function printSlowest(results: readonly FileResult[]): void {
+  const slowest = results.toSorted((one, other) => other.duration_ms - one.duration_ms).slice(0, slowestShown)
+  console.log(`\nThe ${slowestShown} slowest of ${results.length} files:`)
+  for (const { file, duration_ms } of slowest) console.log(`${(duration_ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
 }

@@ -2,10 +2,10 @@ import type { Reply } from '../../server/test/harness.ts'
 import { checkAnswer } from '../../server/test/history/check-answers.ts'
 import type { History, Outcome } from '../../server/test/history/history.ts'
 
-/** Of a request that is answered nowhere, this long until nobody waits for it any more. */
+/** How long a request without an answer is waited for. */
 const request_ms = 12_000
 
-/** Who asks: a key of an organization, whose canary no other organization may ever be told. */
+/** The caller: a key of an organization, whose canary no other organization may ever see. */
 export interface Caller {
   organization: string
   api_key: string
@@ -33,7 +33,7 @@ export interface Record {
 
 export interface Request {
   caller: Caller
-  /** Where it is sent: an address, or undefined in a moment in which nobody is there. */
+  /** Where it is sent: an address, or undefined while no process is up. */
   url: string | undefined
   op: string
   /** What it is about, for the checkers. */

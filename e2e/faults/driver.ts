@@ -4,7 +4,7 @@ import type { Reply } from '../../server/test/harness.ts'
 import { History, type Operation } from '../../server/test/history/history.ts'
 import { makeRequest, type Caller, type Record, type Request } from './client.ts'
 
-/** An organization that callers work in, and what nobody else may be told of. */
+/** An organization that callers work in, and the words that no other may see. */
 export interface Tenant {
   name: string
   /** A word that is in everything that the organization has. */

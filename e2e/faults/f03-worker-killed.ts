@@ -51,7 +51,7 @@ function times<T>(count: number, what: T): T[] {
   return Array.from({ length: count }, () => what)
 }
 
-/** Stops a worker until somebody else has one of its tasks, or for `max_ms`. */
+/** Stops a worker until another one has one of its tasks, or for `max_ms`. */
 async function stopForAWhile(stage: Stage, max_ms: number, stopped: (at: number) => void): Promise<void> {
   await stage.cast.whole()
   const before = (await takeovers(stage)).length

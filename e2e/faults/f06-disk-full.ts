@@ -101,7 +101,7 @@ export const diskFull: Fault = {
 
 const isRead = ({ op }: Sample): boolean => reads.includes(op)
 
-/** A cluster whose log is on a disk of its own. */
+/** A cluster whose log is on a separate disk. */
 async function makeCluster(data: SmallDisk, wal: SmallDisk): Promise<void> {
   const postgres = await startEmbeddedPostgres({ data_dir: data.path, log: pino({ level: 'silent' }) })
   await postgres.stop()

@@ -12,7 +12,7 @@ export interface ProviderCase {
   requests: number
   /** Seconds that the provider asks to be left alone. */
   retry_after?: number
-  /** Nothing of an answer comes, or it asks for patience: most tasks are told so instead of asking (decision 0019). */
+  /** There is no answer, or a 429: most tasks fail without a request (decision 0019). */
   isSpared?: boolean
   /** It takes minutes: left out of the short form. */
   isLong?: boolean

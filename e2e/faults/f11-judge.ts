@@ -52,7 +52,7 @@ export function judgeEnds(
       else if (end.code !== code || end.status !== (code === null ? 'completed' : 'failed'))
         wrong.push(`${what}: ${end.status} ${end.code}`)
     }
-    // A model that does not answer is left alone by most: a task may even fail without a request of its own.
+    // Most calls skip a model that does not answer: a task may even fail without a request.
     for (const count of counts)
       if (isSpared ? count > requests : count !== requests) tries.push(`${what}: ${count} requests, not ${requests}`)
   }
@@ -107,8 +107,8 @@ export function judgeWaits(
 }
 
 /**
- * Requests of any task in the second half of a time for which their provider had asked to be left alone: those that had passed
- * the gate before anybody knew, and were slow to be made.
+ * Requests of any task in the second half of a cooldown of their provider: those that had passed the check before the
+ * cooldown was known, and were sent late.
  */
 export function impatient(
   cases: readonly ProviderCase[],

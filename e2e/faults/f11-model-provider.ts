@@ -64,7 +64,7 @@ export const modelProvider: Fault = {
 
 const caseOf = (input: string): number => Number(/^case (\d+),/.exec(input)?.[1] ?? -1)
 
-/** Silent calls are of a project of their own: a project has a share of all slots, and they take the whole of it. */
+/** Silent calls belong to a separate project: a project has a share of all slots, and they take the whole of it. */
 function caller(
   { cast, tenants }: Stage,
   isSilent: boolean,

@@ -27,7 +27,7 @@ const kinds = [
 ] as const
 /** Of these all have one address. */
 const withoutPath: readonly string[] = ['/refuses', '/untrusted', '/mute', '/nowhere']
-/** How much later others may make it that a receiver that is well is told. */
+/** How much later a healthy receiver may get its event because of others. */
 const later_ms = 1000
 const first_ms = 2000
 const told_ms = 60_000
@@ -153,7 +153,7 @@ function judgeGood(
   run.within('R8', '99 of 100 first attempts after the commit', first_ms, sorted[Math.floor(sorted.length / 100)])
 }
 
-/** What receivers that are not well were sent: second attempts no sooner than the schedule says, and nobody led away. */
+/** Requests to unhealthy receivers: second attempts no sooner than the schedule says, and no redirect followed. */
 function judgeBad(
   run: Run,
   receivers: Receivers,

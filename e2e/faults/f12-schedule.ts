@@ -90,7 +90,7 @@ export async function judgeSchedule(run: Run, { sql }: Stage, bad: readonly Regi
     for (const [i, wait_s] of waits_s.entries()) {
       const wait_ms = seen.get(`${id} ${i + 1}`)
       if (wait_ms === undefined) {
-        // The first ones may have passed before anybody looked.
+        // The first ones may have passed before the first look.
         if (i > 1) wrong.push(`${path}: nobody saw the wait after attempt ${i + 1}`)
         continue
       }

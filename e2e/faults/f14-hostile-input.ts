@@ -13,7 +13,7 @@ const blocked_ms = 200
 const answer_ms = 30_000
 const mebibyte = 1024 * 1024
 
-/** A request that nobody means well with, and what it is answered with. */
+/** A hostile request, and its expected answers. */
 interface Hostile {
   name: string
   statuses: readonly number[]

@@ -80,7 +80,7 @@ export const everything: Fault = {
       crashes.some(({ from, to }) => minuteAfter(from) <= ends && ends - 60 <= to / 1000)
     const { judged, admitted, refused, unknown, wrong: inexact } = judgeWindows(counted, limit, hasCrashed)
     const text = `${judged} of ${counted.length} windows, admitted ${admitted.join(', ')} of ${limit}, ${refused} refused, ${unknown} unknown`
-    // A window that refused nobody says nothing of its limit.
+    // A window that refused no request says nothing of its limit.
     if (refused > 0 || inexact.length > 0) run.holds('R16', text, inexact)
     else run.say(`nothing is known of R16, for no window that PostgreSQL did not crash in was filled: ${text}`)
     await holdToPromises(run, stage)

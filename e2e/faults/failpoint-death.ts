@@ -13,8 +13,8 @@ const patience_ms = 60_000
 let count = 0
 
 /**
- * A process of its own dies at a point of a request that makes an agent; the same request is then sent to another. Gives what is
- * wrong with what came of it.
+ * A separate process dies at a point of a request that creates an agent; the same request is then sent to another
+ * process. Returns what is wrong with the outcome.
  */
 export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[number]): Promise<string[]> {
   const { rng } = run
@@ -49,7 +49,7 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
       try {
         return (await stage.sql<{ id: string }>`select id from agent where name = ${name}`).map(({ id }) => id)
       } catch (error) {
-        // A connection of ours may have ended with a server that was killed before.
+        // A connection may have ended with a server that was killed before.
         if (performance.now() > end) throw error
       }
     }

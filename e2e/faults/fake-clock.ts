@@ -9,7 +9,7 @@ const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 /** As libfaketime writes them; the monotonic clock goes on as it is. */
 export const clockJumps = ['+3600', '-3600', '+86400', '-86400', '+0 x1.5', '+0 x0.5'] as const
 
-/** Why no process can have a clock of its own here; undefined where one can. */
+/** Why processes cannot have separate clocks here; undefined where they can. */
 export async function whyNoClock(): Promise<string | undefined> {
   return existsSync(library) ? undefined : `${library} is missing: install faketime`
 }

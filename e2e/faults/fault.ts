@@ -52,9 +52,9 @@ export interface Run {
   rng: Rng
   /** A form that takes seconds rather than minutes. */
   short: boolean
-  /** How long a fault goes on that has no end of its own. */
+  /** Duration of a fault without an end. */
   minutes?: number | undefined
-  /** Something to be read by whoever watches. */
+  /** A line for the person who watches the run. */
   say(text: string): void
   /** Run in the opposite order at the end, whatever happened. */
   atEnd(work: () => Promise<unknown>): void

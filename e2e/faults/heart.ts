@@ -4,7 +4,7 @@ import type { Span } from './fault.ts'
 
 const beat_ms = 10
 
-/** Asks a service whether it lives, again and again, from a thread of its own: so the asker is never too busy to ask. */
+/** Polls a service's liveness from a separate thread, so the poller is never too busy to ask. */
 export interface Heart {
   /** Ends it and gives how long each answer took; a lost one took for ever. */
   stop(): Promise<Span[]>

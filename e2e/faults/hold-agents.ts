@@ -20,7 +20,7 @@ export interface Held {
   late_ms: number
 }
 
-/** Somebody holds a lock on the agents for some seconds, while `count` requests for an agent are sent to one process. */
+/** Holds a lock on the agents for some seconds, while `count` requests for an agent are sent to one process. */
 export async function holdAgents(stage: Stage, count: number, say: (text: string) => void): Promise<Held> {
   const { callers, project, registers } = stage.tenants[0]!
   const headers = { 'x-api-key': callers[0]!.api_key }

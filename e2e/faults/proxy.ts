@@ -7,7 +7,7 @@ export type Weather =
   | { kind: 'fair' }
   /** Connections are reset, those that are there and those that come. */
   | { kind: 'reset' }
-  /** Nobody listens: connections are refused. */
+  /** No listener: connections are refused. */
   | { kind: 'refuse' }
   /** Connections are accepted, and nothing passes in either direction any more. */
   | { kind: 'black hole' }

@@ -57,7 +57,7 @@ export async function makeSmallDisk(bytes: number): Promise<SmallDisk> {
     },
     free: () => rm(filler, { force: true }),
     async remove() {
-      // A process that has just ended may hold it for a moment; lazily, it is gone for everybody else.
+      // A process that has just ended may hold it for a moment; a lazy unmount hides it from all others at once.
       await run('umount', ['-l', path])
       await rmdir(path)
     },

@@ -21,7 +21,7 @@ import type { Run } from './fault.ts'
 import { type FaultProxy, startFaultProxy } from './proxy.ts'
 import { makeTenants } from './tenants.ts'
 
-/** What a fault is injected into: processes of each role on one PostgreSQL, behind a network of ours, under load. */
+/** The system under test: processes of each role on one PostgreSQL, behind a controlled network, under load. */
 export interface Stage extends Scene {
   postgres: EmbeddedPostgres
   /** Between the processes and PostgreSQL. */

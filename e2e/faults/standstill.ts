@@ -11,10 +11,10 @@ export interface Standstill {
 }
 
 /**
- * Watches how late a timer of a thread of its own fires, and how much longer than at its best the same small piece of work takes
- * there: the processors of a machine are at times taken away for minutes, or shared with others, and a bound of time that is
- * missed then says nothing about us. Processors that our own processes take count too: what was not judged is to be measured
- * again on a calm machine.
+ * Measures how late a timer of a separate thread fires, and how much longer than at best the same small work takes
+ * there: the processors of a machine are at times taken away for minutes, or shared, and a time bound that is missed
+ * then says nothing about Cadre. The processors that Cadre's processes use count too: a bound that was not judged must
+ * be measured again on a quiet machine.
  */
 export async function watchStandstill(): Promise<Standstill> {
   const late: { at: number; span: number; ms: number }[] = []

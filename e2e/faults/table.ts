@@ -4,8 +4,8 @@ import { promises, type Finding, type PromiseId } from './fault.ts'
 const indent = '    '
 
 /**
- * What all faults showed of each promise, as a table to be read; `fault` says which finding is of which fault. A promise of which
- * this run shows nothing, or a part, is told with where it is measured: none is silent.
+ * Results of all faults for each promise, as a table; `fault` says which finding belongs to which fault. A promise that
+ * this run shows only in part, or not, names where it is measured: none is omitted.
  */
 export function promisesTable(findings: readonly (Finding & { fault: string })[]): string {
   const ids = Object.keys(promises) as PromiseId[]

@@ -46,7 +46,10 @@ export async function holdToPromises(run: Run, stage: Stage): Promise<void> {
   )
 }
 
-/** Agents and projects are two kinds of one thing here: what has a name, once. Two who claim one name are told apart elsewhere. */
+/**
+ * Agents and projects are treated alike here: objects with a unique name. Conflicting claims of one name are checked
+ * elsewhere.
+ */
 function withProjects(operations: Stage['driver']['history']['operations']) {
   return operations
     .filter(({ op }) => ['create', 'project', 'delete'].includes(op))

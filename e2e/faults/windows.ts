@@ -4,7 +4,7 @@ import { type CountedRequest, checkWindows } from '../../server/test/history/che
 const minute_ms = 60_000
 const request_ms = 12_000
 
-/** A window of a minute, by the second at which it ends; and what it admitted and refused, with what nobody knows. */
+/** A window of a minute, by the second at which it ends; what it admitted and refused, and what is unknown. */
 export interface WindowCount {
   ends: number
   requests: CountedRequest[]

@@ -53,7 +53,7 @@ export interface Cast {
   ): Promise<Replaced[]>
   /** Resolves when all of them are there. */
   whole(): Promise<void>
-  /** Starts whoever is killed no more. */
+  /** Restarts what was killed, for the last time. */
   close(): Promise<void>
 }
 
@@ -134,7 +134,7 @@ async function comeBack(player: Player, isClosed: () => boolean): Promise<void> 
       const { process, url } = await player.start()
       player.process = process
       player.url = url
-      // Of a service nobody is told, so it always counts.
+      // A service cannot be asked, so it always counts.
       player.isBusy = url !== undefined
       process.once('message', () => void (player.isBusy = player.process === process))
       return

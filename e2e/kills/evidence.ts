@@ -77,7 +77,7 @@ export async function journaledCalls(sql: Sql): Promise<JournaledCall[]> {
     from task_step s where s.type = 'tool_call' and s.input->'arguments' ? 'call'`
 }
 
-/** Tasks that failed because of a mistake of ours: kills are no excuse for one. */
+/** Tasks that failed with an internal error: kills do not excuse one. */
 export async function internalErrors(sql: Sql): Promise<string[]> {
   const rows = await sql<{ id: string }>`select id from task where error->>'code' = 'internal_error'`
   return rows.map(({ id }) => `task ${id} failed internally`)
@@ -87,8 +87,8 @@ export async function internalErrors(sql: Sql): Promise<string[]> {
 const forgotten_ms = 60_000
 
 /**
- * What should be gone when all is quiet: jobs of tasks that have ended, and questions that nobody needs answered. The job of a
- * task that ends while it waits for a moment is left to whoever fetches it then, so such a moment is waited for.
+ * What must be gone when all is quiet: jobs of finished tasks, and approvals that need no answer. The job of a task
+ * that ends while it waits for a time is left to the worker that fetches it then, so such a time is waited for.
  */
 export async function leftovers(sql: Sql): Promise<string[]> {
   const count = async (): Promise<number> => {

@@ -31,11 +31,11 @@ export interface Load {
   answerApprovals(): Promise<number>
   /** A request that is made until it is answered. */
   ask: Requests['ask']
-  /** What watchers were told; after `signal` those that still watch give up. */
+  /** Events that watchers received; after `signal` those that still watch give up. */
   watches(give_up_ms: number): Promise<Watch[]>
 }
 
-/** Of tasks: how many are watched by somebody, and of these by two. */
+/** Share of tasks that have a watcher, and of these that have two. */
 const watchedShare = 0.3
 const canceledShare = 0.12
 /** Of tasks: how many are in a thread, and how many have a key that others have too. */

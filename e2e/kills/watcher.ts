@@ -7,9 +7,8 @@ import type { SeenEvent } from '../../server/test/history/check-sequences.ts'
 const return_ms = 50
 
 /**
- * Watches a task as a client does: reads its stream, and when the connection is lost comes back with the last id that it
- * had, to whatever service `url` names then. Resolves with everything that it was told, after the end of the task or
- * when `signal` aborts.
+ * Watches a task as a client does: reads its stream, and after a lost connection resumes with its last id, at the
+ * service that `url` names then. Resolves with all events, after the end of the task or when `signal` aborts.
  */
 export async function watchTask(
   url: () => string | undefined,

@@ -16,7 +16,7 @@ import { makeSecrets } from '../../server/src/platform/crypto/secrets.ts'
 export interface WorkerOptions {
   connection: pg.ClientConfig
   slots: number
-  /** The data folder: whoever follows in it knows that its predecessor is dead. */
+  /** The data folder: a successor that uses it knows that its predecessor is dead. */
   data_dir: string
   secret_key: string
   /** Where the model `fake/…` answers. */

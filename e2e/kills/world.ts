@@ -33,7 +33,7 @@ export const witnessTools = {
   pay: { safety: 'unsafe', method: 'POST' },
 } as const satisfies Record<string, { safety: ToolSafety; method: string }>
 
-/** What the service works with and nobody kills: a provider of models, and a receiver of tools' requests. */
+/** The parts that are never killed: a provider of models, and a receiver of tools' requests. */
 export interface World {
   model: FakeModelServer
   witness_url: string

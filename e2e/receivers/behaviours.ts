@@ -13,7 +13,7 @@ export const slow_ms = 5000
 export const busy_s = 3600
 /** So often `drips` sends a byte. */
 const drip_ms = 1000
-/** So much `floods` sends to whoever takes it. */
+/** How much `floods` sends to a reader. */
 const flood_bytes = 1024 ** 3
 /** Of first attempts: how many `sometimes` does not take, and of second ones. */
 const failingShares = [0.15, 0.1]
@@ -83,7 +83,7 @@ export const behaviours = {
 
 export type BehaviourName = keyof typeof behaviours
 
-/** What a path asks for; whoever has no path of ours is well. */
+/** The behaviour of a path; a receiver without one is healthy. */
 export function behaviourOf(path: string): Behaviour {
   const name = path.split(/[/?]/)[1] ?? ''
   return Object.hasOwn(behaviours, name) ? behaviours[name as BehaviourName] : behaviours.well

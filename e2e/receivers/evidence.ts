@@ -37,7 +37,7 @@ export async function passTime(sql: Sql): Promise<void> {
   })
 }
 
-/** What is left to be done for webhooks; nothing where all were told, and took it. */
+/** Webhook work that is left; none where all events were delivered. */
 export async function leftOver(sql: Sql): Promise<string[]> {
   const [row] = await sql<Record<string, number>>`
     select (select count(*) from event where matched_at is null) as "unmatched events",

@@ -5,16 +5,16 @@ import { script } from '../../server/test/contract/event-world.ts'
 import { History } from '../../server/test/history/history.ts'
 import { makeRequests, type Requests } from '../kills/requests.ts'
 
-/** Callers of one organization who have things happen that events tell of. */
+/** Callers of one organization whose actions make events. */
 export interface Happenings {
   /** `create` of a project by its name, `rename` and `delete` of one by its id. */
   history: History
   ask: Requests['ask']
-  /** Ends when everybody has done what they had begun. */
+  /** Ends when every caller has finished what it began. */
   stop(): Promise<void>
 }
 
-/** A project, as whoever works in it knows it. */
+/** A project, as its callers know it. */
 interface Place {
   name: string
   path: string

@@ -17,7 +17,7 @@ const bothShare = 0.25
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 
-test(`${kills} kills of two services lose no event, and tell nobody what is not so or not for them`, async (t) => {
+test(`${kills} kills of two services lose no event, and send none that is wrong or for another organization`, async (t) => {
   const rng = makeRng(testSeed())
   t.diagnostic(`CADRE_TEST_SEED=${rng.seed} CADRE_TEST_KILLS=${kills}`)
   const ends: (() => Promise<unknown>)[] = []

@@ -9,8 +9,8 @@ import { startReceivers, type Receivers } from './receivers.ts'
 import { registerWebhooks, type RegisteredWebhook } from './webhooks.ts'
 
 /**
- * Receivers that do every wrong thing there is, many of each, beside some that are well (reliability F12, R8). What the
- * deliveries of each come to, as whoever manages the webhook reads it: the error of the first attempt, null for a success.
+ * Receivers that do every wrong thing there is, many of each, beside healthy ones (reliability F12, R8). The results of
+ * deliveries to each, as its manager reads them: the error of the first attempt, null for a success.
  */
 const kinds = {
   '/fails': 'The receiver answered 500.',
@@ -30,7 +30,7 @@ const ofEachKind = 20
 const well = 10
 /** Between two events. */
 const pause_ms = 100
-/** How much later others may make it that a receiver that is well is told, from the commit to the receipt. */
+/** How much later a healthy receiver may get its event because of others, from the commit to the receipt. */
 const delayMax_ms = 1000
 /**
  * How much memory a service may take for them. It has 512 requests at a time at most and reads 64 KiB of an answer, which is
@@ -64,7 +64,7 @@ after(async () => {
 })
 
 let told = 0
-/** Has something happen, and gives how long it took until each receiver that is well had been told. */
+/** Makes an event, and returns how long it took until each healthy receiver had it. */
 async function happen(): Promise<number[]> {
   const { status, body } = await send('POST', '/api/v1/projects', { body: { name: `project-${++told}` } })
   assert.equal(status, 201)
@@ -91,7 +91,7 @@ const firstOf = async (hook: RegisteredWebhook): Promise<any> => {
 const ofKind = (kind: string): RegisteredWebhook[] => hooks.filter(({ path }) => path.startsWith(kind))
 
 describe('receivers that are well', () => {
-  it('are told less than a second later while hundreds of others do every wrong thing, which costs bounded memory', async (t) => {
+  it('get events less than a second later while hundreds of others do every wrong thing, at a bounded cost of memory', async (t) => {
     healthy = await registerWebhooks(
       { send, receivers },
       Array.from({ length: well }, (_, i) => `/well/${i}` as const),
@@ -176,7 +176,7 @@ describe('receivers that are not', () => {
     }
   })
 
-  it('lead nobody anywhere: what they redirect to got nothing', () => {
+  it('redirect no request: their targets got nothing', () => {
     assert.ok(receivers.receipts.some(({ path, status }) => path.startsWith('/redirects') && status === 301))
     assert.equal(receivers.canary(), 0)
   })

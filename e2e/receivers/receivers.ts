@@ -28,16 +28,16 @@ export interface Receipt {
   status: number | null
 }
 
-/** Receivers in a process of their own, as good or bad as their paths say (see `behaviours`). */
+/** Receivers in a separate process, as good or bad as their paths say (see `behaviours`). */
 export interface Receivers {
   /**
-   * The address of one. `refuses` has a port on which nobody listens, `untrusted` a certificate that nobody has signed,
-   * `mute` no TLS although its address says so, and `nowhere` a name that nobody has.
+   * The address of one. `refuses` has a port without a listener, `untrusted` a self-signed certificate, `mute` no TLS
+   * although its address says so, and `nowhere` an unknown name.
    */
   url(path: `/${BehaviourName}${string}` | '/refuses' | '/untrusted' | '/mute' | '/nowhere'): string
   /** Everything that came, the first one first. */
   receipts: readonly Receipt[]
-  /** Connections to a server that none of ours may be led to. */
+  /** Connections to a server that must not be reached. */
   canary(): number
   /** Resolves as soon as `isTrue` is, which is asked whenever something came; rejects with what `missing` says. */
   until(isTrue: () => boolean, timeout_ms: number, missing?: () => string): Promise<void>

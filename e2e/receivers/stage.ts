@@ -18,11 +18,11 @@ interface Organization {
   hooks: ActiveHook[]
 }
 
-/** Two organizations that are told of what happens in them, while somebody kills the processes that tell. */
+/** Two organizations that get events, while the processes that deliver are killed. */
 export interface Stage {
   /** Callers of both begin nothing more; ends when they are done. */
   stop(): Promise<void>
-  /** Resolves when nothing is left to be told; while it waits, the time of the next attempts passes. */
+  /** Resolves when nothing is left to deliver; while it waits, the time of the next attempts is moved up. */
   quiet(): Promise<void>
   /** What is wrong, and in words what was met. */
   judge(killed: readonly number[]): Promise<{ wrong: string[]; met: Met }>
@@ -42,7 +42,7 @@ interface Met {
   unsent: number
 }
 
-/** After the last kill everything must have been told in this time. */
+/** Time in which everything must be delivered after the last kill. */
 const quiet_ms = 60_000
 const pollInterval_ms = 200
 
@@ -81,7 +81,7 @@ export async function setStage(options: {
       return { id, key, marker, hooks: await Promise.all(hooks) }
     }),
   )
-  // What happened before there were webhooks was told to nobody.
+  // Events before there were webhooks were sent to none.
   assert.deepEqual(await readEvents(sql), [])
   const organizations = registered.map(({ id, key, marker, hooks }): Organization => {
     const happenings = startHappenings({ url, rng: rng.fork(), api_key: key, marker, callers })
@@ -123,7 +123,7 @@ export async function setStage(options: {
   }
 }
 
-/** Makes an account with an organization of its own; gives a key of it. */
+/** Creates an account with a new organization; returns a key of it. */
 async function signUp(send: Send): Promise<string> {
   const account = { email: 'grace@example.com', name: 'Grace', password: 'seven grey herons' }
   const { headers } = await send('POST', '/api/v1/auth/signup', { key: null, body: account })

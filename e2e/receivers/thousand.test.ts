@@ -36,7 +36,7 @@ after(async () => {
   await database.drop()
 })
 
-test(`${endpoints} endpoints of one organization are told of every event, signed, by one id over all attempts`, async (t) => {
+test(`${endpoints} endpoints of one organization get every event, signed, by one id over all attempts`, async (t) => {
   const paths = Array.from({ length: endpoints }, (_, i) => (i < reluctant ? `/second/${i}` : `/well/${i}`) as '/well')
   await registerWebhooks({ send, receivers }, paths)
 
@@ -67,7 +67,7 @@ test(`${endpoints} endpoints of one organization are told of every event, signed
     () => `${receipts.length - all} of ${repeated} came again`,
   )
   assert.ok(receipts.every(({ isGenuine }) => isGenuine))
-  // Each event has one id, whoever is told of it and however often; and one body.
+  // Each event has one id and one body, in every delivery.
   const byEvent = Map.groupBy(receipts, ({ event_id }) => event_id)
   assert.deepEqual(
     [...byEvent.values()].map((told) => JSON.parse(told[0]!.body).data.project).toSorted((a, b) => a.id - b.id),

@@ -6,11 +6,11 @@ import { eachSyntaxNode, type SyntaxNode } from './sources.ts'
 const guessable = /secret|token|password|signature|csrf|hash|\bmac\b|\bkey\b|verifier|nonce/i
 const equals = new Set(['==', '===', '!=', '!=='])
 
-/** Comparisons that stop at the first difference, of what nobody guesses from outside, or may read anyway. */
+/** Comparisons that stop at the first difference, of values that are no secret or cannot be guessed from outside. */
 const harmless: Readonly<Record<string, string>> = {
   'token.clientId === client.clientId': 'names of apps, which are public',
   'secrets.decrypt(label, before.secret, before.id) === secret':
-    'said by whoever may replace the secret; tells an audit entry whether it changed',
+    'sent by a caller that may replace the secret; tells an audit entry whether it changed',
   '(await readOrMakeKey(folder, key)) !== key': 'a file of the operator, at the start',
   'callHash(call.name, args) !== call_hash': 'a call of a journal, not a caller',
   '(await ask(`${what} again: `, signal)) !== secret': 'typed twice at the terminal',
@@ -21,7 +21,7 @@ const harmless: Readonly<Record<string, string>> = {
   '(await entries.next()) === entryNames.secretKey': 'the name of a file',
 }
 
-test('what somebody could guess is compared in constant time, or found by its hash alone', async () => {
+test('guessable values are compared in constant time, or found by their hash alone', async () => {
   const [found, constant]: [string[], Set<string>] = [[], new Set()]
   await eachSyntaxNode('server/src/**/*.ts', (node, file, text) => {
     if (node.type === 'CallExpression' && text(node).startsWith('timingSafeEqual(')) constant.add(file)
@@ -52,7 +52,10 @@ test('what somebody could guess is compared in constant time, or found by its ha
   ])
 })
 
-/** Whether it is a literal, `undefined`, or what a `typeof` or a sign makes: nothing of a caller is told by comparing with it. */
+/**
+ * Whether it is a literal, `undefined`, or the result of a `typeof` or a sign: comparing with it reveals nothing of a
+ * caller.
+ */
 function isPlain({ type, value }: SyntaxNode): boolean {
   return /Literal$|^UnaryExpression$/.test(String(type)) || (type === 'Identifier' && value === 'undefined')
 }

@@ -2,7 +2,7 @@ import type { NewTask } from '../src/engine/commands/new-task.ts'
 import type { Sql } from '../src/platform/postgres/database.ts'
 import { newId } from '../src/platform/ids.ts'
 
-/** An agent in a project of its own, for tests of the engine that go around the API. */
+/** An agent in a new project, for tests of the engine that bypass the API. */
 export async function insertTestAgent(sql: Sql, config: Record<string, unknown> = {}): Promise<NewTask['agent']> {
   const [org_id, id] = [newId('org'), newId('agent')]
   await sql`insert into organization (id, name) values (${org_id}, 'Tests')`

@@ -30,7 +30,7 @@ export interface EngineProcessOptions {
   models?: ModelSettings
 }
 
-/** A worker in a process of its own, which a test may kill. */
+/** A worker in a separate process, which a test may kill. */
 export interface EngineProcess {
   child: ChildProcess
   /** Ends it without a chance to clean up. */

@@ -13,7 +13,7 @@ import { makeSecrets } from '../src/platform/crypto/secrets.ts'
 import { insertTestAgent, newTestTask } from './agents.ts'
 import { eventually, makeTestDatabase } from './harness.ts'
 
-/** A task as its row tells of it. */
+/** A task as its row shows it. */
 export interface TaskNow {
   status: string
   error: { code: string; retryable: boolean } | null
@@ -21,7 +21,7 @@ export interface TaskNow {
   wait: { reason: string; until: string } | null
 }
 
-/** The engine with its tools on a database of its own, without HTTP in front. */
+/** The engine with its tools on a new database, without HTTP in front. */
 export interface EngineUnderTest {
   sql: Sql
   enqueue(task: NewTask): Promise<void>

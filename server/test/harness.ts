@@ -10,7 +10,7 @@ import { openDatabase, sqlState, type Sql } from '../src/platform/postgres/datab
 import { startService, type Service } from '../src/service.ts'
 import { testServer } from './postgres.ts'
 
-/** A service of its own for a test file, on a database of its own. */
+/** A service for one test file, on a new database. */
 export interface TestService {
   url: string
   service: Service
@@ -82,7 +82,7 @@ export async function startTestService(env: Environment = {}, options: StartOpti
   }
 }
 
-/** Where a service listens, whatever it is known as: for tests with a public URL of their own. */
+/** Where a service listens, regardless of its public URL: for tests that set one. */
 export function localUrl({ service }: TestService): string {
   const address = service.app.server.address()
   if (typeof address !== 'object' || address === null) throw new Error('a service listens on a port')
@@ -158,7 +158,7 @@ export function sender(url: string, api_key: string): Send {
   }
 }
 
-/** Whether an answer is the stream of a project, which does not end by itself. */
+/** Whether a response is the stream of a project, which does not end. */
 function isEndless(path: string, { headers, body }: Response): boolean {
   return (
     body !== null &&
@@ -199,7 +199,7 @@ async function onServer<T>(connection: pg.ClientConfig, work: (admin: pg.Client)
   }
 }
 
-/** The template is made once a server, by whoever comes first; the others wait for the lock. */
+/** The template is created once a server, by the first caller; the others wait for the lock. */
 async function makeTemplate(admin: pg.Client, connection: pg.ClientConfig): Promise<void> {
   await admin.query(`select pg_advisory_lock(hashtext('cadre template'))`)
   try {
@@ -219,8 +219,8 @@ async function makeTemplate(admin: pg.Client, connection: pg.ClientConfig): Prom
 }
 
 /**
- * Runs text that locks whole tables, and again where it met somebody who locked others first: a service's own work goes on meanwhile,
- * and PostgreSQL ends one of two that wait for each other.
+ * Runs statements that lock whole tables, and repeats them after a deadlock: the service's own work goes on meanwhile,
+ * and PostgreSQL ends one of two transactions that wait for each other.
  */
 export async function scriptUntilFree(sql: Sql, text: string): Promise<void> {
   for (;;) {

@@ -53,7 +53,7 @@ export class OAuthDriver {
     return { client_id: name, client_secret: secret ?? '', redirect_uri }
   }
 
-  /** Makes a user with an organization of their own. */
+  /** Creates a user with a new organization. */
   async user(email: string, password: string): Promise<{ user_id: string; org_id: string }> {
     const password_hash = await createPasswords().hash(password)
     const user = await insertUser(this.service.sql, { email, name: email.split('@')[0] ?? email, password_hash })

@@ -5,17 +5,17 @@ import type pg from 'pg'
 import { pino } from 'pino'
 import { startEmbeddedPostgres } from '../src/platform/embedded-postgres/embedded-postgres.ts'
 
-/** Where the one server of a whole test run is told to the processes that the test files run in. */
-const variable = 'CADRE_TEST_POSTGRES'
+/** The variable with the connection of a run's PostgreSQL, for the processes that run its tests. */
+export const testServerVariable = 'CADRE_TEST_POSTGRES'
 
 /** A PostgreSQL that tests make databases on. */
 export interface TestServer {
   connection: pg.ClientConfig
-  /** Ends it, where this process started it and nobody uses it any more. */
+  /** Stops it, where this process started it and this was its last user. */
   release(): Promise<void>
 }
 
-/** Durability costs time and proves nothing here: a test that kills PostgreSQL starts one of its own. */
+/** Durability costs time and proves nothing here: a test that kills PostgreSQL starts another one. */
 const settings = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -41,8 +41,8 @@ let own: { server: Promise<Awaited<ReturnType<typeof startTestServer>>>; users: 
 
 /** The server of the run; a file that runs alone starts one, which ends with its last user. */
 export async function testServer(): Promise<TestServer> {
-  const told = process.env[variable]
-  if (told) return { connection: JSON.parse(told), release: async () => {} }
+  const given = process.env[testServerVariable]
+  if (given) return { connection: JSON.parse(given), release: async () => {} }
   own ??= { server: startTestServer(), users: 0 }
   const mine = own
   mine.users += 1
@@ -56,17 +56,4 @@ export async function testServer(): Promise<TestServer> {
       await stop()
     },
   }
-}
-
-let shared: Awaited<ReturnType<typeof startTestServer>> | undefined
-
-/** Run once before all test files (`--test-global-setup`). */
-export async function globalSetup(): Promise<void> {
-  shared = await startTestServer()
-  process.env[variable] = JSON.stringify(shared.connection)
-}
-
-/** Run once after all test files. */
-export async function globalTeardown(): Promise<void> {
-  await shared?.stop()
 }

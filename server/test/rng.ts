@@ -9,7 +9,7 @@ export interface Rng {
   happens(share: number): boolean
   pick<T>(list: readonly [T, ...T[]] | readonly T[]): T
   shuffled<T>(list: readonly T[]): T[]
-  /** Chance of its own, for somebody whose order is not known here. */
+  /** A separate generator, for a user whose order of draws is not known here. */
   fork(): Rng
 }
 

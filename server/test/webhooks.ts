@@ -27,7 +27,7 @@ export function aProject(name = 'demo'): EventData<'project.created'> {
   return { project: { id: 42, name, created_at: at, updated_at: at }, user_id: 'user_x' }
 }
 
-/** Writes an event of an organization, as whoever brings it about does. */
+/** Writes an event of an organization, as its cause does. */
 export async function tell<Name extends OutboxEventName>(
   sql: Sql,
   org_id: string,

@@ -6,10 +6,10 @@ import { ReceivedEvents } from './received-events.ts'
 import { startWebhookReceiver } from '../fakes/webhook-receiver.ts'
 import { WrittenEvents } from './written-events.ts'
 
-/** A project of a service of its own, in which things happen that are written into the outbox, and told to a webhook. */
+/** A project of a new service, whose events are written into the outbox and sent to a webhook. */
 export interface EventWorld {
   test: TestService
-  /** The outbox: whoever causes something reads what it wrote. */
+  /** The outbox: a test reads what its action wrote. */
   events: WrittenEvents
   project: { id: number; name: string; created_at: string; updated_at: string }
   user_id: string
@@ -24,7 +24,7 @@ export interface EventWorld {
   createAgent(config?: object): Promise<Agent>
   /** The same, and its launch was read. */
   makeAgent(config?: object): Promise<Agent>
-  /** Ends it; fails where the webhook was told something that was not written. */
+  /** Ends it; fails where the webhook got something that was not written. */
   stop(): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export async function startEventWorld(env: Record<string, string> = {}): Promise
   }
 }
 
-/** Has the database refuse new rows of a table, in a way that nobody has foreseen, while something is done. */
+/** Makes the database refuse new rows of a table, in an unexpected way, during a call. */
 export async function whileRefused<T>({ sql }: TestService, table: string, work: () => Promise<T>): Promise<T> {
   await sql.script(`
     create function refuse() returns trigger language plpgsql as $$ begin perform 1 / 0; return new; end $$;

@@ -14,12 +14,12 @@ import { Samples, type Sample } from './samples.ts'
 const unrecorded: Record<string, string> = {
   createTask: 'the task says it itself: created_by, credential_id and request_id; there are thousands a minute',
   sendTaskMessage: 'the message is kept in the task with who sent it',
-  createThread: 'the thread says it itself: created_by; a conversation changes nothing for anybody else',
+  createThread: 'the thread says it itself: created_by; a conversation changes nothing for other users',
   linkIdentity: 'only sends to the provider; the way back writes identity.linked',
   issueToken: 'is what a grant is for, whose making and end are recorded',
   authorizeDevice: 'changes nothing until a user has decided, which is recorded',
 }
-/** Without a credential of ours, so they are done by hand below. */
+/** Without a credential of the service, so they are tested by hand below. */
 const byHand = ['login', 'signup', 'revokeToken']
 
 /** What each operation that changes something leaves in the audit log. */
@@ -181,7 +181,7 @@ const prepare: Record<string, (sample: Sample, person: Person) => Promise<Sample
   },
 }
 
-/** Whoever does what would end something that the samples need, or is not for their owner, is somebody new. */
+/** An action that would end something that the samples need, or is not for their owner, is done by a new user. */
 const forSomebodyNew = ['deleteSessions', 'leaveOrganization']
 
 async function change(operation: Operation, kind: CredentialKind) {
@@ -207,7 +207,7 @@ describe('every operation that changes something', () => {
       assert.ok(first, 'there is an entry')
       const { action, target, org_id, detail: _, ...who } = first
       assert.ok(org_id)
-      // What concerns a person is told to each organization of that person; nothing else is told twice.
+      // An action on a person has an entry in each organization of that person; all others have one.
       const organizations = new Set(entries.map((entry) => entry.org_id))
       assert.equal(organizations.size, entries.length, JSON.stringify(entries))
       if (others.length > 0) assert.deepEqual(organizations, await organizationsOf(person))
@@ -301,7 +301,7 @@ describe('signing in', () => {
     )
   })
 
-  it('with a wrong password is recorded of whom, and of nobody where the address is nobody’s', async () => {
+  it('with a wrong password is recorded with its account, and without one where the address is unknown', async () => {
     const attempt = (email: string) =>
       test.send('POST', '/api/v1/auth/login', { key: null, body: { email, password: 'not the password' } })
     const [known, unknown] = [await attempt(address.toUpperCase()), await attempt('stranger@example.com')]
@@ -325,7 +325,7 @@ describe('signing in', () => {
     assert.equal((await entriesOf(replies.at(-2)!)).length, 1)
   })
 
-  it('of somebody at a signed-in browser who does not know the password is recorded with the session', async () => {
+  it('of a person at a signed-in browser who does not know the password is recorded with the session', async () => {
     const session = await makeSession(test, samples.owner)
     const reply = await test.send('PUT', '/api/v1/auth/password', {
       cookie: session.cookie,

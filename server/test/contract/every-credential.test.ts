@@ -34,7 +34,7 @@ const spent: Record<string, { kind: CredentialKind; make(person: Person): Promis
     kind: 'api_key',
     make: async (person) => ({ key: (await makeKey(test, person, everything, past)).key }),
   },
-  'a key of somebody whose account is closed': {
+  'a key of a closed account': {
     kind: 'api_key',
     async make() {
       const person = await makePerson(test, 'owner', samples.owner.org_id)
@@ -43,7 +43,7 @@ const spent: Record<string, { kind: CredentialKind; make(person: Person): Promis
       return { key }
     },
   },
-  'a key of somebody who is no member any more': {
+  'a key of a former member': {
     kind: 'api_key',
     async make() {
       const person = await makePerson(test, 'owner', samples.owner.org_id)
@@ -84,7 +84,7 @@ const spent: Record<string, { kind: CredentialKind; make(person: Person): Promis
       return { cookie }
     },
   },
-  'a cookie that nobody used for a week': {
+  'a cookie that was not used for a week': {
     kind: 'session',
     async make(person) {
       const { id, cookie } = await makeSession(test, person)

@@ -28,14 +28,14 @@ describe('an error of critical severity', () => {
     await world.events.next(...world.expected.failed(agent, refused, 'critical'))
   })
 
-  it('is a task that fails by a fault of ours', async () => {
+  it('is a task that fails with an internal error', async () => {
     const agent = await world.makeAgent()
     const broke = await whileRefused(world.test, 'task_step', () => world.give(agent, script({ text: 'x' })))
     assert.equal(broke.body.error.code, 'internal_error')
     await world.events.next(...world.expected.failed(agent, broke, 'critical'))
   })
 
-  it('is a request that fails by a fault of ours, and names what it was about', async () => {
+  it('is a request that fails with an internal error, and names what it was about', async () => {
     const { events, act, user_id } = world
     const agent = await world.makeAgent()
     const answer = await whileRefused(world.test, 'agent_log', () => act(agent, 'pause'))
@@ -90,14 +90,13 @@ describe('an error of high severity', () => {
     const [grant] = await test.sql<{ id: string }>`select id from oauth_grant where client_id = ${app.client_id}`
     const reuse = await oauth.refresh(app, refresh_token)
     const code = 'refresh_token_reused'
-    const message =
-      'A token of an OAuth app was used twice. Its access has been revoked, because somebody else may have it.'
+    const message = 'A token of an OAuth app was used twice and may have been stolen. Its access has been revoked.'
     const error = { code, message, severity: 'high' as const, affected_resources: [grant!.id, app.client_id] }
     const request_id = reuse.headers.get('x-request-id')
     await events.next({ type: 'error.occurred', data: { error, user_id, request_id } })
   })
 
-  it('is a webhook that is disabled because nobody is there any more', async (t: TestContext) => {
+  it('is a webhook that is disabled because its receiver is gone', async (t: TestContext) => {
     const { test, events, user_id } = world
     const receiver = await startLocalServer(t, (_request, response) => void response.writeHead(410).end())
     const body = { url: `${receiver.url}/`, events: ['project.created'], secret: 'x' }

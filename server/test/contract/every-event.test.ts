@@ -4,7 +4,7 @@ import { script, startEventWorld, type EventWorld } from './event-world.ts'
 import type { Agent } from './expected-events.ts'
 
 /**
- * Every row of decision D93 is caused from outside, and what is written is compared whole, as is what a webhook is told.
+ * Every row of decision D93 is caused from outside, and what is written is compared whole, as is what a webhook gets.
  * There is nothing else: each test begins where the one before has read to the end.
  */
 let world: EventWorld
@@ -119,7 +119,7 @@ describe('a task', () => {
     await world.events.next(world.expected.completed(agent, task))
   })
 
-  it('that is canceled, or goes with its agent, is told to nobody', async () => {
+  it('that is canceled, or goes with its agent, makes no event', async () => {
     const { events, expected, call } = world
     const agent = await world.makeAgent()
     const begin = () => call('POST', `/agents/${agent.id}/tasks`, { input: script({ delay_ms: 600_000 }) })

@@ -12,7 +12,7 @@ import { Samples } from './samples.ts'
 
 /** Why an operation is no part of a loop. This list may only shrink. */
 const exceptions = {
-  /** Forms and redirects of OAuth have tests of their own beside it. */
+  /** Forms and redirects of OAuth have separate tests beside it. */
   oauth: ['authorize', 'issueToken', 'authorizeDevice', 'revokeToken'],
   /** Made for people without an account; closed unless the operator opens it. */
   withoutAccount: ['login', 'signup'],
@@ -72,7 +72,7 @@ describe('the service', () => {
   })
 })
 
-describe('every operation, to nobody', () => {
+describe('every operation, without a credential', () => {
   for (const operation of guarded) {
     it(`${operation.id} is 401`, async () => {
       const { path } = await samples.of(operation)
@@ -169,7 +169,7 @@ describe('every operation, to each role (decision D70)', () => {
 })
 
 describe('every operation, to a stranger (decision D74)', () => {
-  // An identity provider is the operator's, and there for everybody.
+  // An identity provider belongs to the operator, and is public.
   const named = guarded.filter(({ path, id }) => /\{(?!provider\})/.test(path) || id === 'launchAgent')
   /** Everything that an answer says, but for the identifier that was asked for. */
   const told = ({ status, body }: Reply): unknown => {

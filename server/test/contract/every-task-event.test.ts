@@ -11,7 +11,7 @@ import { script, startEventWorld, type EventWorld } from './event-world.ts'
 import type { Agent } from './expected-events.ts'
 import { eventually } from '../harness.ts'
 
-/** What webhooks are told of tasks, approvals and budgets, caused from outside. */
+/** Webhook events of tasks, approvals and budgets, caused from outside. */
 let world: EventWorld
 let receiver: Server
 before(async () => {
@@ -70,13 +70,13 @@ function common(agent: Agent, task: any, status: string, sequence: number) {
     truncated: false,
   }
 }
-/** What a task has consumed, as webhooks are told it. */
+/** What a task has consumed, as webhook events show it. */
 function totals({ usage: { by_model: _byModel, ...rest } }: any) {
   return rest
 }
 
 describe('what happens to a task, to its approvals and budgets', () => {
-  it('is written nowhere else as long as nobody has subscribed to it', async (t: TestContext) => {
+  it('is written nowhere else without a subscription to it', async (t: TestContext) => {
     const agent = await world.createAgent()
     const others = await subscribe(t, 'agent.completed', 'error.occurred', 'project.created')
     const { body: task } = await world.give(agent, script({ text: 'Hello.' }))
@@ -104,10 +104,10 @@ describe('what happens to a task, to its approvals and budgets', () => {
     })
     const text = plan.map((line) => line['QUERY PLAN']).join('\n')
     assert.match(text, /using webhook_of_tasks/)
-    assert.doesNotMatch(text, /Filter/, 'whoever is in the index is told')
+    assert.doesNotMatch(text, /Filter/, 'every webhook in the index gets the event')
   })
 
-  it('is told to those who have subscribed to it by name, and nothing else is', async (t: TestContext) => {
+  it('is sent to the webhooks that subscribe to it by name, and nothing else is', async (t: TestContext) => {
     const agent = await world.createAgent()
     await subscribe(t, 'task.failed', 'budget.reached')
     const good = (await world.give(agent, script({ text: 'Hello.' }))).body
@@ -126,7 +126,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.equal((await subscriptionsOf(bad)).length, 1)
   })
 
-  it('is told whole in order, thin, and as the contract says', async (t: TestContext) => {
+  it('is sent complete, in order, thin, and as the contract says', async (t: TestContext) => {
     const { call, give } = world
     await subscribe(t, 'task.*', 'approval.*', 'budget.*')
     const agent = await world.createAgent({
@@ -197,7 +197,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.equal(again.retried_from, failed.id)
   })
 
-  it('is told of budgets that are nearly spent, and that are', async (t: TestContext) => {
+  it('is sent for budgets that are nearly spent, and that are', async (t: TestContext) => {
     await subscribe(t, 'budget.*')
     const agent = await world.createAgent({ tools: ['current_time'] })
     const spends = script({ usage: { input_tokens: 100, output_tokens: 45 } }, { text: 'x' })
@@ -220,7 +220,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     }
   })
 
-  it('is told of an agent that is deleted with them, and of approvals that nobody gives', async (t: TestContext) => {
+  it('is sent for an agent that is deleted with them, and for approvals that time out', async (t: TestContext) => {
     await subscribe(t, 'task.canceled', 'approval.*')
     const agent = await world.createAgent({
       tools: ['current_time'],

@@ -2,7 +2,7 @@ import type { EventData } from '#contract/events/event-payloads.ts'
 import type { Reply } from '../harness.ts'
 import type { ExpectedEvent } from './written-events.ts'
 
-/** An agent as its events tell of it. */
+/** An agent in its events. */
 export type Agent = EventData<'agent.launched'>['agent']
 
 /** What is to be written of agents that a user made, and of their tasks as they were answered (decisions D93 and D94). */
@@ -26,7 +26,7 @@ export function agentExpectations(user_id: string) {
       }
     },
 
-    /** Of a task that failed or expired: what those are told who watch agents, and those who watch for trouble. */
+    /** Of a task that failed or expired: the events of its agent, and the error event. */
     failed(agent: Agent, { body: task, headers }: Reply, severity: 'medium' | 'critical'): ExpectedEvent[] {
       const { code, message } = task.error
       const error = { code, message, severity, affected_resources: [agent.id, task.id] }

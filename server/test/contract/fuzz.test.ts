@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** OAuth speaks forms and redirects, which have tests of their own. */
+/** OAuth uses forms and redirects, which have separate tests. */
 const spoken = operations.filter(({ family }) => family !== 'O')
 const withBody = spoken.filter(({ body }) => body)
 

@@ -8,7 +8,7 @@ import { startTestService, type TestService } from '../harness.ts'
 import { rawSend } from '../raw-http.ts'
 import { Samples } from './samples.ts'
 
-/** OAuth speaks forms and redirects, which have tests of their own. */
+/** OAuth uses forms and redirects, which have separate tests. */
 const spoken = operations.filter(({ family }) => family !== 'O')
 const long = 100_000
 /** What is cut off by a limit comes long before; this is for a machine that stands still. */
@@ -17,7 +17,7 @@ const answer_ms = 10_000
 const lines: string[] = []
 let test: TestService
 let samples: Samples
-/** Somebody else's, whom nothing may reach. */
+/** Another organization's objects, which nothing may reach. */
 let others: Samples
 before(async () => {
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
@@ -28,7 +28,7 @@ before(async () => {
 after(() => test.stop())
 
 describe('in every text of every operation', { timeout: 300_000 }, () => {
-  it('SQL is text: nothing runs it, and nobody else is touched by it', async () => {
+  it('SQL is text: nothing runs it, and no other organization is touched by it', async () => {
     const tables = await tableNames()
     const theirs = await whatTheyHave()
     for (const text of [
@@ -134,7 +134,7 @@ async function everywhere(
       sent++
     }
     for (const name of Object.keys(operation.query?.properties ?? {}))
-      // Waiting for a task is no fault, but takes its time; addresses have a limit of their own.
+      // Waiting for a task is no error, but takes its time; addresses have a separate limit.
       if (text.length < 1000) await send(`?${name}`, `${path}?${name}=${encodeURIComponent(text)}`, body)
     for (const name of Object.keys(operation.body?.properties ?? {}))
       await send(name, path, { ...(body as object), [name]: text })

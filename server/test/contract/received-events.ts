@@ -4,7 +4,7 @@ import type { TestService } from '../harness.ts'
 import { type ReceivedRequest, verify, type WebhookReceiver } from '../fakes/webhook-receiver.ts'
 import { registerWebhook, testSecret } from '../webhooks.ts'
 
-/** An event that a webhook is to be told of. */
+/** An event that a webhook must get. */
 interface ToldEvent {
   id: string
   type: string

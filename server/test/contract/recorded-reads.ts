@@ -12,10 +12,10 @@ export type RecordedReads = Map<string, string>
 const incomparable: Record<string, string> = {
   streamProjectEvents: 'does not end',
   streamTaskEvents: 'does not end while its task has not',
-  getStatus: 'tells of the process',
+  getStatus: 'state of the process',
   getDocs: 'names the port that the process listens on',
   getRateLimits: 'tells what was spent of windows of a minute, which a restore does not keep',
-  getApiKeyActivity: 'tells of the reads themselves',
+  getApiKeyActivity: 'lists the reads themselves',
   authorize: 'a page for people',
   startSso: 'leads elsewhere',
   finishSso: 'comes from elsewhere',

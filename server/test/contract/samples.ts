@@ -69,7 +69,7 @@ export class Samples {
     this.#prefix = `s${made.project_id}`
   }
 
-  /** In an organization of its own. */
+  /** In a separate organization. */
   static async make(test: TestService): Promise<Samples> {
     const owner = await makePerson(test)
     const { key } = await makeKey(test, owner, ['admin'])
@@ -129,7 +129,7 @@ export class Samples {
     if (id === 'acceptInvitation')
       sample.body = { token: (await this.#makeInvitation(await makePerson(this.test))).token }
     if (id === 'leaveOrganization') sample.body = { organization_id: person.org_id }
-    // The owner of the samples is the last one, and stays; anybody else gets somewhere to go.
+    // The owner of the samples is the last one, and stays; other users get another organization.
     if (id === 'leaveOrganization' && person !== this.owner) {
       await makePerson(this.test, 'owner', person.org_id)
       const { org_id } = await makePerson(this.test)
@@ -184,7 +184,7 @@ export class Samples {
       launchAgent: { name: 'sample', project_id: this.project_id },
       recoverDeliveries: { since: new Date().toISOString() },
       createBudget: { scope: 'agent', subject: this.agent_id },
-      // What everybody may give who may give anything.
+      // Scopes that every credential with a scope may give.
       createApiKey: { scopes: ['api_keys:write'] },
       updateApiKey: { scopes: ['api_keys:write'] },
       linkIdentity: { current_password: password },
@@ -248,7 +248,7 @@ export class Samples {
     return reply.body.id
   }
 
-  /** A tool, or a credential, that everybody may use; a project may have only so many. `own`: one that may go. */
+  /** A tool or a credential for all samples; a project may have only so many. `own`: one that may be deleted. */
   async #tool(own: boolean): Promise<string> {
     if (!own && this.#made.tool !== undefined) return this.#made.tool
     const http = { method: 'GET', url: 'https://api.example.com/' }

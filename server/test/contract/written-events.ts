@@ -37,14 +37,14 @@ export class WrittenEvents {
     this.#received = received
   }
 
-  /** Resolves when exactly these events follow those that were seen before, in this order, and the webhook was told. */
+  /** Resolves when exactly these events follow those that were seen before, in this order, and the webhook got them. */
   async next(...expected: ExpectedEvent[]): Promise<void> {
     const from = this.#seen
     const written = await eventually(async () => {
       const found = (await this.#read()).slice(from)
       return found.length >= expected.length && found
     }).catch(async () => (await this.#read()).slice(from))
-    // What comes later than it was looked for is too much for whoever looks next.
+    // An event that comes later than expected is one too many for the next expectation.
     this.#seen = from + written.length
     assert.deepEqual(
       written.map(({ id: _id, occurred_at: _at, ...event }) => event),

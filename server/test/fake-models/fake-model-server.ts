@@ -38,7 +38,7 @@ export interface FakeRequest {
   body: Record<string, unknown>
 }
 
-/** A model server on loopback that does as it is told. */
+/** A scripted model server on loopback. */
 export interface FakeModelServer {
   /** For `OPENAI_BASE_URL`, and for `ANTHROPIC_BASE_URL`: ends in `/v1`. */
   base_url: string

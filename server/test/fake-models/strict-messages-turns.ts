@@ -176,7 +176,8 @@ function thinkingRefusal(turns: Turn[], request: Record<string, unknown>, memory
   const produced = memory.turns.get(call.block.id ?? '')
   const sent = last.blocks.filter(({ block }) => isThinking(block))
   const [first] = last.blocks
-  // With a budget the model thinks before it calls, whoever made the call; adaptive thinking may have skipped it.
+  // With a budget the model thinks before it calls, also for calls of another model; adaptive thinking may have skipped
+  // it.
   const mustThink = produced === undefined ? mode === 'enabled' : produced.thinking.length > 0
   if (mustThink && first && !isThinking(first.block) && (produced === undefined || sent.length === 0)) {
     return complain(

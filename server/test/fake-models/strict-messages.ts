@@ -326,7 +326,7 @@ function toolsRefusal(request: Record<string, unknown>): Refusal | undefined {
   if (!claudeFacts(String(request['model'])).forced_tools) {
     return complain('tool_choice: type "tool" and "any" are not supported for this model.')
   }
-  // A model that thinks by itself takes a forced call; a request that asks for both is refused.
+  // A model that thinks by default takes a forced call; a request that asks for both is refused.
   return request['thinking'] !== undefined && thinkingOf(request) !== 'off'
     ? complain('Thinking may not be enabled when tool_choice forces tool use.')
     : undefined

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Makes a certificate for a name that nobody has signed, with its key; both as PEM. */
+/** Makes a self-signed certificate for a name, with its key; both as PEM. */
 export function makeCertificate(name: string): { key: string; cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-certificate-'))
   try {

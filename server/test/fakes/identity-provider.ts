@@ -6,7 +6,7 @@ import type { Environment } from '../../src/config/config.ts'
 import { Browser, type BrowserPage } from '../browser.ts'
 import type { TestService } from '../harness.ts'
 
-/** Somebody with an account at the provider, and what it tells of them. */
+/** A user with an account at the provider, and the claims about them. */
 export interface ProviderPerson {
   sub: string
   email?: string
@@ -43,8 +43,8 @@ interface Key {
 }
 
 /**
- * A real OpenID provider (oidc-provider) on loopback whose users sign in and consent by themselves, and which can be told
- * what to do wrong.
+ * A real OpenID provider (oidc-provider) on loopback whose users sign in and consent automatically, and which can be
+ * scripted to misbehave.
  */
 export class IdentityProvider {
   readonly issuer: string
@@ -66,7 +66,7 @@ export class IdentityProvider {
     this.issuer = `http://${host}:${(server.address() as AddressInfo).port}`
   }
 
-  /** `thin`: the ID token has the subject only, and the rest is told at `/me`, as the standard has it. */
+  /** `thin`: the ID token has the subject only, and the rest is at `/me`, as the standard has it. */
   static async start({
     host = '127.0.0.1',
     thin = true,
@@ -199,7 +199,7 @@ const registered = {
   grant_types: ['authorization_code'],
 }
 
-/** Settings for a service that has these providers, by their names there; each may have more of its own. */
+/** Settings for a service that has these providers, by their names there; each may have further ones. */
 export function ssoEnvironment(
   providers: Record<string, { provider: IdentityProvider; more?: Record<string, string> }>,
 ): Environment {

@@ -19,7 +19,7 @@ export interface ServedCall {
   arguments: Record<string, unknown>
   _meta: Record<string, unknown>
   headers: Record<string, string | string[] | undefined>
-  /** Aborted when the caller says that nobody waits any more. */
+  /** Aborted when the caller cancels. */
   signal: AbortSignal
 }
 

@@ -10,8 +10,8 @@ export interface SeenAnswer {
 }
 
 /**
- * Whether every answer says which request it is of, is no failure of ours, and tells when to come again where it is not served;
- * and whether none has a word that only another organization knows (`canaries`, by caller). Gives what is wrong.
+ * Whether every response names its request, is no internal error, and says when to retry where it is not served; and
+ * whether none contains a word that only another organization knows (`canaries`, by caller). Returns what is wrong.
  */
 export function checkAnswer(answer: SeenAnswer, canaries: Readonly<Record<string, string>>): string[] {
   const { caller, what, status, headers, text } = answer
@@ -35,7 +35,7 @@ export interface CountedRequest {
 /** Of a limit, how many requests fewer may be admitted before any is refused. */
 const fewerShare = 0.01
 
-/** Whether each window admitted no more than its limit, and refused nobody before that. Gives what is wrong. */
+/** Whether each window admitted no more than its limit, and refused no request before that. Returns what is wrong. */
 export function checkWindows(requests: readonly CountedRequest[], limit: number): string[] {
   return [...Map.groupBy(requests, ({ window }) => window)].flatMap(([window, all]) => {
     const count = (outcome: CountedRequest['outcome']): number => all.filter((one) => one.outcome === outcome).length

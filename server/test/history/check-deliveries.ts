@@ -44,9 +44,9 @@ const written_ms = 10_000
 const slack_ms = 100
 
 /**
- * Whether webhooks were told what they were to be told: every committed event of their organization to which they have
- * subscribed at least once, and nothing else; each time under its own id, with its own body, genuinely signed. What had been
- * taken came again only where a process died before it could know. Gives what is wrong.
+ * Whether webhooks got what they should: every committed event of their organization that they subscribe to, at least
+ * once, and nothing else; each time under the event's id, with its body, correctly signed. A delivered event came again
+ * only where a process died before it could know. Returns what is wrong.
  */
 export function checkDeliveries({ events, hooks, seen, killed }: DeliveryHistory): string[] {
   const wrong: string[] = []

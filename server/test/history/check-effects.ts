@@ -12,7 +12,7 @@ export interface Effect {
 /** What the journals say of a call after all is quiet. */
 export interface JournaledCall {
   call: string
-  /** The tool's own answer is its result, and nobody said so in its place. */
+  /** The tool's own answer is its result; no person stated another. */
   wasAnswered: boolean
   /** How often a person allowed to make it again. */
   repeatsApproved: number

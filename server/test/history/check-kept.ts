@@ -1,9 +1,9 @@
 import type { Operation } from './history.ts'
 
 /**
- * Whether what was made is there and what was removed is not, by `create` and `delete` operations of a key and the keys that
- * are `found` after all is quiet: what was acknowledged holds, what was refused did not happen, what nobody knows of may be
- * either. Keys are never used again. Gives what is wrong.
+ * Whether created objects exist and removed ones do not, from the `create` and `delete` operations of a key and the
+ * keys `found` after all is quiet: what was acknowledged holds, what was refused did not happen, an unknown outcome may
+ * be either. Keys are never reused. Returns what is wrong.
  */
 export function checkStored(operations: readonly Operation[], found: readonly string[]): string[] {
   const wrong: string[] = []
@@ -32,7 +32,7 @@ export function checkStored(operations: readonly Operation[], found: readonly st
   return wrong
 }
 
-/** Whether of those who claimed the same thing (a name, a code) at most one was told that it is theirs. Gives what is wrong. */
+/** Whether at most one of several claims of the same thing (a name, a code) was acknowledged. Returns what is wrong. */
 export function checkUnique(claims: readonly { key: string; by: string; outcome: Operation['outcome'] }[]): string[] {
   return [...Map.groupBy(claims, ({ key }) => key)].flatMap(([key, all]) => {
     const owners = new Set(all.flatMap(({ by, outcome }) => (outcome === 'ok' ? [by] : [])))

@@ -1,4 +1,4 @@
-/** A change of somebody's status, in the order in which they were made. `from` is null where it was made. */
+/** A change of an object's status, in the order in which they were made. `from` is null at its creation. */
 export interface Move {
   key: string
   from: string | null

@@ -16,7 +16,7 @@ export interface OutboxHistory {
   operations: readonly Operation[]
 }
 
-/** The event that tells of the end of a task; none tells of one that was canceled (decision D93). */
+/** The event of the end of a task; a canceled task has none (decision D93). */
 const ends: Readonly<Record<string, string>> = {
   completed: 'agent.completed',
   failed: 'agent.failed',
@@ -24,8 +24,8 @@ const ends: Readonly<Record<string, string>> = {
 }
 
 /**
- * Whether events and what they tell of were committed together: whatever was acknowledged has its event, once; whatever was
- * refused has none; and there is no event of what is not so. Gives what is wrong.
+ * Whether events and their causes were committed together: every acknowledged change has its event, once; a refused one
+ * has none; and no event lacks its cause. Returns what is wrong.
  */
 export function checkOutbox({ events, projects, tasks, operations }: OutboxHistory): string[] {
   const wrong: string[] = []

@@ -18,7 +18,7 @@ interface Step {
   isRead: boolean
   value: unknown
   from: number
-  /** Infinite where nobody knows whether it happened: then it may come at any later time, or never. */
+  /** Infinite where the outcome is unknown: then it may take effect at any later time, or never. */
   to: number
 }
 
@@ -29,7 +29,7 @@ function isLinearizable(operations: readonly Operation[], initial: unknown): boo
   const read = new Set(operations.filter(isKnownRead).map(({ value }) => value))
   const steps = operations
     .filter((operation) => (operation.op === 'read' ? isKnownRead(operation) : operation.outcome !== 'fail'))
-    // What nobody knows of and nobody saw changes nothing that anybody was told.
+    // An unknown write that was never read changes no result.
     .filter(({ outcome, value }) => outcome === 'ok' || read.has(value))
     .map(({ op, value, outcome, t_invoke, t_return }): Step => {
       return { isRead: op === 'read', value, from: t_invoke, to: outcome === 'ok' ? t_return : Infinity }
@@ -54,7 +54,7 @@ function isLinearizable(operations: readonly Operation[], initial: unknown): boo
       const isLeft = (isRead: boolean, of: unknown): boolean =>
         left.some(({ step }) => step.isRead === isRead && step.value === of)
       if (isLeft(true, value) && !isLeft(false, value)) return false
-      // What nobody read may as well have been written now.
+      // A write that was never read may as well have happened now.
       const unread = isLeft(true, value) ? undefined : next.find(({ step }) => !step.isRead && !read.has(step.value))
       if (unread) {
         done |= unread.bit

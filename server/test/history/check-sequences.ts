@@ -1,14 +1,14 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 
-/** An event as somebody was told it. */
+/** An event as a reader received it. */
 export interface SeenEvent {
   sequence: number
   type: string
   data: unknown
 }
 
-/** What one watcher of a task was told, over all its connections, in the order in which it came. */
+/** All events that one watcher of a task received, over all its connections, in order of arrival. */
 export interface Watch {
   watcher: string
   task_id: string
@@ -17,7 +17,7 @@ export interface Watch {
 
 /**
  * Whether every watcher got every event of its task exactly once, in order, until the end: sequences are dense from 1,
- * all watchers were told the same, and the one event that ends a task is the last. Gives what is wrong.
+ * all watchers got the same, and the one event that ends a task is the last. Returns what is wrong.
  */
 export function checkSequences(watches: readonly Watch[]): string[] {
   const wrong: string[] = []
@@ -41,7 +41,7 @@ export function checkSequences(watches: readonly Watch[]): string[] {
   return wrong
 }
 
-/** JSON in one form: PostgreSQL keeps the members of an object in an order of its own. */
+/** JSON in one form: PostgreSQL stores the members of an object in its own order. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
     isObject(member)

@@ -9,8 +9,8 @@ export interface FoundTask {
 }
 
 /**
- * Whether no acknowledged task is lost: every one that was answered `ok` is there, once, and has ended; one that was
- * refused is not; one of unknown outcome may be either; nothing is there that nobody asked for. Gives what is wrong.
+ * Whether no acknowledged task is lost: every one that was answered `ok` exists once and has ended; a refused one does
+ * not exist; one of unknown outcome may or may not; and no other task exists. Returns what is wrong.
  */
 export function checkSet(creations: readonly Operation[], found: readonly FoundTask[]): string[] {
   const asked = Map.groupBy(creations, ({ key }) => key)

@@ -10,7 +10,7 @@ import { History, type Operation } from './history.ts'
 import { refuses } from './refuses.ts'
 
 describe('a history', () => {
-  it('keeps an answer, a refusal, and what nobody knows apart', async () => {
+  it('distinguishes an answer, a refusal, and an unknown outcome', async () => {
     const history = new History()
     const reply = (status: number) => async () => ({ status, headers: new Headers(), body: {} })
     await history.record('create', 'a', 1, reply(201))
@@ -114,7 +114,7 @@ describe('the checker of effects', () => {
     refuses(checkEffects([keyed('a', '1'), keyed('a', '2')], [journaled('a')]), /with 2 keys/)
     refuses(checkEffects([keyed('a', '1'), keyed('b', '1')], [journaled('a'), journaled('b')]), /the key of a/)
   })
-  it('refuses an answer of a call that nobody made, and a call that no journal knows', () => {
+  it('refuses an answer without a call, and a call that no journal knows', () => {
     refuses(checkEffects([], [journaled('a')]), /never made/)
     refuses(checkEffects([effect('a')], []), /in no journal/)
   })
@@ -125,7 +125,7 @@ describe('the checker of sequences', () => {
   const whole = events('task.created', 'task.started', 'task.completed')
   const watch = (list: Watch['events'], watcher = 'ada'): Watch => ({ watcher, task_id: 'task_1', events: list })
 
-  it('accepts watchers that were told everything once, in whatever order of members', () => {
+  it('accepts watchers that got everything once, in any order of members', () => {
     const other = whole.map(({ sequence, ...event }) => ({ data: event.data, type: event.type, sequence }))
     assert.deepEqual(checkSequences([watch(whole), watch(other, 'bob')]), [])
   })
@@ -139,13 +139,13 @@ describe('the checker of sequences', () => {
     ])
       refuses(checkSequences([watch(list)]), /was told \d as event \d/)
   })
-  it('refuses a watcher whom nobody told the end, and two ends', () => {
+  it('refuses a watcher without the end, and two ends', () => {
     refuses(checkSequences([watch(whole.slice(0, 2))]), /task\.started last/)
     refuses(checkSequences([watch([])]), /nothing last/)
     refuses(checkSequences([watch(events('task.created', 'task.failed', 'task.completed'))]), /2 ends/)
     assert.ok(checkSequences([watch(events('task.created', 'task.completed', 'step.started'))]).length > 0)
   })
-  it('refuses watchers that were told different things', () => {
+  it('refuses watchers that got different things', () => {
     const other = whole.map((event) => (event.sequence === 2 ? { ...event, data: { attempt: 2 } } : event))
     refuses(checkSequences([watch(whole), watch(other, 'bob')]), /bob of task_1 .* ada was told/)
   })

@@ -20,7 +20,7 @@ describe('the checker of registers', () => {
     assert.deepEqual(check(...overlapping, did('read', 'x', 1, 2), did('read', 'x', 3, 4)), [])
     assert.deepEqual(check(did('write', 'x', 0, 10), did('read', 'x', 1, 2), did('read', '', 0, 5)), [])
   })
-  it('accepts that what nobody knows of happened, late, or never', () => {
+  it('accepts that an unknown write happened, late, or never', () => {
     const lost = did('write', 'x', 0, 1, 'unknown')
     assert.deepEqual(check(lost, did('read', '', 2, 3)), [])
     assert.deepEqual(check(lost, did('read', '', 2, 3), did('read', 'x', 4, 5)), [])
@@ -30,12 +30,12 @@ describe('the checker of registers', () => {
     refuses(check(did('write', 'x', 0, 1), did('read', '', 2, 3)), /a is not linearizable/)
     refuses(check(did('write', 'x', 0, 1), did('write', 'y', 2, 3), did('read', 'x', 4, 5)), /read x at 5 ms/)
   })
-  it('refuses what was seen and is gone again, though nobody wrote it again', () => {
+  it('refuses a value that was seen and is gone again, without another write', () => {
     const late = did('write', 'x', 0, 1, 'unknown')
     refuses(check(late, did('read', 'x', 2, 3), did('read', '', 4, 5)), /not linearizable/)
     refuses(check(did('write', 'x', 0, 9), did('read', 'x', 1, 2), did('read', '', 3, 4)), /not linearizable/)
   })
-  it('refuses a value before it was asked for, one that was refused, and one that nobody wrote', () => {
+  it('refuses a value before its write began, a refused one, and one that was never written', () => {
     refuses(check(did('read', 'x', 0, 1), did('write', 'x', 2, 3)), /one read x at 1 ms/)
     refuses(check(did('write', 'x', 0, 1, 'fail'), did('read', 'x', 2, 3)), /not linearizable/)
     refuses(check(did('read', 'z', 0, 1)), /one read z/)
@@ -103,7 +103,7 @@ describe('the checker of answers', () => {
     for (const status of [200, 404, 429]) assert.deepEqual(check(status), [])
     assert.deepEqual(check(503, { ...id, 'retry-after': '1' }), [])
   })
-  it('refuses one without an id, a failure of ours, and 503 without a time', () => {
+  it('refuses one without an id, an internal error, and 503 without a time', () => {
     refuses(check(200, {}), /no X-Request-ID/)
     refuses(check(500), /answered 500/)
     refuses(check(502), /answered 502/)

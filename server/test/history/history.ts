@@ -45,7 +45,10 @@ export class History {
   }
 }
 
-/** 4xx is a refusal, which has no effect; after 5xx nobody knows, nor while the same request is still being done. */
+/**
+ * 4xx is a refusal, which has no effect; after 5xx the outcome is unknown, and so while the same request is still
+ * running.
+ */
 function outcomeOf(reply: Reply | undefined): Outcome {
   if (reply === undefined || reply.status >= 500 || reply.body?.error?.code === 'request_in_progress') return 'unknown'
   return reply.status < 400 ? 'ok' : 'fail'

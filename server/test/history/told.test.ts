@@ -31,11 +31,11 @@ describe('the checker of deliveries', () => {
     assert.deepEqual(repetitions([...whole, again]), [[whole[0], again]])
     assert.deepEqual(repetitions([told('/a', 1, { status: 500 }), ...whole]), [])
   })
-  it('refuses an event that was not told, or that nobody took', () => {
+  it('refuses an event that was not sent, or that was not accepted', () => {
     refuses(check(whole.slice(1)), /\/a was not told evt_1/)
     refuses(check([...whole.slice(1), told('/a', 1, { status: 500 })]), /\/a was not told evt_1/)
   })
-  it('refuses what came again although it had been taken, and nobody died before that was known', () => {
+  it('refuses what came again although it had been accepted, without a death before that was known', () => {
     const again = told('/a', 1, { at: 60_000 })
     for (const killed of [[], [500], [30_000], [60_500]])
       refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and was told it again after 59000 ms/)
@@ -46,7 +46,7 @@ describe('the checker of deliveries', () => {
     refuses(check([told('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
     refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which nobody committed/)
   })
-  it('refuses what is for another organization, for nobody, or was not asked for', () => {
+  it('refuses what is for another organization, for no webhook, or was not subscribed to', () => {
     refuses(check([...whole, told('/a', 3)]), /\/a was told evt_3, which is of org_b/)
     refuses(check([...whole, told('/c', 1)]), /\/c was told evt_1 and is no webhook's/)
     const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const

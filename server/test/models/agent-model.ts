@@ -18,7 +18,7 @@ export interface Content {
 
 /** An agent as it may be at one moment. */
 export interface Agent {
-  /** Null until somebody has looked: a launch does not tell it. */
+  /** Null until a first read: a launch does not return it. */
   id: string | null
   status: AgentState
   settles_to: AgentState | null
@@ -68,7 +68,7 @@ export const startingConfig = { model: 'builtin/script', temperature: 0.5 }
 
 /**
  * The worlds that explain an answer, of those that were possible before. An agent that is being created or updated may
- * have settled before it, whoever looked. Throws where no world explains it.
+ * have become stable before it. Throws where no world explains it.
  */
 export function explain(worlds: readonly World[], operation: Operation, reply: Reply): World[] {
   const { after, complaints } = step(worlds, operation, reply)
@@ -94,7 +94,7 @@ export function explainBoth(
   throw new Error(`no order explains ${both} of ${JSON.stringify(worlds)}`)
 }
 
-/** Each world, and what it becomes by itself. */
+/** Each world, and what it may become without a request. */
 export function settled(worlds: readonly World[]): World[] {
   return distinct(worlds.flatMap((world) => (world?.settles_to ? [world, settle(world)] : [world])))
 }

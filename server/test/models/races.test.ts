@@ -125,7 +125,7 @@ describe('of two things at once', () => {
     })
   })
 
-  it('a message is read, or its sender is told that the task has ended', async () => {
+  it('a message is read, or its sender gets the error that the task has ended', async () => {
     const times = fc.record({ work: timestamp, at: timestamp })
     await repeat('message ‖ finish', times, async ({ work, at }) => {
       const id = await create([{ text: 'a' }, { delay_ms: work }, { text: 'b' }])

@@ -44,7 +44,7 @@ function journalOf(task: ModelTask, steps: readonly SeenStep[], events: readonly
     )
     const began = told.filter(({ type }) => type === 'step.started').length
     const done = told.filter(({ type }) => type === 'step.completed').length
-    // What a retry has kept was told in the task before.
+    // What a retry keeps was published in the task before.
     const isStored = task.retried_from !== null && told.length === 0
     if (done > 1 || (done === 1) !== (step.status === 'completed' && !isStored))
       wrong.push(`step ${step.index} is ${step.status} and was completed ${done} times`)

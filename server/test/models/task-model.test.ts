@@ -9,7 +9,7 @@ import { TaskRun } from './task-run.ts'
 
 /** On a busy machine of two cores; the models together take less than 40 s. */
 const time_ms = 14_000
-/** Runs wait for the engine more than they ask of it, so some go on at the same time, each in a project of its own. */
+/** Runs mostly wait for the engine, so some go on at the same time, each in its own project. */
 const lanes = 4
 
 let service: TestService
@@ -46,7 +46,7 @@ async function drive(pace: Pace, lane: number): Promise<void> {
   await fc.assert(property, { seed: (pace.seed + lane) | 0, numRuns: Math.ceil(pace.numRuns / lanes) })
 }
 
-/** The end of a run: of every task, and of what the agent tells of them. */
+/** The end of a run: of every task, and the statistics of the agent. */
 async function assertAll(run: TaskRun): Promise<void> {
   if (run.state === undefined) return
   for (const task of run.tasks) await assertEnded(run, task)

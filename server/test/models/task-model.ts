@@ -58,7 +58,7 @@ export interface ModelTask {
   wasHeld: boolean
   /** People were heard: calls approved or rejected, messages sent. */
   answers: number
-  /** It was told to end, and may still have to. */
+  /** Its end was requested, and may still come. */
   isCancelAsked: boolean
   /** The state in which it was seen last. */
   last: TaskState
@@ -100,7 +100,7 @@ function isPossible(task: ModelTask, state: TaskState): boolean {
   if (state === 'canceled') return task.isCancelAsked
   if (state === 'expired') return kind === 'hopeless' || kind === 'fleeting' || (kind === 'hurried' && runs)
   if (state === 'running') return runs
-  // Whoever is told to cancel a running task does that before anything else that would put it aside.
+  // A worker that must cancel a running task does that before anything else that would defer it.
   if (state === 'waiting') return runs && !task.isCancelAsked && (reasons(task).length > 0 || task.wasHeld)
   if (state === 'failed') return runs && kind === 'fails'
   if (kind === 'fails') return false
@@ -110,7 +110,7 @@ function isPossible(task: ModelTask, state: TaskState): boolean {
   return runs && (!needsAnswer || task.answers > 0 || retried_from !== null)
 }
 
-/** What a task may wait for by itself. */
+/** What a task may wait for without a request. */
 export function reasons({ kind, isAsked }: ModelTask): string[] {
   return [
     ...(asking.includes(kind) && isAsked ? ['approval'] : []),
@@ -142,14 +142,14 @@ function isReason(task: ModelTask, reason: string): boolean {
 }
 
 /**
- * Whether a task can rest as it is while nobody does anything; the rest of the run's tasks are given as they are now.
- * `agent` is the settled state of its agent.
+ * Whether a task can stay as it is without a request; the rest of the run's tasks are given as they are now. `agent` is
+ * the stable state of its agent.
  */
 export function isAtRest(task: ModelTask, seen: SeenTask, agent: string, all: readonly ModelTask[]): boolean {
   const { status, wait } = seen
   if (isFinished(status)) return true
   if (status === 'running' || task.isCancelAsked) return false
-  // Their time comes by itself.
+  // Their time comes without a request.
   if (status === 'queued' && (task.kind === 'hopeless' || task.kind === 'fleeting')) return false
   if (status === 'waiting' && (task.kind === 'hurried' || (task.kind === 'naps' && wait!.reason === 'timer')))
     return false

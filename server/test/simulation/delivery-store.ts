@@ -118,7 +118,7 @@ export class SimulatedDeliveryStore {
   #begin(webhook_id: string, event_id: string): void {
     this.#makeDue(webhook_id)
     const id = `${event_id}/${webhook_id}`
-    this.#witness.must(!this.deliveries.has(id), `a webhook is told of an event by one delivery: ${id}`)
+    this.#witness.must(!this.deliveries.has(id), `a webhook gets an event by one delivery: ${id}`)
     this.#keep({
       id,
       webhook_id,

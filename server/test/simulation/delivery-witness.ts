@@ -62,7 +62,7 @@ export class DeliveryWitness extends Witness {
     return request
   }
 
-  /** The receiver took it, whether or not anybody hears of it. */
+  /** The receiver accepted it, whether or not the sender learns that. */
   accepts({ id }: DueDelivery): void {
     this.#accepted.add(id)
   }

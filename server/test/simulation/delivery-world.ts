@@ -37,7 +37,7 @@ type Mood = (typeof moods)[number]
 /** A process that delivers, and when it was last heard of. */
 interface Deliverer extends DeliveringProcess {
   delivery: Delivery
-  /** Decides who is told of new events. */
+  /** Matches new events with webhooks. */
   match(): Promise<void>
   seen_at: number
   died_at: number
@@ -233,7 +233,7 @@ class DeliveryWorld {
     const request = this.#witness.begins(process, delivery, isOwner)
     const begun = time.now
     const { took_ms, status, retry_after_ms } = this.#answer(delivery.webhook_id)
-    // What the receiver does it does, whoever is still there to hear of it.
+    // The receiver acts, whether or not the sender is still alive.
     if (status === 200) time.after(Math.floor(took_ms / 2), () => (this.#witness.accepts(delivery), false))
     try {
       await timersPromises.setTimeout(took_ms, undefined, { signal })
@@ -275,7 +275,7 @@ class DeliveryWorld {
   /** An event is written by some process, which looks for it at once unless it is in no state to. */
   readonly #happens = (): boolean => {
     const number = (this.#happened += 1)
-    // The one that is dead for days is told of less: each time costs ten attempts.
+    // The one that is down for days gets fewer events: each costs ten attempts.
     this.#store.events.set(`evt_${number}`, { isMatched: false, isFor: (id) => id !== dead || number % 5 === 1 })
     const living = [...this.#processes].filter(({ isDead }) => !isDead)
     if (living.length === 0) return false

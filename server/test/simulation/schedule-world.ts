@@ -27,7 +27,7 @@ interface StoredSchedule extends Timing {
   id: string
   tasks: { due: string; isOpen: boolean }[]
   acts: { due: number; at: number; result: string }[]
-  /** Moments at which somebody has looked at it, and whatever that meant is committed. */
+  /** Times at which the schedule was read and the result committed. */
   looks: number[]
   /** While it was active. */
   spans: { from: number; to: number }[]

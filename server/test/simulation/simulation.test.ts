@@ -78,7 +78,7 @@ describe('in simulated worlds', () => {
       const sum = (name: keyof WorldReport['counts']) => reports.reduce((all, { counts }) => all + counts[name], 0)
       t.diagnostic(
         `${worlds} worlds from seed ${first}: ${sum('tries')} requests, ${sum('refusals')} failures, ${sum('waits')} waits, ` +
-          `${sum('lost')} requests of which nobody heard`,
+          `${sum('lost')} requests with an unknown outcome`,
       )
       for (const name of ['writes', 'refusals', 'waits', 'lost'] as const) assert.ok(sum(name) >= worlds / 2, name)
       for (const ended of ['delivered', 'attempts_exhausted', 'webhook_disabled', 'gone'])

@@ -41,8 +41,8 @@ const agent = {
 }
 
 /**
- * What PostgreSQL is to the engine, in memory: rows under lock, one transaction after the other, all of it or nothing.
- * It may refuse, fail before a commit, fail after it so that nobody knows, or not answer.
+ * What PostgreSQL is to the engine, in memory: rows under lock, one transaction after the other, atomic. It may refuse,
+ * fail before a commit, fail after it with an unknown outcome, or not answer.
  */
 export class SimulatedStore {
   readonly tasks = new Map<string, StoredTask>()

@@ -218,7 +218,7 @@ class People {
     return false
   }
 
-  /** By force: whoever works on it may not write any more. */
+  /** By force: its worker must not write any more. */
   #cancel(): void {
     const { store } = this.#world
     const open = [...store.tasks.values()].filter((task) => !isOver(task))

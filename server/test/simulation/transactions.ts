@@ -6,8 +6,8 @@ import type { SimulatedProcess, VirtualTime } from './virtual-time.ts'
 const statement_ms = 30_000
 
 /**
- * Transactions of a simulated store, one after the other, all of it or nothing. One may be refused, fail before its
- * commit, fail after it so that nobody knows, or not be answered.
+ * Transactions of a simulated store, one after the other, atomic. One may be refused, fail before its commit, fail
+ * after it with an unknown outcome, or not be answered.
  */
 export class Transactions {
   away_until = 0

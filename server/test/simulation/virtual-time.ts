@@ -43,7 +43,7 @@ export class VirtualTime {
     this.#begun = this.now
   }
 
-  /** Acts after so many ms. What returns false has started nothing that goes on by itself, and is cheaper. */
+  /** Acts after so many ms. A callback that returns false has started nothing further, and is cheaper. */
   after(ms: number, act: Entry['act'], process?: SimulatedProcess): Entry {
     const entry = { at: this.now + Math.max(0, ms), order: (this.#order += 1), act, process, isCanceled: false }
     push(this.#entries, entry)

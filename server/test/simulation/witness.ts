@@ -12,7 +12,7 @@ interface Tries {
   failed: number
   /** What the provider asked for with each refusal, by the attempt that heard it. */
   retryAfter: Map<number, number | undefined>
-  /** Not before this moment it may be tried again, by that attempt, or by anybody where the task was put aside. */
+  /** Not before this time it may be retried, by that attempt, or by any where the task was deferred. */
   notBefore?: { timestamp: number; attempt: number; isDeferred: boolean }
 }
 
@@ -101,7 +101,7 @@ export class Witness {
     if (!step || row.attempt !== attempt) return
     const tries = this.#triesOf(step)
     tries.asked += 1
-    // A call that hangs is ended by the engine, and nobody said anything.
+    // A call that hangs is ended by the engine, without an answer.
     tries.retryAfter.delete(attempt)
     this.counts.tries += 1
     const { notBefore } = tries

@@ -1,0 +1,53 @@
+import { glob, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
+
+/**
+ * Files of one process. Loading the service costs two seconds of a processor, so files share that; more files a process
+ * would leave one processor without work at the end.
+ */
+const filesOfGroup = 12
+
+/** A file that changes its process, or starts processes that it measures, says so in a line like this. */
+const ownProcess = /^\/\/ test: own process/m
+
+/** A file whose tests do more in a long run imports this module. */
+const longForm = '/test/long-run.ts'
+
+/** The test files of a run by their paths in the repository, those of one process together. */
+export type TestPlan = string[][]
+
+/**
+ * Which test files run in which process. A short run has every file but `*.long.test.ts`; a long run has these and the
+ * files with a long form. Files of e2e/ have a process each. `isSelected` narrows either.
+ */
+export async function planTests(
+  root: string,
+  isLong: boolean,
+  isSelected: (file: string) => boolean,
+): Promise<TestPlan> {
+  const found = await Array.fromAsync(
+    glob(
+      folders.map((folder) => `${folder}/**/*.test.ts`),
+      { cwd: root },
+    ),
+  )
+  const files = await Promise.all(
+    found
+      .filter((file) => !file.includes('node_modules') && isSelected(file))
+      .toSorted()
+      .map(async (file) => ({ file, text: await readFile(join(root, file), 'utf8') })),
+  )
+  const ofRun = files.filter(({ file, text }) => {
+    const isOnlyLong = file.endsWith('.long.test.ts')
+    return isLong ? isOnlyLong || text.includes(longForm) : !isOnlyLong
+  })
+  const isAlone = ({ file, text }: { file: string; text: string }) => file.startsWith('e2e/') || ownProcess.test(text)
+  const alone = ofRun.filter(isAlone).map(({ file }) => [file])
+  const shared = ofRun.filter((one) => !isAlone(one)).map(({ file }) => file)
+  const groups = Math.ceil(shared.length / filesOfGroup)
+  // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
+  const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
+  return [...alone, ...dealt]
+}
