@@ -11,7 +11,7 @@ import { machine } from './figures.ts'
 import { readOptions } from './options.ts'
 
 /**
- * Whether rate limits are exact (reliability R16): many connections use one key at several processes as fast as they are answered,
+ * Whether rate limits are exact (promise R16): many connections use one key at several processes as fast as they are answered,
  * for whole minutes, and what each minute admitted is compared with the limit. Ends with 1 where it was another number.
  *
  *     node bench/limits.ts --minutes 2 --processes 4 --connections 64

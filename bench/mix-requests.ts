@@ -37,7 +37,7 @@ interface Sent {
   body: string
 }
 
-/** Sets a project up with so many agents, and gives the requests of the plan's mix in its shares. */
+/** Sets a project up with so many agents, and gives the requests of the standard mix in its shares. */
 export async function makeMix(url: string, credentials: unknown, rng: Rng, agents: number): Promise<Mix> {
   const { api_key, owner, oauth_client } = readCredentials(credentials)
   const dispatcher = new Agent({

@@ -9,7 +9,7 @@ import { connectionsMax, makeMix, type MixAnswer } from './mix-requests.ts'
 import { readOptions } from './options.ts'
 
 /**
- * What callers of all kinds get from one process with its embedded PostgreSQL (reliability R5, R6): the mix of the plan (30 % read an
+ * What callers of all kinds get from one process with its embedded PostgreSQL (promises R5, R6): the standard mix (30 % read an
  * agent, 20 % lists, 15 % logs and metrics, 10 % updates, 8 % actions, 5 % creations, 3 % deletions, 4 % keys, 3 % projects, 2 %
  * refreshes of OAuth tokens), due by a schedule whether anything is answered or not; latencies count from when a request was due.
  * Then how much of the same mix it serves to callers that ask again at once, and what three times that does to it.

@@ -12,7 +12,7 @@ import { load, machine, percentile } from './figures.ts'
 import { readOptions } from './options.ts'
 
 /**
- * A rolling restart under load (reliability R13): processes behind a balancer of TCP connections that repeats nothing are
+ * A rolling restart under load (promise R13): processes behind a balancer of TCP connections that repeats nothing are
  * replaced one after the other, each by SIGTERM with a drain, while requests come at a fixed rate, whether they are answered
  * or not. Two seconds of the same load without a restart, before it, are what the latencies compare with.
  *

@@ -56,7 +56,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.ok(entries('the database was migrated').length <= 1)
   })
 
-  it('admits exactly what a rate window has, whichever process is asked (reliability R16)', async () => {
+  it('admits exactly what a rate window has, whichever process is asked (promise R16)', async () => {
     const { body: agent } = await send('POST', `${project}/agents`, { body: { name: 'counted' } })
     const limit = buckets['agents.get'].minute * scale
     const answers = await Promise.all(

@@ -10,7 +10,7 @@ const api_key = `cadre_${'aabbccddeeff0011'.repeat(2)}`
 const per_second = 50
 const patience_ms = 60_000
 
-describe('processes that are replaced one after the other, under load (reliability R13)', () => {
+describe('processes that are replaced one after the other, under load (promise R13)', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let env: Record<string, string>
   let balancer: Balancer

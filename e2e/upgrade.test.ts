@@ -18,7 +18,7 @@ const api_key = `cadre_${'0a1b2c3d4e5f6789'.repeat(2)}`
 const patience_ms = 60_000
 const root = new URL('..', import.meta.url).pathname
 
-describe('a version and the one before it on one database (reliability R15)', () => {
+describe('a version and the one before it on one database (promise R15)', () => {
   let database: Awaited<ReturnType<typeof makeTestDatabase>>
   let folder: Awaited<ReturnType<typeof temporaryFolder>>
   let env: Record<string, string>

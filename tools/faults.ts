@@ -7,7 +7,7 @@ import { promisesTable } from '../e2e/faults/table.ts'
 import { makeRng, testSeed } from '../server/test/rng.ts'
 
 /**
- * `npm run faults` injects every fault of the plan into real processes under load, and says which promises held.
+ * `npm run faults` injects every fault of docs/faults.md into real processes under load, and says which promises held.
  * `-- F1 F4` runs some; `--short` for seconds each; `--seed N` makes the same choices again; `--minutes N` says how long F18 goes on. Ends with 1 where one broke.
  */
 const { values, positionals } = readWords()

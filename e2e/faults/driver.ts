@@ -44,7 +44,7 @@ const retry_ms = 100
 const registerMax = 200
 
 /**
- * The mix of reliability 5.1 without its share of OAuth, which goes to lists: 30 % get, 22 % list, 15 % logs and metrics,
+ * The standard mix of bench/mix.ts without its share of OAuth, which goes to lists: 30 % get, 22 % list, 15 % logs and metrics,
  * 10 % update, 8 % actions, 5 % create, 3 % delete, 4 % keys, 3 % projects.
  */
 const mix = {

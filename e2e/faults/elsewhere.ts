@@ -1,14 +1,14 @@
 import type { PromiseId } from './fault.ts'
 
 /**
- * Where a promise is measured that faults do not measure as a whole, and what is measured by nothing; the plan's promises are of
- * reliability 2. A test holds that each file is there. Promises that are not named here are measured by faults alone.
+ * Where a promise is measured that faults do not measure as a whole, and what is measured by nothing; the promises are those of
+ * docs/decisions/api.md. A test holds that each file is there. Promises that are not named here are measured by faults alone.
  */
 export const elsewhere: { readonly [id in PromiseId]?: string } = {
   R1: 'the kills of e2e/kills/kills.test.ts and e2e/receivers/kills.test.ts',
   R2: 'the kills of e2e/kills/kills.test.ts',
   R3: 'server/test/history/control-plane.test.ts, e2e/two-processes.test.ts',
-  R4: 'the kills of e2e/kills/kills.test.ts; the count of the plan, 10^6 moves, is measured by nothing',
+  R4: 'the kills of e2e/kills/kills.test.ts; a count of 10^6 moves is measured by nothing',
   R5: 'bench/mix.ts, the mix at any rate; bench/http.ts, single operations at full speed',
   R6: 'bench/mix.ts, three times what can be served',
   R7: 'bench/tasks.ts for rates, bench/growth.ts for many agents; 1,000 that run at once are measured by nothing',

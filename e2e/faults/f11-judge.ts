@@ -3,7 +3,7 @@ import type { Run, Span } from './fault.ts'
 import { byLength } from './recovery.ts'
 import type { Stage } from './stage.ts'
 
-/** Tasks of one agent that fail one after the other until it is put into `error` (decision D36c). */
+/** Tasks of one agent that fail one after the other until it is put into `error` (decision D36). */
 export const failuresMax = 5
 /** Seconds before the attempts after the first: half of each at least, and the rest by chance. */
 const waits_s = [0.5, 1, 2, 4]

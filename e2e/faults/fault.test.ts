@@ -104,7 +104,7 @@ describe('the table', () => {
   })
 })
 
-describe('the plan', () => {
+describe('the list of faults', () => {
   it('names each fault once, with what is expected of it', () => {
     const ids = faults.map(({ id }) => id)
     assert.equal(new Set(ids).size, ids.length)

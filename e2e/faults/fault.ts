@@ -1,7 +1,7 @@
 import type { Rng } from '../../server/test/rng.ts'
 import type { Standstill } from './standstill.ts'
 
-/** What the service promises, by the numbers of the plan. */
+/** What the service promises, by the ids of docs/decisions/api.md. */
 export const promises = {
   R1: 'No acknowledged write is lost',
   R2: 'No operation takes effect twice',

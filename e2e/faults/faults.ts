@@ -18,7 +18,7 @@ import { memoryPressure } from './f16-memory.ts'
 import { deploy } from './f17-deploy.ts'
 import { everything } from './f18-everything.ts'
 
-/** The fault plan (reliability 4), in its order. */
+/** All faults, in their order. */
 export const faults: readonly Fault[] = [
   apiKilled,
   failpoints,

@@ -6,7 +6,7 @@ import { testSeed } from '../../server/test/rng.ts'
 /** Faults whose short forms keep their promises beside other tests; the rest want a machine of their own. */
 const besideOthers = ['F1', 'F2', 'F4', 'F8']
 
-/** The short form of the plan, as `npm run faults -- --short` runs it: nothing is broken that is promised. */
+/** The short form of the faults, as `npm run faults -- --short` runs it: nothing is broken that is promised. */
 for (const fault of besideOthers) {
   test(`${fault} breaks no promise`, async (t) => {
     const seed = testSeed()

@@ -9,7 +9,7 @@ import { startReceivers, type Receivers } from './receivers.ts'
 import { registerWebhooks, type RegisteredWebhook } from './webhooks.ts'
 
 /**
- * Receivers that do every wrong thing there is, many of each, beside healthy ones (reliability F12, R8). The results of
+ * Receivers that do every wrong thing there is, many of each, beside healthy ones (fault F12, promise R8). The results of
  * deliveries to each, as its manager reads them: the error of the first attempt, null for a success.
  */
 const kinds = {

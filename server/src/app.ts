@@ -257,7 +257,7 @@ function leaveBodiesOfUnknownPaths(app: FastifyInstance): void {
 
 /**
  * Bodies are read whole, as bytes, within the bound, and understood later: authentication comes first, and one check of
- * the content type in one place leaves nothing to the framework's own (decision D8, 1.5).
+ * the content type in one place leaves nothing to the framework's own (decision D8).
  */
 function readBodiesWhole(api: FastifyInstance): void {
   api.removeAllContentTypeParsers()

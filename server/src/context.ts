@@ -15,7 +15,7 @@ export interface Context {
   database: Database
   /** The pool for everything that callers rely on: commits wait for the disk. */
   sql: Sql
-  /** The small pool that authenticates and counts: commits do not wait (decisions 1.6). */
+  /** The small pool that authenticates and counts: commits do not wait (decision 0003). */
   auth_sql: Sql
   secrets: Secrets
   /** The first signs cookies, all verify them, so that a secret can be replaced. */

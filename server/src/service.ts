@@ -229,7 +229,7 @@ function nativeSettings(config: Config, name: NativeProviderName) {
 }
 
 /**
- * Whether only this machine can reach the service, so that the creator of a webhook is on it anyway (decision D104.7).
+ * Whether only this machine can reach the service, so that the creator of a webhook is on it anyway (decision D104).
  * Behind a reverse proxy it listens on loopback too, and its clients may be anywhere.
  */
 function isForThisMachine({ host, public_url, trusted_proxies }: Config): boolean {

@@ -216,7 +216,7 @@ export const unlinkIdentity = defineOperation({
   problems: ['identity_not_found', 'resource_conflict'],
 })
 
-/** Signing in with identity providers by OpenID Connect (decisions 1.4, D64). */
+/** Signing in with identity providers by OpenID Connect (decisions S3, D64). */
 export const ssoOperations: Operation[] = [
   listSsoProviders,
   startSso,

@@ -1,4 +1,4 @@
-/** A bucket of requests: how many an hour, a minute, or both (spec 8.1, decisions 2.1 and D85–D87). */
+/** A bucket of requests: how many an hour, a minute, or both (spec 8.1, decisions D1 and D85–D87). */
 export interface Bucket {
   hour?: number
   minute?: number

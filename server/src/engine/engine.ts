@@ -50,16 +50,16 @@ export interface Engine {
    * purged in the background after the commit. Without their agent they are invisible at once.
    */
   cancelTasks(tx: Sql, agent_id: string): Promise<void>
-  /** Cancels one task (tasks 7). */
+  /** Cancels one task. */
   cancel(tx: Sql, task_id: string, request: CancelRequest): Promise<CancelOutcome>
   /**
-   * Answers an approval (tasks 7): the first answer wins. Its task goes on where its agent may work. Throws the problems
+   * Answers an approval: the first answer wins. Its task goes on where its agent may work. Throws the problems
    * `approval_already_resolved` and `validation_error`.
    */
   resolveApproval(tx: Sql, approval_id: string, resolution: Resolution): Promise<void>
   /**
    * Sends a message to a task that has not ended: the answer to a `request_input` where it waits for one, else it is read
-   * before the next call of the model (tasks 2). `finished` where the task has ended.
+   * before the next call of the model. `finished` where the task has ended.
    */
   sendMessage(tx: Sql, task_id: string, message: NewMessage): Promise<MessageOutcome>
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */

@@ -167,7 +167,7 @@ class AskBoth implements fc.AsyncCommand<AgentRun, AgentRun> {
   }
 }
 
-/** Tasks that fail because of the configuration, until the agent is in `error` (decision D36b). */
+/** Tasks that fail because of the configuration, until the agent is in `error` (decision D36). */
 class Break implements fc.AsyncCommand<AgentRun, AgentRun> {
   check({ worlds }: AgentRun): boolean {
     const last = settled(worlds).map((world) => (world?.settles_to ?? world?.status) === 'running' && world)

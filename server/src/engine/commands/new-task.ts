@@ -12,7 +12,7 @@ import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
 import { noUsage } from '../journal/task-rows.ts'
 import type { TaskLimits } from '../task.ts'
 
-/** A task as it is asked for (tasks 2 and 3). */
+/** A task as a request describes it. */
 export interface NewTask {
   id: string
   /** The agent as it was read just before; it is known to accept tasks. The task keeps its version. */
@@ -54,7 +54,7 @@ export interface NewTask {
 const defaultPriority = 5
 /** Workers that may die under a task, one after the other, before it is failed. */
 const defaultAttemptsMax = 5
-/** A task that is due later than this stays out of the queue until then: waiting jobs slow down fetching (engine 2). */
+/** A task that is due later than this stays out of the queue until then: waiting jobs slow down fetching. */
 const dueSoon_ms = 60_000
 /** The same for one that has gates: while its job waits for the moment, it keeps others from passing. */
 const limitedSoon_ms = 10_000

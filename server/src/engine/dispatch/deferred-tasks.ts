@@ -11,7 +11,7 @@ import type { CancelRequest, TaskChange } from '../task.ts'
 const deferredBatch = 1000
 /**
  * Jobs of one project that wait in the queue at most, but for those of a second: the jobs of a project that has its share of
- * the workers are looked through by every fetch for another's (engine 2). It is about what the workers get through meanwhile.
+ * the workers are looked through by every fetch for another's. It is about what the workers get through meanwhile.
  */
 export const waitingMax = 2000
 /** Tasks that a deletion cancels with one event each while its caller waits. Further ones are purged with the agent. */

@@ -43,7 +43,7 @@ export interface Bus {
 }
 
 const channel = 'cadre'
-/** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput (engine 6). */
+/** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput. */
 const batch_ms = 20
 /** Signals kept while the database is away; beyond that listeners elsewhere rely on their own look. */
 const waitingMax = 50_000

@@ -12,7 +12,7 @@ import {
 } from '../../../test/webhooks.ts'
 import { givenUpMax } from './endpoint-lease-rows.ts'
 
-/** What others may cost a receiver that is well (reliability R8). */
+/** What others may cost a receiver that is well (promise R8). */
 const delayMax_ms = 1000
 
 let test: TestService

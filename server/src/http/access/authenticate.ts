@@ -21,7 +21,7 @@ import type { Uses } from './key-usage.ts'
 
 /** What authentication needs to know. */
 export interface AuthenticationSettings {
-  /** The small pool whose commits do not wait for the disk (decisions 1.6). */
+  /** The small pool whose commits do not wait for the disk (decision 0003). */
   sql: Sql
   rates: RateSettings
   /** Model tokens a credential may use an hour (decision D90). */
@@ -69,7 +69,7 @@ export function presentedCredential(
 
 /**
  * Turns the credential of a request into a principal and counts the request in its windows, both by one statement: a
- * revoked credential stops working with the next request, and the counts are exact across processes (decisions 1.6). Requests
+ * revoked credential stops working with the next request, and the counts are exact across processes (decision 0003). Requests
  * of one credential that come while such a statement is on its way share the next: its row is written by one at a time anyway.
  * Where a connection breaks between such a statement's commit and its answer, those who shared it are counted once more, as
  * callers are who then try again: windows may admit fewer for it, never more.

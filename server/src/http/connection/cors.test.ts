@@ -125,7 +125,7 @@ describe('where no origin is listed', () => {
   })
 })
 
-describe('a request with a cookie that changes something (decisions 1.4)', () => {
+describe('a request with a cookie that changes something (decision S2)', () => {
   const sites: [Record<string, string>, boolean][] = [
     [{ 'sec-fetch-site': 'same-origin' }, true],
     [{ 'sec-fetch-site': 'none' }, true],

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 
 /**
- * Refuses a request that a foreign page makes with the user's cookie (decisions 1.4): `Sec-Fetch-Site` must be
+ * Refuses a request that a foreign page makes with the user's cookie (decision S2): `Sec-Fetch-Site` must be
  * `same-origin` or `none`; a browser that does not send it sends `RequestSource`, which must be ours; without either it is no
  * browser. Reads are safe, because no answer is shared with a foreign origin.
  */

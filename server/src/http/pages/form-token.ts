@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
-/** Tokens in HTML forms that prove that the form was ours and this browser's (decisions 1.4). */
+/** Tokens in HTML forms that prove that the form was ours and this browser's (decision S2). */
 export interface FormTokens {
   /** A token for one form, bound to what identifies the browser: its session or its pre-session cookie. */
   issue(form: string, ...bound: string[]): string

@@ -10,7 +10,7 @@ export interface PasswordCost {
   concurrency: number
 }
 
-/** OWASP's floor for argon2id, measured at 17–26 ms a hash (decisions 1.4). Only ever configured upward. */
+/** OWASP's floor for argon2id, measured at 17–26 ms a hash (decision S1). Only ever configured upward. */
 export const passwordCost: PasswordCost = { memory_kib: 19_456, passes: 2, concurrency: 1 }
 
 const salt_bytes = 16

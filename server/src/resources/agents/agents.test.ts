@@ -76,7 +76,7 @@ describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
     assert.deepEqual(made.metadata, { other: 1, created_by: test.owner.user_id, version: '1.0.0' })
   })
 
-  it('keeps environment variables encrypted, in no version and no list in the clear (decision 1.7)', async () => {
+  it('keeps environment variables encrypted, in no version and no list in the clear (decision S4)', async () => {
     const made = await make({ config: { environment_variables: { TOKEN: 'canary-4711' } } })
     await test.send('PUT', `${agents}/${made.id}`, {
       body: { config: { environment_variables: { OTHER: 'canary-4712' } } },

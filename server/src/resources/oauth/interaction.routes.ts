@@ -31,7 +31,7 @@ interface Waiting {
   path: string
 }
 
-/** Where users sign in to, and decide about, what an app asks for (decisions 1.3.5, D76). */
+/** Where users sign in to, and decide about, what an app asks for (decisions O1, D76). */
 export function interactionRoutes(
   app: FastifyInstance,
   context: Context,

@@ -113,7 +113,7 @@ export interface NewGrant {
 }
 
 /**
- * Begins a grant, one an authorization (decisions 1.3.5, D63). Until its code is exchanged it only lives as long as an
+ * Begins a grant, one an authorization (decisions O1, D63). Until its code is exchanged it only lives as long as an
  * authorization may take. Undefined when the user is not a member of the organization.
  */
 export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | undefined> {

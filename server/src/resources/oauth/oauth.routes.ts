@@ -14,7 +14,7 @@ import { findClient } from './oauth.queries.ts'
 /** Largest form that the token and revocation endpoints read. */
 const formBytesMax = 56 * 1024
 
-/** OAuth 2.0 (spec 4.2, 5.3; decisions 1.3, D76–D84): the protocol, the pages where users decide, the registration of apps. */
+/** OAuth 2.0 (spec 4.2, 5.3; decisions 0005, D76–D84): the protocol, the pages where users decide, the registration of apps. */
 export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const server = authorizationServer(context)
   const count = async (reply: FastifyReply, bucket: BucketName, subject: string): Promise<void> => {

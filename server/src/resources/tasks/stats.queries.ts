@@ -11,7 +11,7 @@ export interface AgentStats {
 }
 
 /**
- * A select of the `AgentStats` of an agent, of which an expression gives the identifier; an expired task counts as failed (tasks 4). Of tasks that have ended it reads the sums
+ * A select of the `AgentStats` of an agent, of which an expression gives the identifier; an expired task counts as failed. Of tasks that have ended it reads the sums
  * of days, hours and minutes, and those that ended since; so a task that was removed after its retention still counts.
  */
 export function agentStats({ fragment }: Sql, agent_id: Fragment) {

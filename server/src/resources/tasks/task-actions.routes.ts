@@ -17,7 +17,7 @@ import { makeWatch, occupyToWatch } from './watch.ts'
 
 const { unread_messages } = operations.taskActionBounds
 
-/** What people do with tasks that are there: they send them messages, and try them again (tasks 2). */
+/** What people do with tasks that are there: they send them messages, and try them again. */
 export function taskActionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine } = context
 

@@ -38,7 +38,7 @@ async function requireBudget(sql: Sql, { id, project_id }: AgentRow, { org_id, c
   requireUnspent((await findBudgets(sql, [spender])).get(spender) ?? [])
 }
 
-/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent (tasks 9). */
+/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent. */
 function requireUnspent(budgets: readonly BudgetState[]): void {
   const spent = budgets.find(isSpent)
   if (!spent) return

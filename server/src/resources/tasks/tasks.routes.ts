@@ -25,7 +25,7 @@ import {
 } from './tasks.queries.ts'
 import { lastEventId, makeWatch, occupyToWatch } from './watch.ts'
 
-/** Tasks (tasks 2, 6 and 7). */
+/** Operations of tasks. */
 export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine } = context
   const watch = makeWatch(context)

@@ -16,7 +16,7 @@ interface Creating extends Pick<Loading, 'occupy' | 'request'> {
   query: { wait?: number }
 }
 
-/** How requests watch tasks: they wait for one, or their connection becomes its stream (tasks 2 and 6). */
+/** How requests watch tasks: they wait for one, or their connection becomes its stream. */
 export interface Watch {
   /** After a task was made: its stream where `Accept` asks for it, else the task, after `?wait=` where that is said. */
   created(

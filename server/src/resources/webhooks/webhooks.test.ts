@@ -220,7 +220,7 @@ describe('webhooks of an organization', () => {
   })
 })
 
-describe('a webhook to the machine of the service (decision D104.7)', () => {
+describe('a webhook to the machine of the service (decision D104)', () => {
   const local = { ...valid, url: 'http://127.0.0.1:9200/' }
 
   it('is accepted where the service is reachable only locally', async () => {

@@ -5,7 +5,7 @@ import { errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
 import { providerRequestOf } from './provider-bridge.ts'
 
-/** A fault of the request that must not redirect, for a person as a page, for a program as JSON (decisions 1.3.8, D76). */
+/** A fault of the request that must not redirect, for a person as a page, for a program as JSON (decisions O4, D76). */
 export function renderError(ctx: KoaContextWithOIDC, { error, error_description, scope, state }: ErrorOut): void {
   const message = `The app that sent you here made a request that cannot be answered: ${error_description ?? error}. Nothing was given to it.`
   answer(ctx, { error, error_description, scope, state }, 'This link does not work', message)

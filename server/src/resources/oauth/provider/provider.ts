@@ -36,7 +36,7 @@ export const oauthCookies = {
 } as const
 
 /**
- * OAuth 2.0 by oidc-provider, every feature of OpenID Connect off (decisions 1.3): authorization code with PKCE, refresh
+ * OAuth 2.0 by oidc-provider, every feature of OpenID Connect off (decision 0005): authorization code with PKCE, refresh
  * tokens that rotate, revocation, devices without a browser. It decides the protocol; who the user is and what was consented is ours.
  */
 export function createProvider(options: ProviderOptions): Provider {
@@ -93,7 +93,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     },
     // The grant says whether its user is still there (store.ts), and a grant is there whenever this is asked.
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-    // One grant an authorization, so that ending one never touches another (decisions 1.3.5).
+    // One grant an authorization, so that ending one never touches another (decision O1).
     loadExistingGrant: async (ctx) => {
       const grant_id = ctx.oidc.result?.consent?.grantId
       return grant_id === undefined ? undefined : ctx.oidc.provider.Grant.find(grant_id)
@@ -122,7 +122,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       long: { signed: true, httpOnly: true, sameSite: 'lax', path: `${base_path}/oauth2`, secure },
       short: { signed: true, httpOnly: true, sameSite: 'lax', secure },
     },
-    // Demanded by the library although no ID token is ever issued (decisions 1.3.10).
+    // Demanded by the library although no ID token is ever issued (decision O5).
     jwks: { keys: [{ ...signing_key, use: 'sig', alg: 'ES256' }] },
     renderError,
     clientBasedCORS: () => false,
@@ -146,7 +146,7 @@ function requireState({ oidc }: KoaContextWithOIDC, state: string | undefined): 
     throw new errors.InvalidRequest("missing required parameter 'state'")
 }
 
-/** Reads what was sent: by now the library has silently dropped the scopes it does not know (decisions 1.3.7). */
+/** Reads what was sent: by now the library has silently dropped the scopes it does not know (decision O3). */
 function requireKnownScopes(ctx: KoaContextWithOIDC): void {
   const { scope: asked } = ctx.oidc.body ?? ctx.query
   if (typeof asked !== 'string' || asked === '') throw new errors.InvalidRequest("missing required parameter 'scope'")

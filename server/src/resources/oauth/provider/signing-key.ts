@@ -5,7 +5,7 @@ import { WrongSecretKey, type Secrets } from '../../../platform/crypto/secrets.t
 const name = 'signing_key'
 
 /**
- * The signing key of the authorization server (decisions 1.3.10): created once, stored encrypted, and the same for all
+ * The signing key of the authorization server (decision O5): created once, stored encrypted, and the same for all
  * processes. Of two that create one at once the first one written counts, for both. One that was encrypted with another
  * secret key is replaced: no client keeps anything signed with it.
  */

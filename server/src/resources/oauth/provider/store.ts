@@ -6,7 +6,7 @@ import { hashOf } from '../../../platform/crypto/hash-of.ts'
 import { endGrant, findClient, type GrantOwner } from '../oauth.queries.ts'
 
 /*
- * What the authorization server keeps, in PostgreSQL (decisions 1.3).
+ * What the authorization server keeps, in PostgreSQL (decision 0005).
  *
  * - A token request is one transaction: codes and refresh tokens are spent and replaced together or not at all, and
  *   nothing is answered before it is durable.
@@ -227,7 +227,7 @@ const unsupported: Adapter = {
   revokeByGrantId: refuse,
 }
 
-/** The library's own sessions are kept nowhere: who is signed in is said by our cookie alone (decisions 1.3.6). */
+/** The library's own sessions are kept nowhere: who is signed in is said by our cookie alone (decision O2). */
 const nowhere: Adapter = {
   upsert: async () => undefined,
   find: async () => undefined,

@@ -31,7 +31,7 @@ import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
 /** Where a sign-in without a target leads. */
 const home = '/'
 
-/** Pages for signing in, up and out: plain HTML that works without scripts (decisions 1.4, D64). */
+/** Pages for signing in, up and out: plain HTML that works without scripts (decision D64). */
 export function signInPages(app: FastifyInstance, http: HttpContext, context: Context, signing: SignInContext): void {
   const pages: Pages = {
     context,

@@ -138,7 +138,7 @@ export async function checkPassword(
   }
 }
 
-/** Stores the password at today's cost, now that it is at hand (decisions 1.4). */
+/** Stores the password at today's cost, now that it is at hand (decision S1). */
 async function renewHash({ sql, passwords }: SignInContext, user: SignInRow, password: string): Promise<SignInRow> {
   const password_hash = await passwords.hash(password)
   const renewed = await updatePasswordHash(sql, user.id, user.password_hash, password_hash)

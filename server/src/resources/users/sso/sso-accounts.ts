@@ -30,7 +30,7 @@ export type SsoOutcome = { signedIn: SignedIn } | { account: AccountRow; email: 
 
 /**
  * Signs in the user with this issuer and subject; creates an account for a new one, where the operator or an invitation
- * allows it. An address alone never signs in and never links (decisions 1.4): where an account has the same address,
+ * allows it. An address alone never signs in and never links (decision S3): where an account has the same address,
  * and both sides have verified it, its password is asked for; otherwise it is refused.
  * All of it is one transaction that locks the identity, so that of two first sign-ins at once one creates the account
  * and the other finds it. Throws 403, 404 and 409, and records every refusal.

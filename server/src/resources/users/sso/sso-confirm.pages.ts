@@ -9,7 +9,7 @@ import { linkByPassword } from './sso-links.ts'
 import { confirmPage } from './sso-pages.ts'
 import { requireProvider, type Sso } from './sso.ts'
 
-/** Takes the password of an account that is to be linked with what a provider has proved (decisions 1.4). */
+/** Takes the password of an account that is to be linked with what a provider has proved (decision S3). */
 export function ssoConfirmPages(scope: FastifyInstance, sso: Sso): void {
   scope.post('/sso/confirm', { bodyLimit: formBytesMax }, (request, reply) => submitConfirm(sso, request, reply))
 }

@@ -15,7 +15,7 @@ import { confirmPage, refusedPage } from './sso-pages.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { beginAt, redirectUri, requireProvider, wantsPage, type Sso } from './sso.ts'
 
-/** Signing in with identity providers: the way there and the way back (decisions 1.4, D64). */
+/** Signing in with identity providers: the way there and the way back (decisions S3, D64). */
 export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
   const { http, context, attempts } = sso
   const underway = new WeakMap<FastifyRequest, SsoAttempt>()
