@@ -1,7 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { agentMoves } from '#contract/resources/agent-lifecycle.ts'
 import { taskMoves } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../server/src/platform/postgres/database.ts'
-import { eventually } from '../../server/test/harness.ts'
 import { checkEffects, type JournaledCall } from '../../server/test/history/check-effects.ts'
 import { checkMoves, type Move } from '../../server/test/history/check-moves.ts'
 import { checkSequences, type Watch } from '../../server/test/history/check-sequences.ts'
@@ -34,15 +34,26 @@ export interface Evidence {
   wrong: string[]
 }
 
-/** Lets nothing go wrong any more and waits until every task has ended, `quiet_ms` at most. Gives how long it took, in seconds. */
-export async function settle({ world, load, cast, agents, sql }: Scene, quiet_ms: number): Promise<number> {
+/**
+ * Stops all faults and waits until every task has ended. Throws when the number of open tasks has not fallen for
+ * `stalled_ms`: the wait grows with the load, and ends soon where nothing moves. Returns how long it took, in seconds.
+ */
+export async function settle({ world, load, cast, agents, sql }: Scene, stalled_ms: number): Promise<number> {
   world.heal()
   await load.stop()
   await cast.whole()
   const healed = performance.now()
   for (const agent of agents) await load.ask('POST', `/agents/${agent}/restart`)
-  await eventually(async () => (await load.answerApprovals()) === 0 && (await isQuiet(sql)), quiet_ms)
-  return (performance.now() - healed) / 1000
+  let [least, since] = [Infinity, performance.now()]
+  for (;;) {
+    const answered = await load.answerApprovals()
+    const open = await countOpen(sql)
+    if (answered === 0 && open === 0) return (performance.now() - healed) / 1000
+    if (open < least || answered > 0) [least, since] = [Math.min(least, open), performance.now()]
+    if (performance.now() - since > stalled_ms)
+      throw new Error(`${open} tasks are open and none has ended for ${stalled_ms / 1000} s: ${await openTasks(sql)}`)
+    await delay(20)
+  }
 }
 
 /** Reads what callers, watchers, journals and the database say of the tasks. */
@@ -90,9 +101,16 @@ export function judge({ load, world }: Pick<Scene, 'load' | 'world'>, evidence: 
   }
 }
 
-async function isQuiet(sql: Sql): Promise<boolean> {
-  const [open] = await sql`select 1 from task where finished_at is null limit 1`
-  return !open
+async function countOpen(sql: Sql): Promise<number> {
+  const [row] = await sql<{ open: number }>`select count(*)::int as open from task where finished_at is null`
+  return row!.open
+}
+
+/** Some open tasks, for the message of a failure. */
+async function openTasks(sql: Sql): Promise<string> {
+  const rows = await sql<{ id: string; status: string; wait: { reason: string } | null }>`
+    select id, status, wait from task where finished_at is null order by created_at limit 10`
+  return rows.map(({ id, status, wait }) => `${id} ${status}${wait ? ` for ${wait.reason}` : ''}`).join(', ')
 }
 
 /** How often tasks were taken over from workers that were killed under them. */

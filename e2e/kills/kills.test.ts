@@ -18,16 +18,27 @@ import { assemble } from './cast.ts'
 import { recordMoves } from './evidence.ts'
 import { gather, judge, repeated, settle, takenOver, type Scene } from './judge.ts'
 import { startLoad } from './load.ts'
+import { isLongRun } from '../../server/test/long-run.ts'
 import { startWorker } from './worker.ts'
 import { startWorld, type World } from './world.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs; of them a tenth are whole services, and a few PostgreSQL itself. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 100)
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? (isLongRun ? 100 : 12))
+/** `CADRE_TEST_DURABLE=1`: PostgreSQL with fsync on, as in production. */
+const isDurable = process.env['CADRE_TEST_DURABLE'] === '1'
+/** `CADRE_TEST_FINDING`: a finding that no checker made, to see that findings are printed and the run ends. */
+const planted = process.env['CADRE_TEST_FINDING']
 const pause_ms = { min: 20, max: 400 }
 const serviceShare = 0.1
 const postgresShare = 0.03
-/** After the last kill everything must have ended in this time. */
-const quiet_ms = 60_000
+/** After the last kill a task must end at least this often, until all have. */
+const stalled_ms = 60_000
+/** Kills between two lines of progress. */
+const progressEvery = 25
+/** How long PostgreSQL may take until it is back and can be killed again. */
+const postgresBack_ms = 60_000
+/** How long each part may take to stop after the run. */
+const end_ms = 30_000
 
 const api_key = 'cadre_00112233445566778899aabbccddeeff'
 /** Workers keep what was compiled of them: a start costs a fraction. */
@@ -41,14 +52,15 @@ test(`${kills} kills lose no task, repeat no step whose effect may have happened
   const { cast, load, world, sql, postgres } = stage
 
   const began = performance.now()
-  for (const victim of rng.shuffled(victims())) {
+  for (const [nth, victim] of rng.shuffled(victims()).entries()) {
     await delay(rng.between(pause_ms.min, pause_ms.max))
-    if (victim === 'postgres') process.kill(postgres.pid, 'SIGKILL')
+    if (victim === 'postgres') await killPostgres(postgres)
     else await cast.kill(victim)
+    if ((nth + 1) % progressEvery === 0) console.log(`${nth + 1} of ${kills} kills in ${seconds(began)} s`)
   }
   t.diagnostic(`killed in ${seconds(began)} s`)
 
-  const quiet_s = await settle(stage, quiet_ms)
+  const quiet_s = await settle(stage, stalled_ms)
   t.diagnostic(`quiet after ${quiet_s.toFixed(1)} s`)
 
   const evidence = await gather(stage)
@@ -59,7 +71,9 @@ test(`${kills} kills lose no task, repeat no step whose effect may have happened
   t.diagnostic(
     `calls made again: ${repeated(world)}; ${journaled.filter(({ repeatsApproved }) => repeatsApproved > 0).length} allowed by a person`,
   )
-  const wrong = Object.values(judge(stage, evidence)).flat()
+  const wrong = [...Object.values(judge(stage, evidence)).flat(), ...(planted === undefined ? [] : [planted])]
+  // Before the hooks, which stop much and could fail too.
+  for (const finding of wrong.slice(0, 20)) console.error(`finding: ${finding}`)
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   // A run that met nothing of what it is about would prove nothing.
   assert.ok(tasks.filter(({ status }) => status === 'completed').length > kills)
@@ -74,12 +88,12 @@ interface Stage extends Scene {
 async function setStage(t: TestContext, rng: Rng): Promise<Stage> {
   const ends: (() => Promise<unknown>)[] = []
   t.after(async () => {
-    for (const end of ends.toReversed()) await end()
+    for (const end of ends.toReversed()) await bounded(end)
   })
   const folder = await temporaryFolder()
   ends.push(folder.remove)
   // A killed process loses nothing that it has written; only a machine that stops does, and none does here.
-  const settings = { fsync: 'off' }
+  const settings = { fsync: isDurable ? 'on' : 'off' }
   const postgres = await startEmbeddedPostgres({ data_dir: folder.path, log: pino({ level: 'silent' }), settings })
   ends.push(() => postgres.stop())
   const database = openDatabase({ connection: postgres.connection })
@@ -92,7 +106,35 @@ async function setStage(t: TestContext, rng: Rng): Promise<Stage> {
   ends.push(() => cast.close())
   const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
   const load = startLoad({ cast, rng: rng.fork(), api_key, project, agents, threads, callers: 10 })
+  ends.push(() => load.close())
   return { cast, load, world, sql: database.sql, postgres, agents }
+}
+
+/** Kills PostgreSQL once it is there: one that was killed before may not be back yet. */
+async function killPostgres(postgres: EmbeddedPostgres): Promise<void> {
+  for (const until = performance.now() + postgresBack_ms; ;) {
+    try {
+      process.kill(postgres.pid, 'SIGKILL')
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      if (performance.now() > until)
+        throw new Error(`PostgreSQL was not back ${postgresBack_ms / 1000} s after a kill`, { cause: error })
+      await delay(10)
+    }
+  }
+}
+
+/** Stops a part of the run. One that does not stop in time is reported, and the others are stopped all the same. */
+async function bounded(end: () => Promise<unknown>): Promise<void> {
+  const late = Symbol('late')
+  const timeout = new AbortController()
+  const result = await Promise.race([
+    end().catch((error: unknown) => console.error('A part of the run failed to stop:', error)),
+    delay(end_ms, late, { signal: timeout.signal }).catch(() => undefined),
+  ])
+  timeout.abort()
+  if (result === late) console.error(`A part of the run did not stop within ${end_ms / 1000} s.`)
 }
 
 function starts({ connection }: EmbeddedPostgres, folder: string, { model }: World): Parameters<typeof assemble>[1] {

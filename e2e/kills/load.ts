@@ -31,8 +31,10 @@ export interface Load {
   answerApprovals(): Promise<number>
   /** A request that is made until it is answered. */
   ask: Requests['ask']
-  /** Events that watchers received; after `signal` those that still watch give up. */
-  watches(give_up_ms: number): Promise<Watch[]>
+  /** Events that watchers received. When none has finished for `stalled_ms`, the rest give up. */
+  watches(stalled_ms: number): Promise<Watch[]>
+  /** Ends everything at once, for a run that failed. */
+  close(): Promise<void>
 }
 
 /** Share of tasks that have a watcher, and of these that have two. */
@@ -50,7 +52,9 @@ export function startLoad({ cast, rng, api_key, project, agents, threads, caller
   let stopped = false
   let count = 0
 
-  const { send, settle, ask } = makeRequests({ url: cast.url, api_key, base: project, history })
+  const closing = new AbortController()
+  const { signal } = closing
+  const { send, settle, ask } = makeRequests({ url: cast.url, api_key, base: project, history, signal })
 
   const watch = (task_id: string, watcher: string): void => {
     const watched: Watch = { watcher, task_id, events: [] }
@@ -138,6 +142,8 @@ export function startLoad({ cast, rng, api_key, project, agents, threads, caller
     operate(rng.fork()),
     person(),
   ])
+  // A caller that fails is seen by `stop`.
+  working.catch(() => {})
 
   return {
     history,
@@ -147,11 +153,17 @@ export function startLoad({ cast, rng, api_key, project, agents, threads, caller
       stopped = true
       await working
     },
-    async watches(give_up_ms) {
-      const timer = setTimeout(() => givingUp.abort(), give_up_ms)
-      await Promise.all(watching.map(({ end }) => end))
+    async watches(stalled_ms) {
+      const timer = setTimeout(() => givingUp.abort(), stalled_ms)
+      await Promise.all(watching.map(({ end }) => end.then(() => timer.refresh())))
       clearTimeout(timer)
       return watching.map((one) => one.watch)
+    },
+    async close() {
+      stopped = true
+      closing.abort(new Error('the load was closed'))
+      givingUp.abort()
+      await Promise.allSettled([working, ...watching.map(({ end }) => end)])
     },
   }
 }

@@ -21,12 +21,14 @@ export function makeRequests(options: {
   api_key: string
   base?: string
   history: History
+  /** Ends all requests: those that wait and those that repeat reject with its reason. */
+  signal?: AbortSignal
 }): Requests {
-  const { url: find, api_key, base = '', history } = options
+  const { url: find, api_key, base = '', history, signal } = options
   const send: Requests['send'] = async (method, path, body, headers = {}) => {
     let url = find()
     while (!url) {
-      await delay(retry_ms)
+      await delay(retry_ms, undefined, { signal })
       url = find()
     }
     const reply = sender(url, api_key)(method, `${base}${path}`, { body, headers })
@@ -41,14 +43,14 @@ export function makeRequests(options: {
       for (;;) {
         const { outcome, reply } = await history.record(op, key, value, request)
         if (outcome !== 'unknown' && reply) return reply
-        await delay(retry_ms)
+        await delay(retry_ms, undefined, { signal })
       }
     },
     async ask(...request) {
       for (;;) {
         const reply = await send(...request).catch(() => undefined)
         if (reply && reply.status < 500) return reply
-        await delay(retry_ms)
+        await delay(retry_ms, undefined, { signal })
       }
     },
   }

@@ -5,12 +5,13 @@ import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
 import { assemble } from '../kills/cast.ts'
+import { isLongRun } from '../../server/test/long-run.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
 import { setStage } from './stage.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 20)
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? (isLongRun ? 20 : 4))
 const pause_ms = { min: 20, max: 500 }
 /** Of kills: how many come while the other service is not back yet, so that there is none for a moment. */
 const bothShare = 0.25

@@ -106,7 +106,10 @@ describe('a restore without the key', () => {
   it('takes out what only the key could read, disables what needs it, and leaves everything else', async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'secrets.tar.gz')]
     const { agent_id, project_id } = await fillDatabase(from.sql)
-    const [lost, ours] = [makeSecrets('a lost secret key'), makeSecrets('another key, of 32 characters and more')]
+    const [lost, ours] = [
+      makeSecrets('a lost secret key, of 32 characters'),
+      makeSecrets('another key, of 32 characters and more'),
+    ]
     const [org] = await from.sql<{ id: string }>`select org_id as id from project where id = ${project_id}`
     const [webhook, delivery] = [newId('wh'), newId('dlv')]
     await from.sql`insert into service_secret (name, value) values ('key_id', ${Buffer.from(lost.key_id)}), ('signing key', 'x')`

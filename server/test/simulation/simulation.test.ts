@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { isLongRun } from '../long-run.ts'
 import { testSeed } from '../rng.ts'
 import { runDeliveryWorld } from './delivery-world.ts'
 import { runScheduleWorld } from './schedule-world.ts'
 import { runTaskWorld, type WorldReport } from './task-world.ts'
 
-/** How many worlds a run looks at: 200 unless `CADRE_SIMULATION_SEEDS` says otherwise. */
-const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? 200)
+/** How many worlds a run looks at: 200 in a long run and 40 otherwise, unless `CADRE_SIMULATION_SEEDS` says otherwise. */
+const worlds = Number(process.env['CADRE_SIMULATION_SEEDS'] ?? (isLongRun ? 200 : 40))
 const first = testSeed()
 /** One that is repeated is one world. */
 const isRepeated = process.env['CADRE_TEST_SEED'] !== undefined
