@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Finding } from '../e2e/faults/fault.ts'
 import { runFault } from '../e2e/faults/fault.ts'
 import { faults } from '../e2e/faults/faults.ts'
-import { watchStandstill } from '../e2e/faults/standstill.ts'
+import { watchStandstill } from '../e2e/faults/checker/standstill.ts'
 import { promisesTable } from '../e2e/faults/table.ts'
 import { makeRng, testSeed } from '../server/test/rng.ts'
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { elsewhere } from './elsewhere.ts'
+import { elsewhere } from './coverage.ts'
 import { judgeSpan, promises, runFault, type Fault } from './fault.ts'
 import { faults } from './faults.ts'
-import { watchStandstill } from './standstill.ts'
+import { watchStandstill } from './checker/standstill.ts'
 import { makeRng } from '../../server/test/rng.ts'
 import { promisesTable } from './table.ts'
-import { judgeWindows, minuteAfter } from './windows.ts'
+import { judgeWindows, minuteAfter } from './checker/windows.ts'
 
 const still = (ms: number) => ({ between: () => ms, stop: async () => {} })
 const judge = (took_ms: number, still_ms: number) =>

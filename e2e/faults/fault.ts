@@ -1,5 +1,5 @@
 import type { Rng } from '../../server/test/rng.ts'
-import type { Standstill } from './standstill.ts'
+import type { Standstill } from './checker/standstill.ts'
 
 /** What the service promises, by the ids of docs/decisions/api.md. */
 export const promises = {

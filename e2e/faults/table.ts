@@ -1,4 +1,4 @@
-import { elsewhere, inPart } from './elsewhere.ts'
+import { elsewhere, inPart } from './coverage.ts'
 import { promises, type Finding, type PromiseId } from './fault.ts'
 
 const indent = '    '

@@ -6,7 +6,7 @@ import { findEmbeddedPostgres } from '../../server/src/platform/embedded-postgre
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startProcess, temporaryFolder, type RunningService } from '../process.ts'
 import { startReceivers } from './receivers.ts'
-import { setStage } from './stage.ts'
+import { setStage } from './environment.ts'
 
 const kills = 4
 const pause_ms = { min: 200, max: 1000 }

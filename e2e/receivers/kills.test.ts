@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
-import { assemble } from '../kills/cast.ts'
+import { assemble } from '../cluster/cluster.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
-import { setStage } from './stage.ts'
+import { setStage } from './environment.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs. */
 const kills = Number(process.env['CADRE_TEST_KILLS'] ?? (isLongRun ? 20 : 4))

@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { eventually, makeTestDatabase, sender } from '../../server/test/harness.ts'
+import {
+  databaseEnvironment,
+  refusedStart,
+  type RunningService,
+  runCommand,
+  startCommand,
+  startProcess,
+  temporaryFolder,
+} from '../process.ts'
+
+const email = 'owner@cadre.local'
+
+async function signIn(url: string, password: string): Promise<{ status: number; cookie: string }> {
+  const { status, headers } = await sender(url, '')('POST', '/api/v1/auth/login', {
+    key: null,
+    body: { email, password },
+  })
+  return { status, cookie: headers.getSetCookie()[0]?.split(';')[0] ?? '' }
+}
+
+describe('a command line', () => {
+  it('without a command, or with --help, is answered by all commands; --version says the version', async () => {
+    const none = await runCommand({}, [])
+    const help = await runCommand({}, ['--help'])
+    const version = await runCommand({}, ['--version'])
+    assert.deepEqual([none.code, none.stderr, none.stdout], [0, '', help.stdout])
+    for (const name of ['serve', 'migrate status', 'config check', 'admin reset-password'])
+      assert.match(none.stdout, new RegExp(`^  ${name} {2,}\\S`, 'm'))
+    assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+
+  it('that is not understood ends with 2, and says on standard error what was meant', async () => {
+    const lines = [
+      [['migrat'], /no command "migrat"\. Did you mean "cadre migrate"\?/],
+      [['config', 'chekc'], /no command "config chekc"\. Did you mean "cadre config check"\?/],
+      [['config'], /^Usage: cadre config <command>[^]*config check/],
+      [['config', 'check', '--jsno'], /no option "--jsno"\. Did you mean "--json"\?/],
+      [['migrate', 'now'], /"now" is not understood/],
+      [['admin', 'reset-password'], /<email> is missing: cadre admin reset-password \[options\] <email>/],
+    ] as const
+    for (const [words, expected] of lines) {
+      const { code, stdout, stderr } = await runCommand({}, words)
+      assert.deepEqual([code, stdout], [2, ''], words.join(' '))
+      assert.match(stderr, expected)
+    }
+  })
+
+  it('is explained for every command by --help, which does nothing else', async () => {
+    const { code, stdout } = await runCommand({ CADRE_DATA_DIR: '/nowhere' }, ['migrate', 'status', '--json', '--help'])
+    assert.equal(code, 0)
+    assert.match(stdout, /^Usage: cadre migrate status \[options\]\n[^]*--json[^]*\n {2}3 +migrations are pending\n/)
+  })
+})
+
+describe('cadre config check', () => {
+  it('lists every setting with where it comes from, and shows no secret', async () => {
+    const { code, stdout, stderr } = await runCommand(
+      { OPENAI_API_KEY: 'sk-canary', CADRE_WORKER_SLOTS: '7', CADRE_LOG_LEVLE: 'info' },
+      ['config', 'check'],
+    )
+    assert.equal(code, 0)
+    assert.match(stdout, /^ {2}CADRE_WORKER_SLOTS +7 +environment$/m)
+    assert.match(stdout, /^ {2}OPENAI_API_KEY +set +environment$/m)
+    assert.match(stdout, /^ {2}HOST +127\.0\.0\.1 +default$/m)
+    assert.match(stderr, /^CADRE_LOG_LEVLE is not a setting and is ignored; did you mean CADRE_LOG_LEVEL\?$/m)
+    assert.doesNotMatch(stdout + stderr, /canary/)
+  })
+
+  it('ends with 1 where there are faults, all of which it tells; as JSON too', async () => {
+    const env = { PORT: 'http', CADRE_SECRET_KEY: 'canary', OPENAI_API_KEY_FILE: '/nowhere/key' }
+    const { code, stdout, stderr } = await runCommand(env, ['config', 'check'])
+    assert.equal(code, 1)
+    assert.match(stdout, /^ {2}PORT +http +environment {2}FAULT: "http" is not allowed$/m)
+    for (const name of ['PORT', 'CADRE_SECRET_KEY', 'OPENAI_API_KEY_FILE'])
+      assert.match(stderr, new RegExp(`^${name}: .+ Allowed: .+$`, 'm'))
+    const json = await runCommand(env, ['config', 'check', '--json'])
+    const said = JSON.parse(json.stdout)
+    assert.deepEqual([json.code, said.valid, said.faults.length], [1, false, 3])
+    assert.deepEqual(
+      said.settings.filter(({ name }: { name: string }) => ['CADRE_SECRET_KEY', 'OPENAI_API_KEY'].includes(name)),
+      [
+        {
+          section: 'Data',
+          name: 'CADRE_SECRET_KEY',
+          value: 'set',
+          is_secret: true,
+          source: 'environment',
+          fault: 'the value is not allowed',
+        },
+        {
+          section: 'Models',
+          name: 'OPENAI_API_KEY',
+          value: 'set',
+          is_secret: true,
+          source: 'file',
+          file: '/nowhere/key',
+          fault: '"/nowhere/key" cannot be read (ENOENT)',
+        },
+      ],
+    )
+    assert.doesNotMatch(stdout + stderr + json.stdout, /canary/)
+  })
+})
+
+describe('commands on a PostgreSQL of the operator’s', () => {
+  let database: Awaited<ReturnType<typeof makeTestDatabase>>
+  let env: Record<string, string>
+  let client: pg.Client
+  before(async () => {
+    database = await makeTestDatabase()
+    env = databaseEnvironment(database.connection)
+    client = new pg.Client(database.connection)
+    await client.connect()
+    await client.query('drop schema public cascade; create schema public')
+  })
+  after(async () => {
+    await client.end()
+    await database.drop()
+  })
+
+  it('a migration that is interrupted leaves nothing behind', async () => {
+    await client.query(`begin; select pg_advisory_xact_lock(hashtext('cadre migrations'))`)
+    const command = startCommand(env, ['migrate'])
+    await eventually(async () => {
+      const { rowCount } = await client.query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)
+      return rowCount === 1
+    }, 30_000)
+    command.process.kill('SIGINT')
+    assert.deepEqual(await command.ended, { code: 130, stdout: '', stderr: '' })
+    await client.query('rollback')
+    const { rows } = await client.query(`select to_regclass('schema_migration') as made`)
+    assert.deepEqual(rows, [{ made: null }])
+  })
+
+  it('pending migrations are listed with exit code 3, applied by `migrate`, and then listed as applied', async () => {
+    const before = await runCommand(env, ['migrate', 'status'])
+    assert.equal(before.code, 3)
+    assert.match(before.stdout, /^pending +0001_control_plane\.sql$/m)
+
+    const migrated = await runCommand(env, ['migrate'])
+    assert.equal(migrated.code, 0, migrated.stderr)
+    assert.match(migrated.stdout, /^applied 0001_control_plane\.sql\n[^]*The database is up to date now\.\n$/)
+    assert.match((await runCommand(env, ['migrate'])).stdout, /^The database is up to date\.\n$/)
+
+    const status = await runCommand(env, ['migrate', 'status', '--json'])
+    const { applied, pending } = JSON.parse(status.stdout)
+    assert.deepEqual([status.code, pending, applied[0].name], [0, [], '0001_control_plane.sql'])
+  })
+
+  it('a database that is behind is not touched by a command that works on its data', async () => {
+    await client.query('begin; alter table schema_migration rename to put_away; commit')
+    const { code, stderr } = await runCommand(env, ['admin', 'reset-password', email, '--generate'])
+    await client.query('alter table put_away rename to schema_migration')
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /^The database is behind this build by \d+ migrations\. `cadre migrate` brings it up to date\.$/m,
+    )
+  })
+
+  it('a database that is ahead is refused, by the service too', async () => {
+    await client.query(`insert into schema_migration (version, name, hash) values (9999, '9999_future.sql', '')`)
+    const ahead = /^The database is ahead of this build: it has migration 9999_future\.sql, .+\n$/
+    for (const words of [['migrate'], ['migrate', 'status'], ['admin', 'reset-password', email]]) {
+      const { code, stdout, stderr } = await runCommand(env, words)
+      assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+      assert.match(stderr, ahead)
+    }
+    const { code, output } = await refusedStart(env)
+    assert.equal(code, 1)
+    assert.match(output, ahead)
+  })
+
+  it('one that is unreachable is reported in a sentence, without the password of its URL', async () => {
+    const unreachable = { ...env, DATABASE_URL: 'postgres://cadre:canary@127.0.0.1:1/cadre' }
+    for (const words of [['migrate', 'status'], ['serve']]) {
+      const { code, stderr } = await runCommand(unreachable, words)
+      assert.equal(code, 1)
+      assert.equal(stderr, 'The database of DATABASE_URL cannot be reached: connect ECONNREFUSED 127.0.0.1:1.\n')
+    }
+  })
+})
+
+describe('commands on the embedded database', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>
+  let env: Record<string, string>
+  before(async () => {
+    folder = await temporaryFolder()
+    env = {
+      CADRE_DATA_DIR: `${folder.path}/data`,
+      CADRE_ADMIN_EMAIL: email,
+      CADRE_ADMIN_PASSWORD: 'the first pass-phrase',
+    }
+  })
+  after(() => folder.remove())
+
+  it('`migrate` makes it where there is none, which nothing else does', async () => {
+    for (const words of [
+      ['migrate', 'status'],
+      ['admin', 'reset-password', email, '--generate'],
+    ]) {
+      const { code, stderr } = await runCommand(env, words)
+      assert.equal(code, 1)
+      assert.match(stderr, /^There is no database in \S+ yet\. `cadre serve` makes one;/)
+    }
+    const migrated = await runCommand(env, ['migrate'])
+    assert.equal(migrated.code, 0, migrated.stderr)
+    assert.equal((await runCommand(env, ['migrate', 'status'])).code, 0)
+  })
+
+  it('`migrate` is refused while a service has it, and told by which process', async () => {
+    await serving(async (service) => {
+      const { code, stdout, stderr } = await runCommand(env, ['migrate'])
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, new RegExp(`^The data folder \\S+ is in use by process ${service.process.pid}, `))
+      assert.equal((await runCommand(env, ['migrate', 'status'])).code, 0)
+    })
+  })
+
+  it('a password is reset while the service runs: the old one and all sessions are worth nothing any more', async () => {
+    await serving(async ({ url }) => {
+      const before = await signIn(url, 'the first pass-phrase')
+      assert.equal(before.status, 200)
+      const send = sender(url, '')
+      assert.equal((await send('GET', '/api/v1/auth/user', { cookie: before.cookie })).status, 200)
+
+      const refused = await runCommand(env, ['admin', 'reset-password', email], 'password1234\n')
+      assert.equal(refused.code, 1)
+      assert.match(refused.stderr, /^The password is one of the most common passwords\.$/m)
+      assert.equal((await send('GET', '/api/v1/auth/user', { cookie: before.cookie })).status, 200)
+
+      const { code, stdout, stderr } = await runCommand(
+        env,
+        ['admin', 'reset-password', email.toUpperCase()],
+        'the second pass-phrase\n',
+      )
+      assert.deepEqual([code, stdout], [0, ''], stderr)
+      assert.match(stderr, /was set; one session was ended\.$/m)
+      assert.equal((await send('GET', '/api/v1/auth/user', { cookie: before.cookie })).status, 401)
+      assert.equal((await signIn(url, 'the first pass-phrase')).status, 401)
+      assert.equal((await signIn(url, 'the second pass-phrase')).status, 200)
+    })
+  })
+
+  it('a password is reset while no service runs, generated and printed alone', async () => {
+    const { code, stdout, stderr } = await runCommand(env, ['admin', 'reset-password', email, '--generate'])
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /^[0-9a-z]{5}(-[0-9a-z]{5}){3}\n$/)
+    await serving(async ({ url }) => {
+      assert.equal((await signIn(url, 'the second pass-phrase')).status, 401)
+      assert.equal((await signIn(url, stdout.trim())).status, 200)
+    })
+  })
+
+  it('a password that is not given, and a user that there is not, change nothing', async () => {
+    const nothing = await runCommand(env, ['admin', 'reset-password', email], '\n')
+    assert.deepEqual([nothing.code, nothing.stderr], [1, 'No new password was given.\n'])
+    const nobody = await runCommand(env, ['admin', 'reset-password', 'nobody@example.com'], 'the third pass-phrase\n')
+    assert.deepEqual(
+      [nobody.code, nobody.stderr],
+      [1, 'There is no active user with the address nobody@example.com.\n'],
+    )
+  })
+
+  async function serving(work: (service: RunningService) => Promise<void>): Promise<void> {
+    const service = await startProcess(env)
+    try {
+      await work(service)
+    } finally {
+      assert.deepEqual(await service.end(), { code: 0, signal: null })
+    }
+  }
+})
