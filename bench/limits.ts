@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { buckets } from '#contract/core/limits.ts'
-import { judgeWindows, startWindows } from '../e2e/faults/checker/windows.ts'
+import { checkWindowCounts, startWindows } from '../e2e/faults/checker/windows.ts'
 import { databaseEnvironment, type RunningService, startProcess } from '../e2e/process.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { machine } from './figures.ts'
@@ -59,7 +59,7 @@ try {
   await delay(minutes * minute_ms + 1000)
   const all = await windows.stop()
   const isWhole = (ends: number): boolean => ends > first && ends <= first + minutes * 60
-  const { admitted, refused, unknown, wrong } = judgeWindows(all, limit, (ends) => !isWhole(ends))
+  const { admitted, refused, unknown, wrong } = checkWindowCounts(all, limit, (ends) => !isWhole(ends))
   console.log(
     `Admitted in each minute: ${admitted.join(', ')} of ${limit}; ${refused} refused, ${unknown} without an answer.`,
   )

@@ -7,14 +7,14 @@ import { checkMoves, type Move } from '../../server/test/history/check-moves.ts'
 import { checkSequences, type Watch } from '../../server/test/history/check-sequences.ts'
 import { checkCancels, checkSet, type FoundTask } from '../../server/test/history/check-set.ts'
 import { checkTurns } from '../../server/test/history/check-turns.ts'
-import type { Cast } from '../cluster/cluster.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import { internalErrors, journaledCalls, leftovers, listEvents, listTasks, readMoves, readTurns } from './history.ts'
 import type { Load } from '../workload/load.ts'
 import type { World } from '../workload/world.ts'
 
 /** What tasks were given and worked on with, while something was being hurt. */
-export interface Scene {
-  cast: Cast
+export interface SystemUnderTest {
+  cluster: Cluster
   load: Load
   world: World
   sql: Sql
@@ -22,7 +22,7 @@ export interface Scene {
 }
 
 /** What is there after all is quiet. */
-export interface Evidence {
+export interface RunHistory {
   tasks: FoundTask[]
   watches: Watch[]
   journaled: JournaledCall[]
@@ -38,10 +38,13 @@ export interface Evidence {
  * Stops all faults and waits until every task has ended. Throws when the number of open tasks has not fallen for
  * `stalled_ms`: the wait grows with the load, and ends soon where nothing moves. Returns how long it took, in seconds.
  */
-export async function settle({ world, load, cast, agents, sql }: Scene, stalled_ms: number): Promise<number> {
+export async function settle(
+  { world, load, cluster, agents, sql }: SystemUnderTest,
+  stalled_ms: number,
+): Promise<number> {
   world.heal()
   await load.stop()
-  await cast.whole()
+  await cluster.whole()
   const healed = performance.now()
   for (const agent of agents) await load.ask('POST', `/agents/${agent}/restart`)
   let [least, since] = [Infinity, performance.now()]
@@ -57,7 +60,7 @@ export async function settle({ world, load, cast, agents, sql }: Scene, stalled_
 }
 
 /** Reads what callers, watchers, journals and the database say of the tasks. */
-export async function gather({ load, sql }: Scene): Promise<Evidence> {
+export async function readHistory({ load, sql }: SystemUnderTest): Promise<RunHistory> {
   const tasks = await listTasks(load)
   return {
     tasks,
@@ -83,8 +86,11 @@ export interface Verdict {
   left: string[]
 }
 
-export function judge({ load, world }: Pick<Scene, 'load' | 'world'>, evidence: Evidence): Verdict {
-  const { tasks, watches, journaled, moves, turns, events } = evidence
+export function checkHistory(
+  { load, world }: Pick<SystemUnderTest, 'load' | 'world'>,
+  runHistory: RunHistory,
+): Verdict {
+  const { tasks, watches, journaled, moves, turns, events } = runHistory
   return {
     lost: [
       ...checkSet(load.history.of('create'), tasks),
@@ -95,9 +101,9 @@ export function judge({ load, world }: Pick<Scene, 'load' | 'world'>, evidence: 
     moved: [
       ...checkMoves(moves, taskMoves, ['queued']),
       ...checkTurns(moves, turns),
-      ...checkMoves(evidence.agentMoves, agentMoves, ['creating']),
+      ...checkMoves(runHistory.agentMoves, agentMoves, ['creating']),
     ],
-    left: evidence.wrong,
+    left: runHistory.wrong,
   }
 }
 
@@ -120,7 +126,7 @@ export async function takenOver(sql: Sql): Promise<number> {
   return row!.count
 }
 
-/** How often calls reached the witness again, by their safety. */
+/** How often calls reached the observer again, by their safety. */
 export function repeated({ effects }: World): string {
   const bySafety = Map.groupBy(effects, ({ safety }) => safety)
   return [...bySafety]

@@ -67,7 +67,7 @@ export async function listEvents({ ask }: Load, tasks: readonly FoundTask[]): Pr
   return watches
 }
 
-/** What the journals say of every call of the witness's tools. */
+/** What the journals say of every call of the observer's tools. */
 export async function journaledCalls(sql: Sql): Promise<JournaledCall[]> {
   return sql<JournaledCall>`
     select s.input->'arguments'->>'call' as call,

@@ -19,7 +19,7 @@ export interface Replaced {
 }
 
 /** A process that may be killed at any moment, and comes back. */
-interface Player {
+interface Member {
   kind: 'service' | 'worker'
   start: Start
   /** Undefined while it comes back. */
@@ -32,23 +32,23 @@ interface Player {
 }
 
 /** The processes of a run. */
-export interface Cast {
+export interface Cluster {
   /** The address of a service that is there; undefined in a moment without one. */
   url(): string | undefined
   /** The processes of a kind that are there. */
-  there(kind: Player['kind']): Started[]
+  there(kind: Member['kind']): Started[]
   /**
    * Kills one of a kind with SIGKILL and lets it come back at once. Waits until one is there, and of workers for a
    * while until one is busy: most would die before they began. `isBack` resolves when it has come back.
    */
-  kill(kind: Player['kind']): Promise<{ killed: Started; isBack: Promise<void> }>
+  kill(kind: Member['kind']): Promise<{ killed: Started; isBack: Promise<void> }>
   /**
    * Replaces those of a kind as a deploy does, one after the other: another is started in its place, `isThere` is waited for,
    * then the one before gets SIGTERM and its end is waited for. `start` is what they are started with from now on; `count`
    * replaces no more than so many. Gives how those ended that were replaced.
    */
   replace(
-    kind: Player['kind'],
+    kind: Member['kind'],
     options?: { start?: (index: number) => Start; isThere?: (fresh: Started) => Promise<void>; count?: number },
   ): Promise<Replaced[]>
   /** Resolves when all of them are there. */
@@ -64,20 +64,20 @@ const retry_ms = 50
 /** So long a start is tried again: the database may be away. */
 const comeback_ms = 60_000
 
-export async function assemble(
+export async function startCluster(
   rng: Rng,
   starts: { services: readonly Start[]; workers: readonly Start[] },
-): Promise<Cast> {
+): Promise<Cluster> {
   let closed = false
-  const players = [
-    ...starts.services.map((start) => makePlayer('service', start)),
-    ...starts.workers.map((start) => makePlayer('worker', start)),
+  const members = [
+    ...starts.services.map((start) => makeMember('service', start)),
+    ...starts.workers.map((start) => makeMember('worker', start)),
   ]
-  const isThere = (kind: Player['kind']) => players.filter((player) => player.kind === kind && player.process)
+  const isThere = (kind: Member['kind']) => members.filter((member) => member.kind === kind && member.process)
   // The first service makes the schema; the others find it.
-  for (const player of players.slice(0, 1)) await (player.coming = comeBack(player, () => closed))
-  for (const player of players.slice(1)) player.coming = comeBack(player, () => closed)
-  await Promise.all(players.map(({ coming }) => coming))
+  for (const member of members.slice(0, 1)) await (member.coming = comeBack(member, () => closed))
+  for (const member of members.slice(1)) member.coming = comeBack(member, () => closed)
+  await Promise.all(members.map(({ coming }) => coming))
 
   return {
     url: () => {
@@ -86,28 +86,28 @@ export async function assemble(
     },
     there: (kind) => isThere(kind).map(({ process, url }) => ({ process: process!, ...(url ? { url } : {}) })),
     async kill(kind) {
-      const busy = (): Player[] => isThere(kind).filter(({ isBusy }) => isBusy)
+      const busy = (): Member[] => isThere(kind).filter(({ isBusy }) => isBusy)
       const timeoutMultiplier = rng.happens(idleShare) ? 0 : busy_ms
       for (const until = performance.now() + timeoutMultiplier; performance.now() < until && busy().length === 0;)
         await delay(5)
       while (isThere(kind).length === 0) await delay(5)
-      const player = rng.pick(busy().length > 0 ? busy() : isThere(kind))
-      const { process, url } = player
-      player.process = player.url = undefined
-      player.isBusy = false
-      player.coming = end(process!).then(() => comeBack(player, () => closed))
-      return { killed: { process: process!, ...(url ? { url } : {}) }, isBack: player.coming }
+      const member = rng.pick(busy().length > 0 ? busy() : isThere(kind))
+      const { process, url } = member
+      member.process = member.url = undefined
+      member.isBusy = false
+      member.coming = end(process!).then(() => comeBack(member, () => closed))
+      return { killed: { process: process!, ...(url ? { url } : {}) }, isBack: member.coming }
     },
     async replace(kind, { start, isThere: ready, count = Infinity } = {}) {
       const replaced: Replaced[] = []
-      const all = players.filter((player) => player.kind === kind).slice(0, count)
-      for (const [index, player] of all.entries()) {
-        await player.coming
-        const { process, url } = player
-        if (start) player.start = start(index)
-        player.isBusy = false
-        await (player.coming = comeBack(player, () => closed))
-        await ready?.({ process: player.process!, ...(player.url ? { url: player.url } : {}) })
+      const all = members.filter((member) => member.kind === kind).slice(0, count)
+      for (const [index, member] of all.entries()) {
+        await member.coming
+        const { process, url } = member
+        if (start) member.start = start(index)
+        member.isBusy = false
+        await (member.coming = comeBack(member, () => closed))
+        await ready?.({ process: member.process!, ...(member.url ? { url: member.url } : {}) })
         const ended = once(process!, 'exit')
         process!.kill('SIGTERM')
         const [code, signal] = (await ended) as [number | null, NodeJS.Signals | null]
@@ -115,28 +115,28 @@ export async function assemble(
       }
       return replaced
     },
-    whole: async () => void (await Promise.all(players.map(({ coming }) => coming))),
+    whole: async () => void (await Promise.all(members.map(({ coming }) => coming))),
     async close() {
       closed = true
-      await Promise.allSettled(players.map(({ coming }) => coming))
-      await Promise.all(players.flatMap(({ process }) => (process ? [end(process)] : [])))
+      await Promise.allSettled(members.map(({ coming }) => coming))
+      await Promise.all(members.flatMap(({ process }) => (process ? [end(process)] : [])))
     },
   }
 }
 
-function makePlayer(kind: Player['kind'], start: Player['start']): Player {
+function makeMember(kind: Member['kind'], start: Member['start']): Member {
   return { kind, start, process: undefined, url: undefined, isBusy: false, coming: Promise.resolve() }
 }
 
-async function comeBack(player: Player, isClosed: () => boolean): Promise<void> {
+async function comeBack(member: Member, isClosed: () => boolean): Promise<void> {
   for (const until = performance.now() + comeback_ms; !isClosed();) {
     try {
-      const { process, url } = await player.start()
-      player.process = process
-      player.url = url
+      const { process, url } = await member.start()
+      member.process = process
+      member.url = url
       // A service cannot be asked, so it always counts.
-      player.isBusy = url !== undefined
-      process.once('message', () => void (player.isBusy = player.process === process))
+      member.isBusy = url !== undefined
+      process.once('message', () => void (member.isBusy = member.process === process))
       return
     } catch (error) {
       if (performance.now() > until) throw error

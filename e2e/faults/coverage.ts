@@ -4,7 +4,7 @@ import type { PromiseId } from './fault.ts'
  * Where a promise is measured that faults do not measure as a whole, and what is measured by nothing; the promises are those of
  * docs/decisions/api.md. A test holds that each file is there. Promises that are not named here are measured by faults alone.
  */
-export const elsewhere: { readonly [id in PromiseId]?: string } = {
+export const coverage: { readonly [id in PromiseId]?: string } = {
   R1: 'the kills of e2e/kills/kills.test.ts and e2e/receivers/kills.test.ts',
   R2: 'the kills of e2e/kills/kills.test.ts',
   R3: 'server/test/history/control-plane.test.ts, e2e/scenarios/two-processes.test.ts',

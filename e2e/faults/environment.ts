@@ -10,9 +10,9 @@ import { migrate } from '../../server/src/platform/postgres/migrate.ts'
 import { sender } from '../../server/test/harness.ts'
 import { makeAgents } from '../workload/agents.ts'
 import type { Balancer } from '../cluster/balancer.ts'
-import { assemble, type Start } from '../cluster/cluster.ts'
+import { startCluster, type Start } from '../cluster/cluster.ts'
 import { recordMoves } from '../checker/history.ts'
-import type { Scene } from '../checker/checker.ts'
+import type { SystemUnderTest } from '../checker/checker.ts'
 import { startLoad } from '../workload/load.ts'
 import { startWorld } from '../workload/world.ts'
 import { startProcess, temporaryFolder } from '../process.ts'
@@ -22,7 +22,7 @@ import { type FaultProxy, startFaultProxy } from './nemesis/proxy.ts'
 import { makeTenants } from './workload/tenants.ts'
 
 /** The system under test: processes of each role on one PostgreSQL, behind a controlled network, under load. */
-export interface Stage extends Scene {
+export interface Environment extends SystemUnderTest {
   postgres: EmbeddedPostgres
   /** Between the processes and PostgreSQL. */
   network: FaultProxy
@@ -36,7 +36,7 @@ export interface Stage extends Scene {
   starter: (role: 'api' | 'worker', name: string, checkout?: string) => Start
 }
 
-export interface StageOptions {
+export interface EnvironmentOptions {
   apis?: number
   workers?: number
   /** Requests of the control plane a second. */
@@ -57,7 +57,7 @@ const api_key = 'cadre_00112233445566778899aabbccddeeff'
 const compiled = join(tmpdir(), 'cadre-test-compiled')
 
 /** Starts everything, and the load. All of it ends with the run. */
-export async function setStage(run: Run, options: StageOptions = {}): Promise<Stage> {
+export async function startEnvironment(run: Run, options: EnvironmentOptions = {}): Promise<Environment> {
   const { rng, atEnd } = run
   const { apis = 2, workers = 2, rate = run.short ? 30 : 60, taskCallers = run.short ? 3 : 6 } = options
   let path = options.folder
@@ -93,26 +93,26 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
     NODE_COMPILE_CACHE: compiled,
     ...options.env,
   }
-  const start: Stage['starter'] = (role, name, checkout) => () => {
+  const start: Environment['starter'] = (role, name, checkout) => () => {
     const words = ['--role', role]
     return startProcess(
       { CADRE_DATA_DIR: join(path, name), ...env },
       checkout ? { command: [process.execPath, join(checkout, 'cadre.mjs'), 'serve', ...words] } : { words },
     )
   }
-  const cast = await assemble(rng.fork(), {
+  const cluster = await startCluster(rng.fork(), {
     services: Array.from({ length: apis }, (_, i) => start('api', `api-${i}`)),
     workers: Array.from({ length: workers }, (_, i) => start('worker', `worker-${i}`)),
   })
-  atEnd(() => cast.close())
+  atEnd(() => cluster.close())
   const { balancer } = options
-  for (const { url } of cast.there('service')) await balancer?.add(url!)
+  for (const { url } of cluster.there('service')) await balancer?.add(url!)
 
-  const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
-  const tenants = await makeTenants(database.sql, cast.url()!, rng)
-  const front = balancer ? { ...cast, url: () => balancer.url } : cast
+  const { project, agents, threads } = await makeAgents(sender(cluster.url()!, api_key), world)
+  const tenants = await makeTenants(database.sql, cluster.url()!, rng)
+  const front = balancer ? { ...cluster, url: () => balancer.url } : cluster
   const load = startLoad({
-    cast: front,
+    cluster: front,
     rng: rng.fork(),
     api_key,
     project,
@@ -120,10 +120,10 @@ export async function setStage(run: Run, options: StageOptions = {}): Promise<St
     threads,
     callers: taskCallers,
   })
-  const urls = (): string[] => (balancer ? [balancer.url] : cast.there('service').flatMap(({ url }) => url ?? []))
+  const urls = (): string[] => (balancer ? [balancer.url] : cluster.there('service').flatMap(({ url }) => url ?? []))
   const driver = startDriver({ rng: rng.fork(), urls, tenants, rate })
   return {
-    cast,
+    cluster,
     load,
     world,
     sql: database.sql,

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { elsewhere } from './coverage.ts'
-import { judgeSpan, promises, runFault, type Fault } from './fault.ts'
+import { coverage } from './coverage.ts'
+import { checkSpan, promises, runFault, type Fault } from './fault.ts'
 import { faults } from './faults.ts'
 import { watchStandstill } from './checker/standstill.ts'
 import { makeRng } from '../../server/test/rng.ts'
 import { promisesTable } from './table.ts'
-import { judgeWindows, minuteAfter } from './checker/windows.ts'
+import { checkWindowCounts, minuteAfter } from './checker/windows.ts'
 
 const still = (ms: number) => ({ between: () => ms, stop: async () => {} })
-const judge = (took_ms: number, still_ms: number) =>
-  judgeSpan(still(still_ms), 'R12', 'an answer', 1000, { from: 0, to: took_ms })
+const check = (took_ms: number, still_ms: number) =>
+  checkSpan(still(still_ms), 'R12', 'an answer', 1000, { from: 0, to: took_ms })
 
 describe('a bound of time', () => {
   it('holds, breaks, or is not judged where the machine stood still for what was missed', () => {
-    assert.equal(judge(1000, 0).verdict, 'held')
-    assert.equal(judge(1001, 0).verdict, 'broken')
-    assert.equal(judge(3000, 1999).verdict, 'broken')
-    const unjudged = judge(3000, 2000)
+    assert.equal(check(1000, 0).verdict, 'held')
+    assert.equal(check(1001, 0).verdict, 'broken')
+    assert.equal(check(3000, 1999).verdict, 'broken')
+    const unjudged = check(3000, 2000)
     assert.deepEqual(
       [unjudged.verdict, unjudged.why],
       ['not judged', 'the machine was busy with others, or stood still, for 2000 ms of it'],
     )
-    assert.equal(judgeSpan(still(9999), 'R12', 'an answer', 1000, undefined).verdict, 'broken')
+    assert.equal(checkSpan(still(9999), 'R12', 'an answer', 1000, undefined).verdict, 'broken')
   })
 })
 
@@ -55,10 +55,10 @@ describe('windows of limits', () => {
 
   it('are judged one by one, but for those that are excused', () => {
     const windows = [window(60, 100, 5), window(120, 101, 5), window(180, 50, 1), window(240, 50, 0)]
-    const { judged, admitted, refused, wrong } = judgeWindows(windows, 100, () => false)
+    const { judged, admitted, refused, wrong } = checkWindowCounts(windows, 100, () => false)
     assert.deepEqual([judged, admitted, refused], [4, [100, 101, 50, 50], 11])
     assert.deepEqual(wrong, ['120 admitted 101 of 100', '180 refused although it had admitted 50 of 100'])
-    assert.deepEqual(judgeWindows(windows, 100, (ends) => ends === 120 || ends === 180).wrong, [])
+    assert.deepEqual(checkWindowCounts(windows, 100, (ends) => ends === 120 || ends === 180).wrong, [])
     assert.deepEqual([minuteAfter(59_999), minuteAfter(60_000)], [60, 120])
   })
 })
@@ -98,7 +98,7 @@ describe('the table', () => {
   })
 
   it('names files that are there', () => {
-    const paths = Object.values(elsewhere).flatMap((text) => text.match(/[\w/.-]+\.ts/g) ?? [])
+    const paths = Object.values(coverage).flatMap((text) => text.match(/[\w/.-]+\.ts/g) ?? [])
     assert.ok(paths.length > 10)
     for (const path of paths) assert.ok(existsSync(new URL(`../../${path}`, import.meta.url)), path)
   })

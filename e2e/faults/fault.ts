@@ -94,7 +94,7 @@ export async function runFault(
         const why = `${wrong.length}: ${wrong.slice(0, 5).join('; ')}`
         note({ promise, what, ...(wrong.length > 0 ? { verdict: 'broken', why } : { verdict: 'held' }) })
       },
-      within: (promise, what, limit_ms, span) => note(judgeSpan(standstill, promise, what, limit_ms, span)),
+      within: (promise, what, limit_ms, span) => note(checkSpan(standstill, promise, what, limit_ms, span)),
     })
   } finally {
     for (const end of ends.toReversed()) await end()
@@ -103,7 +103,7 @@ export async function runFault(
 }
 
 /** A bound of time that was missed while the machine stood still for as long as it was missed by is not judged. */
-export function judgeSpan(
+export function checkSpan(
   standstill: Pick<Standstill, 'between'>,
   promise: PromiseId,
   what: string,

@@ -1,4 +1,4 @@
-import { elsewhere, inPart } from './coverage.ts'
+import { coverage, inPart } from './coverage.ts'
 import { promises, type Finding, type PromiseId } from './fault.ts'
 
 const indent = '    '
@@ -19,7 +19,7 @@ export function promisesTable(findings: readonly (Finding & { fault: string })[]
           ({ fault, what, verdict, why }) =>
             `${indent}${fault.padEnd(4)}${verdict.padEnd(11)} ${what}${why ? `: ${why}` : ''}`,
         ),
-        ...(isWhole ? [] : [`${indent}not in this run: ${elsewhere[id] ?? 'measured by faults alone'}`]),
+        ...(isWhole ? [] : [`${indent}not in this run: ${coverage[id] ?? 'measured by faults alone'}`]),
       ]
     })
     .join('\n')

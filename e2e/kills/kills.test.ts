@@ -14,9 +14,9 @@ import { makeRng, testSeed, type Rng } from '../../server/test/rng.ts'
 import { sender } from '../../server/test/harness.ts'
 import { startProcess, temporaryFolder } from '../process.ts'
 import { makeAgents } from '../workload/agents.ts'
-import { assemble } from '../cluster/cluster.ts'
+import { startCluster } from '../cluster/cluster.ts'
 import { recordMoves } from '../checker/history.ts'
-import { gather, judge, repeated, settle, takenOver, type Scene } from '../checker/checker.ts'
+import { readHistory, checkHistory, repeated, settle, takenOver, type SystemUnderTest } from '../checker/checker.ts'
 import { startLoad } from '../workload/load.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { startWorker } from '../cluster/worker.ts'
@@ -48,30 +48,33 @@ const secret_key = 'a secret that all processes share, and nobody else'
 test(`${kills} kills lose no task, repeat no step whose effect may have happened, and break no watcher's sequence`, async (t) => {
   const rng = makeRng(testSeed())
   t.diagnostic(`CADRE_TEST_SEED=${rng.seed} CADRE_TEST_KILLS=${kills}`)
-  const stage = await setStage(t, rng)
-  const { cast, load, world, sql, postgres } = stage
+  const environment = await startEnvironment(t, rng)
+  const { cluster, load, world, sql, postgres } = environment
 
   const began = performance.now()
   for (const [nth, victim] of rng.shuffled(victims()).entries()) {
     await delay(rng.between(pause_ms.min, pause_ms.max))
     if (victim === 'postgres') await killPostgres(postgres)
-    else await cast.kill(victim)
+    else await cluster.kill(victim)
     if ((nth + 1) % progressEvery === 0) console.log(`${nth + 1} of ${kills} kills in ${seconds(began)} s`)
   }
   t.diagnostic(`killed in ${seconds(began)} s`)
 
-  const quiet_s = await settle(stage, stalled_ms)
+  const quiet_s = await settle(environment, stalled_ms)
   t.diagnostic(`quiet after ${quiet_s.toFixed(1)} s`)
 
-  const evidence = await gather(stage)
-  const { tasks, watches, journaled, turns } = evidence
+  const runHistory = await readHistory(environment)
+  const { tasks, watches, journaled, turns } = runHistory
   t.diagnostic(`tasks: ${tally(tasks.map(({ status }) => status))}; ${watches.length} watchers`)
   t.diagnostic(`${turns.size} tasks in threads or with keys; taken over: ${await takenOver(sql)}`)
   t.diagnostic(`operations: ${tally(load.history.operations.map(({ op, outcome }) => `${op} ${outcome}`))}`)
   t.diagnostic(
     `calls made again: ${repeated(world)}; ${journaled.filter(({ repeatsApproved }) => repeatsApproved > 0).length} allowed by a person`,
   )
-  const wrong = [...Object.values(judge(stage, evidence)).flat(), ...(planted === undefined ? [] : [planted])]
+  const wrong = [
+    ...Object.values(checkHistory(environment, runHistory)).flat(),
+    ...(planted === undefined ? [] : [planted]),
+  ]
   // Before the hooks, which stop much and could fail too.
   for (const finding of wrong.slice(0, 20)) console.error(`finding: ${finding}`)
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
@@ -80,12 +83,12 @@ test(`${kills} kills lose no task, repeat no step whose effect may have happened
   assert.ok((await takenOver(sql)) > 0)
 })
 
-interface Stage extends Scene {
+interface Environment extends SystemUnderTest {
   postgres: EmbeddedPostgres
 }
 
 /** PostgreSQL, two services and three workers on it, what they work with, and callers who give them work. */
-async function setStage(t: TestContext, rng: Rng): Promise<Stage> {
+async function startEnvironment(t: TestContext, rng: Rng): Promise<Environment> {
   const ends: (() => Promise<unknown>)[] = []
   t.after(async () => {
     for (const end of ends.toReversed()) await bounded(end)
@@ -102,12 +105,12 @@ async function setStage(t: TestContext, rng: Rng): Promise<Stage> {
   await database.sql.script(recordMoves)
   const world = await startWorld(rng.fork())
   ends.push(() => world.close())
-  const cast = await assemble(rng.fork(), starts(postgres, folder.path, world))
-  ends.push(() => cast.close())
-  const { project, agents, threads } = await makeAgents(sender(cast.url()!, api_key), world)
-  const load = startLoad({ cast, rng: rng.fork(), api_key, project, agents, threads, callers: 10 })
+  const cluster = await startCluster(rng.fork(), starts(postgres, folder.path, world))
+  ends.push(() => cluster.close())
+  const { project, agents, threads } = await makeAgents(sender(cluster.url()!, api_key), world)
+  const load = startLoad({ cluster, rng: rng.fork(), api_key, project, agents, threads, callers: 10 })
   ends.push(() => load.close())
-  return { cast, load, world, sql: database.sql, postgres, agents }
+  return { cluster, load, world, sql: database.sql, postgres, agents }
 }
 
 /** Kills PostgreSQL once it is there: one that was killed before may not be back yet. */
@@ -137,7 +140,11 @@ async function bounded(end: () => Promise<unknown>): Promise<void> {
   if (result === late) console.error(`A part of the run did not stop within ${end_ms / 1000} s.`)
 }
 
-function starts({ connection }: EmbeddedPostgres, folder: string, { model }: World): Parameters<typeof assemble>[1] {
+function starts(
+  { connection }: EmbeddedPostgres,
+  folder: string,
+  { model }: World,
+): Parameters<typeof startCluster>[1] {
   const { host, database, user } = connection
   const model_url = model.base_url
   const service = {

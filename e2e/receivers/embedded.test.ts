@@ -6,7 +6,7 @@ import { findEmbeddedPostgres } from '../../server/src/platform/embedded-postgre
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { startProcess, temporaryFolder, type RunningService } from '../process.ts'
 import { startReceivers } from './receivers.ts'
-import { setStage } from './environment.ts'
+import { startEnvironment } from './environment.ts'
 
 const kills = 4
 const pause_ms = { min: 200, max: 1000 }
@@ -39,7 +39,7 @@ test(`a service with the database in its folder, killed ${kills} times and start
   ends.push(database.close)
   const { sql } = database
   const url = () => service?.url
-  const stage = await setStage({ url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
+  const environment = await startEnvironment({ url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
 
   const killed: number[] = []
   for (let i = 0; i < kills; i++) {
@@ -51,9 +51,9 @@ test(`a service with the database in its folder, killed ${kills} times and start
     await end
     service = await startProcess(env)
   }
-  await stage.stop()
-  await stage.quiet()
-  const { wrong, met } = await stage.judge(killed)
+  await environment.stop()
+  await environment.quiet()
+  const { wrong, met } = await environment.check(killed)
   t.diagnostic(JSON.stringify(met))
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   assert.ok(met.refused > 0 && met.unsent > 0, JSON.stringify(met))

@@ -7,25 +7,25 @@ import { sender, type Send } from '../../server/test/harness.ts'
 import { checkDeliveries, repetitions, type ActiveHook } from '../../server/test/history/check-deliveries.ts'
 import { checkOutbox } from '../../server/test/history/check-outbox.ts'
 import { leftOver, metByKills, passTime, readEvents, readThings } from './history.ts'
-import { startHappenings, type Happenings } from './workload.ts'
+import { startWorkload, type Workload } from './workload.ts'
 import type { Receivers } from './receivers.ts'
 import { registerWebhooks } from './webhooks.ts'
 
 /** An organization in which things happen, and its webhooks. */
 interface Organization {
   id: string
-  happenings: Happenings
+  workload: Workload
   hooks: ActiveHook[]
 }
 
 /** Two organizations that get events, while the processes that deliver are killed. */
-export interface Stage {
+export interface Environment {
   /** Callers of both begin nothing more; ends when they are done. */
   stop(): Promise<void>
   /** Resolves when nothing is left to deliver; while it waits, the time of the next attempts is moved up. */
   quiet(): Promise<void>
   /** What is wrong, and in words what was met. */
-  judge(killed: readonly number[]): Promise<{ wrong: string[]; met: Met }>
+  check(killed: readonly number[]): Promise<{ wrong: string[]; met: Met }>
 }
 
 /** How much a run has to prove something by. */
@@ -56,7 +56,7 @@ const subscribed: Record<string, readonly string[]> = {
 }
 
 /** Begins with services that are there; `api_key` is the owner's. `url` gives one of them, or none in a moment without. */
-export async function setStage(options: {
+export async function startEnvironment(options: {
   url: () => string | undefined
   sql: Sql
   receivers: Receivers
@@ -64,7 +64,7 @@ export async function setStage(options: {
   api_key: string
   /** In each organization. */
   callers: number
-}): Promise<Stage> {
+}): Promise<Environment> {
   const { url, sql, receivers, rng, api_key, callers } = options
   const keys = [api_key, await signUp(sender(url()!, ''))]
   const registered = await Promise.all(
@@ -84,11 +84,11 @@ export async function setStage(options: {
   // Events before there were webhooks were sent to none.
   assert.deepEqual(await readEvents(sql), [])
   const organizations = registered.map(({ id, key, marker, hooks }): Organization => {
-    const happenings = startHappenings({ url, rng: rng.fork(), api_key: key, marker, callers })
-    return { id, happenings, hooks }
+    const workload = startWorkload({ url, rng: rng.fork(), api_key: key, marker, callers })
+    return { id, workload, hooks }
   })
   return {
-    stop: async () => void (await Promise.all(organizations.map(({ happenings }) => happenings.stop()))),
+    stop: async () => void (await Promise.all(organizations.map(({ workload }) => workload.stop()))),
     async quiet() {
       const end = performance.now() + quiet_ms
       while ((await leftOver(sql)).some((words) => !words.includes('failed'))) {
@@ -97,17 +97,17 @@ export async function setStage(options: {
         await delay(pollInterval_ms)
       }
     },
-    async judge(killed) {
+    async check(killed) {
       const events = await readEvents(sql)
       const hooks = organizations.flatMap((organization) => organization.hooks)
       const check = (): string[] => checkDeliveries({ events, hooks, seen: receivers.receipts, killed })
       // What the receivers' process has written is on its way here.
       await receivers.until(() => check().every((words) => !words.includes('was not told')), 5000).catch(() => {})
       const wrong = [...check(), ...(await leftOver(sql))]
-      for (const { id, happenings } of organizations) {
+      for (const { id, workload } of organizations) {
         const own = events.filter(({ org_id }) => org_id === id)
         wrong.push(
-          ...checkOutbox({ ...(await readThings(sql, id)), events: own, operations: happenings.history.operations }),
+          ...checkOutbox({ ...(await readThings(sql, id)), events: own, operations: workload.history.operations }),
         )
       }
       const { receipts } = receivers

@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
-import { assemble } from '../cluster/cluster.ts'
+import { startCluster } from '../cluster/cluster.ts'
 import { isLongRun } from '../../server/test/long-run.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
-import { setStage } from './environment.ts'
+import { startEnvironment } from './environment.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs. */
 const kills = Number(process.env['CADRE_TEST_KILLS'] ?? (isLongRun ? 20 : 4))
@@ -42,24 +42,24 @@ test(`${kills} kills of two services lose no event, and send none that is wrong 
     CADRE_LOG_LEVEL: 'fatal',
   }
   const start = () => startProcess(service)
-  const cast = await assemble(rng.fork(), { services: [start, start], workers: [] })
-  ends.push(cast.close)
-  const stage = await setStage({ url: cast.url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
+  const cluster = await startCluster(rng.fork(), { services: [start, start], workers: [] })
+  ends.push(cluster.close)
+  const environment = await startEnvironment({ url: cluster.url, sql, receivers, rng: rng.fork(), api_key, callers: 5 })
 
   const began = performance.now()
   const killed: number[] = []
   for (let i = 0; i < kills; i++) {
-    if (!rng.happens(bothShare)) await cast.whole()
+    if (!rng.happens(bothShare)) await cluster.whole()
     await delay(rng.between(pause_ms.min, pause_ms.max))
-    await cast.kill('service')
+    await cluster.kill('service')
     killed.push(Date.now())
   }
-  await Promise.all([stage.stop(), cast.whole()])
+  await Promise.all([environment.stop(), cluster.whole()])
   const healed = performance.now()
-  await stage.quiet()
+  await environment.quiet()
   t.diagnostic(`killed in ${seconds(began, healed)} s, quiet after ${seconds(healed)} s`)
 
-  const { wrong, met } = await stage.judge(killed)
+  const { wrong, met } = await environment.check(killed)
   t.diagnostic(JSON.stringify(met))
   assert.deepEqual(wrong.slice(0, 20), [], `${wrong.length} are wrong; CADRE_TEST_SEED=${rng.seed}`)
   // A run that met nothing of what it is about would prove nothing.

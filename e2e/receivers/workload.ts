@@ -6,7 +6,7 @@ import { History } from '../../server/test/history/history.ts'
 import { makeRequests, type Requests } from '../workload/requests.ts'
 
 /** Callers of one organization whose actions make events. */
-export interface Happenings {
+export interface Workload {
   /** `create` of a project by its name, `rename` and `delete` of one by its id. */
   history: History
   ask: Requests['ask']
@@ -30,7 +30,7 @@ const failingShare = 0.3
 const attemptsMax = 100
 const taskMax_ms = 100
 
-export function startHappenings(options: {
+export function startWorkload(options: {
   url: () => string | undefined
   rng: Rng
   api_key: string
@@ -38,7 +38,7 @@ export function startHappenings(options: {
   marker: string
   /** Callers at the same time. */
   callers: number
-}): Happenings {
+}): Workload {
   const { url, rng, api_key, marker, callers } = options
   const history = new History()
   const { send, settle, ask } = makeRequests({ url, api_key, history })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Send } from '../../server/test/harness.ts'
-import { witnessTools, type World } from './world.ts'
+import { observedTools, type World } from './world.ts'
 
 /** Agents with tools, of which one takes a few tasks at a time, and a thread of each. */
 export async function makeAgents(
   send: Send,
-  { witness_url }: World,
+  { observer_url }: World,
 ): Promise<{ project: string; agents: string[]; threads: Map<string, string> }> {
   const made = async (path: string, body: unknown): Promise<{ id: string }> => {
     const reply = await send('POST', path, { body })
@@ -13,16 +13,16 @@ export async function makeAgents(
     return reply.body
   }
   const project = `/api/v1/projects/${(await made('/api/v1/projects', { name: 'kills' })).id}`
-  for (const [name, { safety, method }] of Object.entries(witnessTools))
+  for (const [name, { safety, method }] of Object.entries(observedTools))
     await made(`${project}/tools`, {
       name,
       description: `A tool that is ${safety}.`,
       kind: 'http',
       safety,
       parameters: { type: 'object', properties: { call: { type: 'string' } }, required: ['call'] },
-      http: { method, url: `${witness_url}/${name}` },
+      http: { method, url: `${observer_url}/${name}` },
     })
-  const tools = [...Object.keys(witnessTools), 'wait']
+  const tools = [...Object.keys(observedTools), 'wait']
   const agents = await Promise.all(
     [{}, {}, {}, { max_concurrent_tasks: 6 }].map((more, i) =>
       made(`${project}/agents`, { name: `agent ${i}`, config: { model: 'fake/model', tools, ...more } }),

@@ -3,14 +3,14 @@ import type { Rng } from '../../server/test/rng.ts'
 import type { Reply } from '../../server/test/harness.ts'
 import type { Watch } from '../../server/test/history/check-sequences.ts'
 import { History } from '../../server/test/history/history.ts'
-import type { Cast } from '../cluster/cluster.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import { makeRequests, type Requests } from './requests.ts'
 import { watchTask } from './watcher.ts'
-import { witnessTools, type Plan, type PlannedCall } from './world.ts'
+import { observedTools, type Plan, type PlannedCall } from './world.ts'
 
 /** What callers work with. */
 export interface LoadOptions {
-  cast: Cast
+  cluster: Cluster
   rng: Rng
   api_key: string
   /** `/api/v1/projects/proj_1` */
@@ -45,7 +45,7 @@ const turnShare = 0.1
 /** Workers that may die under most tasks: far more than do, so that the end of a task tells about itself. */
 const attemptsMax = 100
 
-export function startLoad({ cast, rng, api_key, project, agents, threads, callers }: LoadOptions): Load {
+export function startLoad({ cluster, rng, api_key, project, agents, threads, callers }: LoadOptions): Load {
   const history = new History()
   const watching: { watch: Watch; end: Promise<void> }[] = []
   const givingUp = new AbortController()
@@ -54,12 +54,12 @@ export function startLoad({ cast, rng, api_key, project, agents, threads, caller
 
   const closing = new AbortController()
   const { signal } = closing
-  const { send, settle, ask } = makeRequests({ url: cast.url, api_key, base: project, history, signal })
+  const { send, settle, ask } = makeRequests({ url: cluster.url, api_key, base: project, history, signal })
 
   const watch = (task_id: string, watcher: string): void => {
     const watched: Watch = { watcher, task_id, events: [] }
     const url = (): string | undefined => {
-      const base = cast.url()
+      const base = cluster.url()
       return base && `${base}${project}/tasks/${task_id}/events/stream`
     }
     const end = watchTask(url, { 'x-api-key': api_key }, givingUp.signal).then(
@@ -170,7 +170,7 @@ export function startLoad({ cast, rng, api_key, project, agents, threads, caller
 
 /** Something for a task to do: often one answer, else some rounds of tools, at times with a wait between. */
 function makePlan(rng: Rng, marker: string): Plan {
-  const tools = Object.keys(witnessTools) as (keyof typeof witnessTools)[]
+  const tools = Object.keys(observedTools) as (keyof typeof observedTools)[]
   const call = (): PlannedCall => ({ tool: rng.pick(tools) })
   const wait = (): PlannedCall => ({ tool: 'wait', seconds: rng.between(0, 12) / 10 })
   const rounds = rng.happens(0.4) ? 0 : rng.between(1, 3)

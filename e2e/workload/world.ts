@@ -22,12 +22,12 @@ export interface Plan {
 
 /** A call by the name of its tool; `seconds` for `wait`. */
 export interface PlannedCall {
-  tool: keyof typeof witnessTools | 'wait'
+  tool: keyof typeof observedTools | 'wait'
   seconds?: number
 }
 
-/** Tools that the witness serves: their name, their safety and their request. */
-export const witnessTools = {
+/** Tools that the observer serves: their name, their safety and their request. */
+export const observedTools = {
   look: { safety: 'safe', method: 'GET' },
   note: { safety: 'keyed', method: 'POST' },
   pay: { safety: 'unsafe', method: 'POST' },
@@ -36,7 +36,7 @@ export const witnessTools = {
 /** The parts that are never killed: a provider of models, and a receiver of tools' requests. */
 export interface World {
   model: FakeModelServer
-  witness_url: string
+  observer_url: string
   /** Requests that have taken effect, in their order. */
   effects: Effect[]
   /** From now on nothing goes wrong any more, and nothing takes long. */
@@ -77,7 +77,7 @@ export async function startWorld(rng: Rng): Promise<World> {
   await once(server, 'listening')
   return {
     model,
-    witness_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    observer_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     effects,
     heal: () => void (healed = true),
     async close() {
@@ -126,8 +126,8 @@ async function readEffect(request: IncomingMessage): Promise<Effect> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const url = new URL(request.url!, 'http://witness')
-  const tool = url.pathname.slice(1) as keyof typeof witnessTools
-  const { safety, method } = witnessTools[tool]
+  const tool = url.pathname.slice(1) as keyof typeof observedTools
+  const { safety, method } = observedTools[tool]
   if (request.method !== method) throw new Error(`${tool} came as ${request.method}`)
   const call =
     method === 'GET'

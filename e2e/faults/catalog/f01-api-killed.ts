@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from '../fault.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, sentBetween, tally } from '../checker/verdict.ts'
 
 const back_ms = 3000
@@ -14,19 +14,19 @@ export const apiKilled: Fault = {
     'acknowledged is there, each once although callers repeat what they know nothing of, and every read sees it.',
   async run(run) {
     const { rng, short } = run
-    const stage = await setStage(run)
-    const { cast, driver } = stage
+    const environment = await startEnvironment(run)
+    const { cluster, driver } = environment
     const kills = short ? 4 : 200
     const spans: Span[] = []
     const began = performance.now()
     for (let i = 0; i < kills; i++) {
       await delay(rng.between(100, short ? 600 : 1000))
-      const { isBack } = await cast.kill('service')
+      const { isBack } = await cluster.kill('service')
       const from = performance.now()
       // In one of five both are away at times.
       if (!rng.happens(0.2)) await isBack.then(() => spans.push({ from, to: performance.now() }))
     }
-    await cast.whole()
+    await cluster.whole()
     const during = sentBetween(driver.samples, began, performance.now())
     await delay(short ? 500 : 2000)
     run.say(`${kills} kills; ${tally(during.map(({ status }) => status))}`)
@@ -37,6 +37,6 @@ export const apiKilled: Fault = {
     )
     const longest = spans.toSorted((one, other) => other.to - other.from - (one.to - one.from))[0]
     if (longest) run.within('R10', `longest of ${spans.length} restarts until it serves`, back_ms, longest)
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

@@ -1,6 +1,6 @@
 import { deathPoints, dieAt } from '../nemesis/failpoint-death.ts'
 import type { Fault } from '../fault.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises } from '../checker/verdict.ts'
 
 export const failpoints: Fault = {
@@ -12,11 +12,11 @@ export const failpoints: Fault = {
     'the agent is there once.',
   async run(run) {
     const { short } = run
-    const stage = await setStage(run, { rate: 5, taskCallers: 1 })
+    const environment = await startEnvironment(run, { rate: 5, taskCallers: 1 })
     const wrong: string[] = []
     const all = deathPoints.flatMap((one) => Array.from({ length: short ? 1 : 20 }, () => one))
-    for (const point of all) wrong.push(...(await dieAt(run, stage, point)))
+    for (const point of all) wrong.push(...(await dieAt(run, environment, point)))
     run.holds('R2', `${all.length} requests sent again after a death between work and answer`, wrong)
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from '../fault.ts'
 import { byLength } from '../checker/recovery.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises } from '../checker/verdict.ts'
 
 const takeover_ms = 15_000
@@ -15,22 +15,24 @@ export const workerKilled: Fault = {
     'allows it, and what the zombie writes is refused: sequences, journals and moves stay whole.',
   async run(run) {
     const { rng, short } = run
-    const stage = await setStage(run, { rate: 5, taskCallers: 8 })
+    const environment = await startEnvironment(run, { rate: 5, taskCallers: 8 })
     const kills = short ? 5 : 200
     const stops = short ? 1 : 50
     const hurt: { at: number; until: Promise<void> | undefined }[] = []
     for (const how of rng.shuffled([...times(kills, 'kill'), ...times(stops, 'stop')])) {
       await delay(rng.between(200, 1000))
       if (how === 'stop')
-        await stopForAWhile(stage, short ? takeover_ms * 1.5 : 60_000, (at) => hurt.push({ at, until: undefined }))
+        await stopForAWhile(environment, short ? takeover_ms * 1.5 : 60_000, (at) =>
+          hurt.push({ at, until: undefined }),
+        )
       else {
-        await stage.cast.kill('worker')
+        await environment.cluster.kill('worker')
         hurt.push({ at: Date.now(), until: undefined })
       }
     }
-    await stage.cast.whole()
-    await holdToPromises(run, stage)
-    const taken = await takeovers(stage)
+    await environment.cluster.whole()
+    await holdToPromises(run, environment)
+    const taken = await takeovers(environment)
     const offset = performance.timeOrigin
     const spans = taken.flatMap((at): Span[] => {
       const before = hurt.filter((one) => one.at <= at + 50).map((one) => one.at)
@@ -52,19 +54,19 @@ function times<T>(count: number, what: T): T[] {
 }
 
 /** Stops a worker until another one has one of its tasks, or for `max_ms`. */
-async function stopForAWhile(stage: Stage, max_ms: number, stopped: (at: number) => void): Promise<void> {
-  await stage.cast.whole()
-  const before = (await takeovers(stage)).length
-  const [victim] = stage.cast.there('worker')
+async function stopForAWhile(environment: Environment, max_ms: number, stopped: (at: number) => void): Promise<void> {
+  await environment.cluster.whole()
+  const before = (await takeovers(environment)).length
+  const [victim] = environment.cluster.there('worker')
   victim!.process.kill('SIGSTOP')
   stopped(Date.now())
   const end = performance.now() + max_ms
-  while (performance.now() < end && (await takeovers(stage)).length === before) await delay(100)
+  while (performance.now() < end && (await takeovers(environment)).length === before) await delay(100)
   victim!.process.kill('SIGCONT')
 }
 
 /** When tasks were taken over, in milliseconds since 1970. */
-async function takeovers({ sql }: Stage): Promise<number[]> {
+async function takeovers({ sql }: Environment): Promise<number[]> {
   const rows = await sql<{ at: number }>`
     select (extract(epoch from created_at) * 1000)::float8 as at from task_event
     where type = 'task.retrying' and data->>'reason' = 'worker_lost'`

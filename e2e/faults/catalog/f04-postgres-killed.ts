@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from '../fault.ts'
 import { killBackend, killServer } from '../nemesis/injections.ts'
 import { byLength, processes } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, sentBetween, tally } from '../checker/verdict.ts'
 
 /** Until every request is answered, whatever PostgreSQL does. */
@@ -19,22 +19,29 @@ export const postgresKilled: Fault = {
     'PostgreSQL accepts connections. What was acknowledged before is there.',
   async run(run) {
     const { rng, short } = run
-    const stage = await setStage(run)
-    const { driver } = stage
-    const pids = processes(stage)
+    const environment = await startEnvironment(run)
+    const { driver } = environment
+    const pids = processes(environment)
     const kills = short ? 3 : 100
     const began = performance.now()
     const recoveries: Span[] = []
     for (let i = 0; i < kills; i++) {
       await delay(rng.between(200, 1000))
-      if (i % 3 === 2) await killBackend(stage)
+      if (i % 3 === 2) await killBackend(environment)
       // A server that is long away is one that is refused: the supervisor brings it back at once.
-      else recoveries.push(...(await killServer(stage, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)))
+      else
+        recoveries.push(
+          ...(await killServer(environment, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)),
+        )
     }
     await delay(short ? 500 : 2000)
     const during = sentBetween(driver.samples, began, performance.now())
     run.say(`${kills} kills; ${tally(during.map(({ status }) => status))}`)
-    run.holds('R12', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
+    run.holds(
+      'R12',
+      'no process of ours ends',
+      processes(environment).join() === pids.join() ? [] : ['a process ended'],
+    )
     const hung = during.map(({ sent, returned }) => ({ from: sent, to: returned })).toSorted(byLength)[0]
     run.within('R12', `slowest of ${during.length} answers`, answer_ms, hung)
     run.within(
@@ -43,6 +50,6 @@ export const postgresKilled: Fault = {
       served_ms,
       recoveries.toSorted(byLength)[0],
     )
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

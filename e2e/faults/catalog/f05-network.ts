@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from '../fault.ts'
 import { badWeathers, blow } from '../nemesis/injections.ts'
 import { byLength, processes } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, sentBetween, tally } from '../checker/verdict.ts'
 
 const answer_ms = 5000
@@ -21,15 +21,15 @@ export const databaseUnreachable: Fault = {
     'ends, and each serves within 2 s after the network is whole. What was acknowledged is there.',
   async run(run) {
     const { rng, short } = run
-    const stage = await setStage(run)
-    const pids = processes(stage)
+    const environment = await startEnvironment(run)
+    const pids = processes(environment)
     const all = short ? badWeathers : Array.from({ length: rounds }, () => badWeathers).flat()
     for (const make of rng.shuffled(all)) {
       const weather = make(rng)
       await delay(rng.between(200, 800))
       const began = performance.now()
-      const served = (await blow(stage, weather, rng)).toSorted(byLength)[0]
-      const during = sentBetween(stage.driver.samples, began, performance.now())
+      const served = (await blow(environment, weather, rng)).toSorted(byLength)[0]
+      const during = sentBetween(environment.driver.samples, began, performance.now())
       const slowest = during.map(({ sent, returned }): Span => ({ from: sent, to: returned })).toSorted(byLength)[0]
       run.say(`${weather.kind}: ${tally(during.map(({ status }) => status))}`)
       run.within(
@@ -40,7 +40,11 @@ export const databaseUnreachable: Fault = {
       )
       run.within('R12', `${weather.kind}: served again after it`, served_ms, served)
     }
-    run.holds('R12', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
-    await holdToPromises(run, stage)
+    run.holds(
+      'R12',
+      'no process of ours ends',
+      processes(environment).join() === pids.join() ? [] : ['a process ended'],
+    )
+    await holdToPromises(run, environment)
   },
 }

@@ -12,7 +12,7 @@ import { untilAccepts } from '../nemesis/injections.ts'
 import { checkPages } from '../checker/pages.ts'
 import { byLength, processes, untilServed } from '../checker/recovery.ts'
 import { makeSmallDisk, type SmallDisk, whyNoDisk } from '../nemesis/small-disk.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises, sentBetween, tally } from '../checker/verdict.ts'
 
 const disk_bytes = 320 * 1024 * 1024
@@ -44,30 +44,30 @@ export const diskFull: Fault = {
     run.atEnd(wal.remove)
     await makeCluster(data, wal)
     const settings = { fsync: 'on', max_wal_size: '128MB' }
-    const stage = await setStage(run, { folder: data.path, settings })
-    const pids = processes(stage)
+    const environment = await startEnvironment(run, { folder: data.path, settings })
+    const pids = processes(environment)
     const all = ['data', 'wal'] as const
     for (const which of rng.shuffled(short ? all : Array.from({ length: 5 }, () => all).flat())) {
       await delay(rng.between(200, 1000))
       const began = performance.now()
       await (which === 'data' ? data : wal).fillTo()
       const isRefused = (): boolean =>
-        sentBetween(stage.driver.samples, began, Infinity).some(
+        sentBetween(environment.driver.samples, began, Infinity).some(
           ({ op, status }) => status === 503 && !reads.includes(op),
         )
       for (const end = began + patience_ms; !isRefused() && performance.now() < end;) {
-        if (which === 'wal') await nextSegment(stage)
+        if (which === 'wal') await nextSegment(environment)
         await delay(50)
       }
       await delay(full_ms)
-      const full = sentBetween(stage.driver.samples, began, performance.now())
+      const full = sentBetween(environment.driver.samples, began, performance.now())
       await (which === 'data' ? data : wal).free()
       const freed = performance.now()
-      await untilAccepts(stage)
+      await untilAccepts(environment)
       const away_ms = Math.round(performance.now() - freed)
       const back = performance.now()
-      const served = (await untilServed(stage)).toSorted(byLength)[0]
-      await untilWritten(stage)
+      const served = (await untilServed(environment)).toSorted(byLength)[0]
+      await untilWritten(environment)
       const written: Span = { from: back, to: performance.now() }
 
       const [asked, told] = [full.filter(isRead), full.filter((one) => !isRead(one))]
@@ -92,9 +92,13 @@ export const diskFull: Fault = {
       run.within('R12', `${which}: served after PostgreSQL accepts connections`, served_ms, served)
       run.within('R12', `${which}: a write is served after that`, served_ms, written)
     }
-    run.holds('R12', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
-    await holdToPromises(run, stage)
-    run.holds('R1', 'no page and no index is damaged', await checkPages(stage))
+    run.holds(
+      'R12',
+      'no process of ours ends',
+      processes(environment).join() === pids.join() ? [] : ['a process ended'],
+    )
+    await holdToPromises(run, environment)
+    run.holds('R1', 'no page and no index is damaged', await checkPages(environment))
     await showWarning(run)
   },
 }
@@ -114,7 +118,7 @@ async function makeCluster(data: SmallDisk, wal: SmallDisk): Promise<void> {
 }
 
 /** PostgreSQL goes on in a new file of its log: so those that it has kept for use are soon used up. It may be away. */
-async function nextSegment({ postgres }: Stage): Promise<void> {
+async function nextSegment({ postgres }: Environment): Promise<void> {
   const client = new pg.Client({ ...postgres.connection, user: 'postgres', connectionTimeoutMillis: 1000 })
   client.on('error', () => {})
   await client
@@ -125,10 +129,10 @@ async function nextSegment({ postgres }: Stage): Promise<void> {
 }
 
 /** A write is asked for until it is done. Throws where it is not. */
-async function untilWritten({ cast, tenants }: Stage): Promise<void> {
+async function untilWritten({ cluster, tenants }: Environment): Promise<void> {
   const end = performance.now() + patience_ms
   for (let i = 0; performance.now() < end; i++) {
-    const url = cast.url()
+    const url = cluster.url()
     const send = url && sender(url, tenants[0]!.callers[0]!.api_key)
     const reply = send
       ? await send('POST', '/api/v1/projects', { body: { name: `room-again-${Math.round(end)}-${i}` } }).catch(

@@ -9,7 +9,7 @@ import type { Fault, Span } from '../fault.ts'
 import { untilAccepts } from '../nemesis/injections.ts'
 import { checkPages } from '../checker/pages.ts'
 import { byLength, processes, untilServed } from '../checker/recovery.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { breakCalls, familyOf } from '../nemesis/trace.ts'
 import { holdToPromises, sentBetween, tally } from '../checker/verdict.ts'
 
@@ -24,7 +24,7 @@ interface Kind {
   what: string
   calls: string
   /** What makes PostgreSQL do such a call soon. */
-  provoke?: (stage: Stage) => Promise<void>
+  provoke?: (environment: Environment) => Promise<void>
 }
 
 const kinds: readonly Kind[] = [
@@ -53,8 +53,8 @@ export const writeErrors: Fault = {
     const folder = await temporaryFolder()
     run.atEnd(folder.remove)
     const log = async (): Promise<string> => readFile(join(folder.path, 'postgres.log'), 'utf8')
-    const stage = await setStage(run, { folder: folder.path, settings: { fsync: 'on' } })
-    const pids = processes(stage)
+    const environment = await startEnvironment(run, { folder: folder.path, settings: { fsync: 'on' } })
+    const pids = processes(environment)
     const all = short ? kinds : Array.from({ length: 5 }, () => kinds).flat()
     let count = 0
     for (const { what, calls, provoke } of rng.shuffled(all)) {
@@ -62,22 +62,22 @@ export const writeErrors: Fault = {
       const said = (await log()).length
       const began = performance.now()
       const broken = await breakCalls(
-        await familyOf(stage.postgres.pid),
+        await familyOf(environment.postgres.pid),
         calls,
         'EIO',
         join(folder.path, `${++count}.trace`),
       )
       const panics = async (): Promise<number> => (await log()).slice(said).split('PANIC:').length - 1
-      await provoke?.(stage)
+      await provoke?.(environment)
       const end = performance.now() + patience_ms
       while ((await panics()) === 0 && performance.now() < end) await delay(20)
       await delay(rng.between(500, 2000))
       const failed = await broken.heal()
       const healed = performance.now()
-      await untilAccepts(stage)
+      await untilAccepts(environment)
       const away_ms = Math.round(performance.now() - healed)
-      const served = (await untilServed(stage)).toSorted(byLength)[0]
-      const during = sentBetween(stage.driver.samples, began, performance.now())
+      const served = (await untilServed(environment)).toSorted(byLength)[0]
+      const during = sentBetween(environment.driver.samples, began, performance.now())
       run.say(
         `${what}: ${failed} calls failed, ${await panics()} PANIC; ${tally(during.map(({ status }) => status))}; ` +
           `PostgreSQL accepts connections ${away_ms} ms after the errors ended`,
@@ -91,14 +91,18 @@ export const writeErrors: Fault = {
       run.within('R12', `${what}: slowest of ${during.length} answers`, answer_ms + margin_ms, slowest)
       run.within('R12', `${what}: served after PostgreSQL accepts connections`, served_ms, served)
     }
-    run.holds('R12', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
-    await holdToPromises(run, stage)
-    run.holds('R1', 'no page and no index is damaged', await checkPages(stage))
+    run.holds(
+      'R12',
+      'no process of ours ends',
+      processes(environment).join() === pids.join() ? [] : ['a process ended'],
+    )
+    await holdToPromises(run, environment)
+    run.holds('R1', 'no page and no index is damaged', await checkPages(environment))
   },
 }
 
 /** PostgreSQL flushes its tables. It may die of it, which is what is wanted. */
-async function checkpoint({ postgres }: Stage): Promise<void> {
+async function checkpoint({ postgres }: Environment): Promise<void> {
   const client = new pg.Client({ ...postgres.connection, user: 'postgres' })
   client.on('error', () => {})
   await client

@@ -1,7 +1,7 @@
 import type { Fault } from '../fault.ts'
 import { holdAgents } from '../nemesis/hold-agents.ts'
 import { byLength, processes } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
 
 /** Of those who wait for a connection, and of those who have one and wait for a lock. */
@@ -17,11 +17,13 @@ export const poolExhausted: Fault = {
     'within 1 s after the lock is gone, and nothing is stuck.',
   async run(run) {
     const { short } = run
-    const stage = await setStage(run, { rate: 10, taskCallers: 1, workers: 1 })
-    const pids = processes(stage)
+    const environment = await startEnvironment(run, { rate: 10, taskCallers: 1, workers: 1 })
+    const pids = processes(environment)
     for (let i = 0; i < (short ? 1 : 20); i++) {
-      const { spans, statuses, wrong, ready, served, late_ms } = await holdAgents(stage, short ? 300 : 1000, (text) =>
-        run.say(text),
+      const { spans, statuses, wrong, ready, served, late_ms } = await holdAgents(
+        environment,
+        short ? 300 : 1000,
+        (text) => run.say(text),
       )
       run.say(`${tally(statuses)}; readiness ${tally(ready)}; all answered ${late_ms} ms after the lock`)
       run.holds('R6', `${statuses.length} requests for a pool that is exhausted are served or get 503`, wrong)
@@ -33,7 +35,7 @@ export const poolExhausted: Fault = {
       )
       run.within('R6', 'served again after the lock', full_ms, served)
     }
-    run.holds('R6', 'no process of ours ends', processes(stage).join() === pids.join() ? [] : ['a process ended'])
-    await holdToPromises(run, stage)
+    run.holds('R6', 'no process of ours ends', processes(environment).join() === pids.join() ? [] : ['a process ended'])
+    await holdToPromises(run, environment)
   },
 }

@@ -2,7 +2,7 @@ import type { Sql } from '../../../server/src/platform/postgres/database.ts'
 import type { Reply } from '../../../server/test/harness.ts'
 import { sender } from '../../../server/test/harness.ts'
 import type { Fault } from '../fault.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
 
 const agentsMax = 10
@@ -19,19 +19,19 @@ export const deadlocks: Fault = {
     'tried again inside. Each answer is one that the contract has, and none is a 500. States only move along their table.',
   async run(run) {
     const { rng, short } = run
-    const stage = await setStage(run, { rate: 10, taskCallers: 1, workers: 1 })
-    const { callers: keys, project } = stage.tenants[0]!
+    const environment = await startEnvironment(run, { rate: 10, taskCallers: 1, workers: 1 })
+    const { callers: keys, project } = environment.tenants[0]!
     const names = Array.from({ length: agentsMax }, (_, i) => `contested-${i}`)
     const ids = new Map<string, string>()
     const answers: string[] = []
     const wrong: string[] = []
-    const before = await deadlocksOf(stage.sql)
+    const before = await deadlocksOf(environment.sql)
     const end = performance.now() + (short ? short_ms : long_ms)
 
     const change = async (number: number): Promise<void> => {
       const own = rng.fork()
       while (performance.now() < end) {
-        const services = stage.cast.there('service')
+        const services = environment.cluster.there('service')
         const send = sender(services[number % services.length]!.url!, own.pick(keys).api_key)
         const name = own.pick(names)
         const path = `${project}/agents/${ids.get(name) ?? 'agent_00000000000000000000000000'}`
@@ -55,10 +55,10 @@ export const deadlocks: Fault = {
     }
     await Promise.all(Array.from({ length: callers }, (_, number) => change(number)))
 
-    const ended = (await deadlocksOf(stage.sql)) - before
+    const ended = (await deadlocksOf(environment.sql)) - before
     run.say(`${tally(answers.toSorted())}; ${ended} deadlocks ended by PostgreSQL`)
     run.holds('R5', `${answers.length} answers about ${agentsMax} agents are of the contract, none a 500`, wrong)
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }
 

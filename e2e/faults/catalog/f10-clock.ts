@@ -3,7 +3,7 @@ import { sender } from '../../../server/test/harness.ts'
 import { startProcess } from '../../process.ts'
 import { clockJumps as jumps, makeClock, whyNoClock } from '../nemesis/fake-clock.ts'
 import type { Fault } from '../fault.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
 
 const jump_ms = 4000
@@ -19,13 +19,13 @@ export const clockJumps: Fault = {
   isAlone: true,
   cannot: whyNoClock,
   async run(run) {
-    const stage = await setStage(run, { workers: 1 })
+    const environment = await startEnvironment(run, { workers: 1 })
     const { env, set } = await makeClock(run)
     const [api, worker] = await Promise.all(
       ['api', 'worker'].map((role) =>
         startProcess(
           {
-            ...stage.env,
+            ...environment.env,
             CADRE_DATA_DIR: `/nowhere/clock-${role}`,
             ...env,
           },
@@ -35,8 +35,8 @@ export const clockJumps: Fault = {
     )
     run.atEnd(() => Promise.all([api!.end('SIGKILL'), worker!.end('SIGKILL')]))
 
-    const { callers, project } = stage.tenants[0]!
-    const owner = sender(stage.cast.url()!, callers[0]!.api_key)
+    const { callers, project } = environment.tenants[0]!
+    const owner = sender(environment.cluster.url()!, callers[0]!.api_key)
     const make = async (name: string, expires_at: string): Promise<{ id: string; key: string }> => {
       for (;;) {
         const { status, body } = await owner('POST', '/api/v1/auth/api-keys', {
@@ -49,7 +49,7 @@ export const clockJumps: Fault = {
     }
     const valid = await make('good for an hour', new Date(Date.now() + key_s * 1000).toISOString())
     const expired = await make('has expired', new Date(Date.now() + key_s * 1000).toISOString())
-    await stage.sql`update api_key set expires_at = now() - interval '1 minute' where id = ${expired.id}`
+    await environment.sql`update api_key set expires_at = now() - interval '1 minute' where id = ${expired.id}`
 
     const wrong: string[] = []
     const answers: number[] = []
@@ -75,6 +75,6 @@ export const clockJumps: Fault = {
     run.holds('R3', `${answers.length} answers about keys, by the clock of the database`, wrong)
     const left = [api, worker].filter((one) => one!.process.exitCode !== null || one!.process.signalCode !== null)
     run.holds('R10', 'no process ends of its clock', left.length > 0 ? ['a process ended'] : [])
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

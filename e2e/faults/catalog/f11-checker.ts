@@ -1,7 +1,7 @@
 import { isFast, type ProviderCase } from './f11-cases.ts'
 import type { Run, Span } from '../fault.ts'
 import { byLength } from '../checker/recovery.ts'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 /** Tasks of one agent that fail one after the other until it is put into `error` (decision D36). */
 export const failuresMax = 5
@@ -29,7 +29,7 @@ export interface Ended {
 }
 
 /** Each with the code of what went wrong, after as many requests as that is worth, or fewer where the model is left alone. */
-export function judgeEnds(
+export function checkEnds(
   run: Run,
   cases: readonly ProviderCase[],
   given: readonly Given[],
@@ -70,7 +70,7 @@ export function judgeEnds(
 }
 
 /** From request to request of a task: never sooner than was said, and not all after the same time. */
-export function judgeWaits(
+export function checkWaits(
   run: Run,
   cases: readonly ProviderCase[],
   given: readonly Given[],
@@ -126,9 +126,9 @@ export function impatient(
 }
 
 /** Five failed tasks put an agent into `error`, four do not, whatever they failed of (decision D36). */
-export async function judgeAgents(
+export async function checkAgents(
   run: Run,
-  { sql }: Stage,
+  { sql }: Environment,
   given: readonly Given[],
   ended: ReadonlyMap<string, Ended>,
 ): Promise<void> {

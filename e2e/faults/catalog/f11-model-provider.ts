@@ -3,10 +3,10 @@ import { startFakeModelServer } from '../../../server/test/fake-models/fake-mode
 import { lastUserText } from '../../../server/test/fake-models/fake-chat-messages.ts'
 import { sender, type Reply } from '../../../server/test/harness.ts'
 import { isFast, providerCases, type ProviderCase } from './f11-cases.ts'
-import { end_ms, failuresMax, judgeAgents, judgeEnds, judgeWaits, type Ended, type Given } from './f11-checker.ts'
+import { end_ms, failuresMax, checkAgents, checkEnds, checkWaits, type Ended, type Given } from './f11-checker.ts'
 import type { Fault, Run } from '../fault.ts'
 import { watchMemory } from '../checker/memory.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises } from '../checker/verdict.ts'
 
 const endLong_ms = 900_000
@@ -40,25 +40,25 @@ export const modelProvider: Fault = {
     })
     const slots = short ? 32 : 64
     const env = { CADRE_PROVIDER_EDGE_BASE_URL: provider.base_url, CADRE_WORKER_SLOTS: String(slots) }
-    const stage = await setStage(run, { apis: 1, rate: 10, taskCallers: 2, env })
-    const memory = await watchMemory(stage.cast.there('worker').map(({ process }) => process.pid!))
-    const given = await giveAll(stage, cases, short)
+    const environment = await startEnvironment(run, { apis: 1, rate: 10, taskCallers: 2, env })
+    const memory = await watchMemory(environment.cluster.there('worker').map(({ process }) => process.pid!))
+    const given = await giveAll(environment, cases, short)
     const began = performance.now()
-    const ended = await untilEnded(stage, given, short ? end_ms * 2 : endLong_ms)
+    const ended = await untilEnded(environment, given, short ? end_ms * 2 : endLong_ms)
     const took_s = ((performance.now() - began) / 1000).toFixed(0)
     await memory.stop()
 
-    judgeEnds(run, cases, given, ended, came)
-    judgeWaits(run, cases, given, came)
+    checkEnds(run, cases, given, ended, came)
+    checkWaits(run, cases, given, came)
     run.holds(
       'R14',
       `memory of a worker: ${Math.round(memory.growth() / mebibyte)} MiB more at its most, ${given.length} tasks in ${took_s} s`,
       memory.growth() > slots * slotMax_bytes ? [`more than ${(slots * slotMax_bytes) / mebibyte} MiB`] : [],
     )
-    await judgeAgents(run, stage, given, ended)
+    await checkAgents(run, environment, given, ended)
     isHealed = true
-    await judgeRecovery(run, stage, cases, given)
-    await holdToPromises(run, stage)
+    await checkRecovery(run, environment, cases, given)
+    await holdToPromises(run, environment)
   },
 }
 
@@ -66,20 +66,20 @@ const caseOf = (input: string): number => Number(/^case (\d+),/.exec(input)?.[1]
 
 /** Silent calls belong to a separate project: a project has a share of all slots, and they take the whole of it. */
 function caller(
-  { cast, tenants }: Stage,
+  { cluster, tenants }: Environment,
   isSilent: boolean,
 ): (method: string, path: string, body?: object) => Promise<Reply> {
   const { callers, project } = tenants[isSilent ? 1 : 0]!
-  const send = sender(cast.url()!, callers[0]!.api_key)
+  const send = sender(cluster.url()!, callers[0]!.api_key)
   return (method, path, body) => send(method, `${project}${path}`, body ? { body } : {})
 }
 
 /** Gives each case its tasks: five of an agent at most, so that all of them have begun before it is put into `error`. */
-async function giveAll(stage: Stage, cases: readonly ProviderCase[], short: boolean): Promise<Given[]> {
+async function giveAll(environment: Environment, cases: readonly ProviderCase[], short: boolean): Promise<Given[]> {
   const given: Given[] = []
   for (const [index, one] of cases.entries()) {
     const { config } = one
-    const call = caller(stage, !isFast(one))
+    const call = caller(environment, !isFast(one))
     // The first one has enough to put its agent into `error` in the short form too.
     let left = !short ? 50 : index === 0 ? failuresMax : 3
     for (let number = 0; left > 0; number++) {
@@ -102,7 +102,11 @@ async function giveAll(stage: Stage, cases: readonly ProviderCase[], short: bool
 }
 
 /** What became of each task that ended within the patience. */
-async function untilEnded({ sql }: Stage, given: readonly Given[], patience_ms: number): Promise<Map<string, Ended>> {
+async function untilEnded(
+  { sql }: Environment,
+  given: readonly Given[],
+  patience_ms: number,
+): Promise<Map<string, Ended>> {
   const end = performance.now() + patience_ms
   for (;;) {
     const rows = await sql<Ended & { id: string }>`
@@ -114,22 +118,22 @@ async function untilEnded({ sql }: Stage, given: readonly Given[], patience_ms: 
 }
 
 /** Agents that were put into `error` are restarted; then every agent does its next task. */
-async function judgeRecovery(
+async function checkRecovery(
   run: Run,
-  stage: Stage,
+  environment: Environment,
   cases: readonly ProviderCase[],
   given: readonly Given[],
 ): Promise<void> {
   const agents = new Map(given.map(({ agent, index }) => [agent, index]))
   const again: Given[] = []
   for (const [agent, index] of agents) {
-    const call = caller(stage, !isFast(cases[index]!))
+    const call = caller(environment, !isFast(cases[index]!))
     const { body } = await call('GET', `/agents/${agent}`)
     if (body.status === 'error') await call('POST', `/agents/${agent}/restart`)
     const { body: task } = await call('POST', `/agents/${agent}/tasks`, { input: 'Are you well?' })
     again.push({ id: task.id, agent, index: -1, input: '' })
   }
-  const ended = await untilEnded(stage, again, end_ms)
+  const ended = await untilEnded(environment, again, end_ms)
   const wrong = again.flatMap(({ id }) => {
     const end = ended.get(id)
     return end?.status === 'completed' ? [] : [`${end?.status ?? 'no end'} ${end?.code ?? ''}`]

@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sender } from '../../../server/test/harness.ts'
 import { startReceivers, type Receivers } from '../../receivers/receivers.ts'
 import { registerWebhooks, type RegisteredWebhook } from '../../receivers/webhooks.ts'
-import { judgeDisabling, judgeSchedule, readFirstWaits } from './f12-schedule.ts'
+import { checkDisabling, checkSchedule, readFirstWaits } from './f12-schedule.ts'
 import type { Fault, Run, Span } from '../fault.ts'
 import { watchMemory } from '../checker/memory.ts'
 import { byLength } from '../checker/recovery.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises } from '../checker/verdict.ts'
 
 /** Receivers that do something wrong, by what they do. */
@@ -48,11 +48,11 @@ export const webhookReceivers: Fault = {
   isAlone: true,
   async run(run) {
     const { short } = run
-    const stage = await setStage(run, { apis: 1, workers: 1, rate: 10, taskCallers: 1 })
+    const environment = await startEnvironment(run, { apis: 1, workers: 1, rate: 10, taskCallers: 1 })
     const receivers = await startReceivers()
     run.atEnd(() => receivers.close())
-    const { callers } = stage.tenants[0]!
-    const send = sender(stage.cast.url()!, callers[0]!.api_key)
+    const { callers } = environment.tenants[0]!
+    const send = sender(environment.cluster.url()!, callers[0]!.api_key)
     const register = (paths: readonly string[]) => registerWebhooks({ send, receivers }, paths as '/well'[])
     const of = (kind: string, count: number): string[] =>
       Array.from({ length: count }, (_, i) => (withoutPath.includes(kind) ? kind : `${kind}/${i}`))
@@ -73,7 +73,7 @@ export const webhookReceivers: Fault = {
     const alone = toldWithin(receivers, names)
     const bad = await register(kinds.flatMap((kind) => of(kind, short ? 4 : 72)))
 
-    const memory = await watchMemory(stage.cast.there('worker').map(({ process }) => process.pid!))
+    const memory = await watchMemory(environment.cluster.there('worker').map(({ process }) => process.pid!))
     const waits = new Map<string, number>()
     let half: number[] = []
     const events = 50
@@ -81,13 +81,13 @@ export const webhookReceivers: Fault = {
     for (let i = 0; i < events; i++) {
       await happen()
       await delay(short ? 400 : 1200)
-      await readFirstWaits(stage.sql, bad, waits)
+      await readFirstWaits(environment.sql, bad, waits)
       if (i === events / 2) half = await memory.now()
     }
     const end = await memory.now()
     await memory.stop()
     await untilTold(receivers, well, names)
-    judgeGood(run, receivers, well, names.slice(began), alone)
+    checkGood(run, receivers, well, names.slice(began), alone)
     const kept = end[0]! - half[0]!
     run.holds(
       'R14',
@@ -97,11 +97,11 @@ export const webhookReceivers: Fault = {
         ...(kept > keptMax_bytes ? ['it keeps growing'] : []),
       ],
     )
-    judgeBad(run, receivers, bad, waits)
-    await judgeSchedule(run, stage, bad)
-    await judgeDisabling(run, stage, bad, receivers)
-    await judgeGone(run, stage, bad)
-    await holdToPromises(run, stage)
+    checkBad(run, receivers, bad, waits)
+    await checkSchedule(run, environment, bad)
+    await checkDisabling(run, environment, bad, receivers)
+    await checkGone(run, environment, bad)
+    await holdToPromises(run, environment)
   },
 }
 
@@ -124,7 +124,7 @@ async function untilTold(receivers: Receivers, well: readonly RegisteredWebhook[
   await receivers.until(() => toldWithin(receivers, names).length >= all, told_ms).catch(() => {})
 }
 
-function judgeGood(
+function checkGood(
   run: Run,
   receivers: Receivers,
   well: readonly RegisteredWebhook[],
@@ -154,7 +154,7 @@ function judgeGood(
 }
 
 /** Requests to unhealthy receivers: second attempts no sooner than the schedule says, and no redirect followed. */
-function judgeBad(
+function checkBad(
   run: Run,
   receivers: Receivers,
   bad: readonly RegisteredWebhook[],
@@ -180,7 +180,7 @@ function judgeBad(
 }
 
 /** With the first answer 410 a webhook has ended. */
-async function judgeGone(run: Run, { sql }: Stage, bad: readonly RegisteredWebhook[]): Promise<void> {
+async function checkGone(run: Run, { sql }: Environment, bad: readonly RegisteredWebhook[]): Promise<void> {
   const gone = bad.filter(({ path }) => path.startsWith('/gone')).map(({ id }) => id)
   const rows = await sql<{ id: string; disabled_reason: string | null; asked: number }>`
     select w.id, w.disabled_reason, (select count(*)::int from delivery d join delivery_attempt a on a.delivery_id = d.id where d.webhook_id = w.id) as asked

@@ -5,7 +5,7 @@ import { busy_s } from '../../receivers/behaviours.ts'
 import type { Receivers } from '../../receivers/receivers.ts'
 import type { RegisteredWebhook } from '../../receivers/webhooks.ts'
 import type { Run } from '../fault.ts'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 /** Seconds before the attempts after the first (decision D97); each a fifth longer or shorter. */
 const waits_s = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
@@ -58,7 +58,7 @@ export async function readFirstWaits(
  * Takes a delivery of each kind of receiver through all ten attempts. The clock that counts is the database's: where a delivery
  * waits, how long is read, and then it becomes due as if that time had passed.
  */
-export async function judgeSchedule(run: Run, { sql }: Stage, bad: readonly RegisteredWebhook[]): Promise<void> {
+export async function checkSchedule(run: Run, { sql }: Environment, bad: readonly RegisteredWebhook[]): Promise<void> {
   const kinds = run.short ? quick : [...quick, ...slow]
   const hooks = kinds.map((kind) => bad.find(({ path }) => path.startsWith(kind))!)
   const chosen = await sql<{ id: string; webhook_id: string }>`
@@ -115,9 +115,9 @@ export async function judgeSchedule(run: Run, { sql }: Stage, bad: readonly Regi
 }
 
 /** As if a webhook had failed for five days, and another for a minute less: the next failure ends the first one only. */
-export async function judgeDisabling(
+export async function checkDisabling(
   run: Run,
-  { sql }: Stage,
+  { sql }: Environment,
   bad: readonly RegisteredWebhook[],
   receivers: Receivers,
 ): Promise<void> {

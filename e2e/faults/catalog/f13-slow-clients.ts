@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault, Span } from '../fault.ts'
 import { byLength } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
 
 const closed_ms = 15_000
@@ -31,8 +31,8 @@ export const slowClients: Fault = {
   isAlone: true,
   async run(run) {
     const { short } = run
-    const stage = await setStage(run, { apis: 1, workers: 1, rate: 10, taskCallers: 1 })
-    const { hostname, port } = new URL(stage.cast.url()!)
+    const environment = await startEnvironment(run, { apis: 1, workers: 1, rate: 10, taskCallers: 1 })
+    const { hostname, port } = new URL(environment.cluster.url()!)
     const open = (): Promise<Socket> =>
       new Promise((resolve, reject) => {
         const socket = connect({ host: hostname, port: Number(port) })
@@ -56,7 +56,7 @@ export const slowClients: Fault = {
           while (!isOver) {
             const from = performance.now()
             const reply = await fetch(`http://${hostname}:${port}/api/v1/hello`, {
-              headers: { 'x-api-key': stage.tenants[0]!.callers[0]!.api_key },
+              headers: { 'x-api-key': environment.tenants[0]!.callers[0]!.api_key },
               signal: AbortSignal.timeout(patience_ms),
             }).catch(() => undefined)
             await reply?.arrayBuffer()
@@ -99,6 +99,6 @@ export const slowClients: Fault = {
         )
         run.within('R6', `${name}: slowest of them`, answer_ms, spans.toSorted(byLength)[0])
       }
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

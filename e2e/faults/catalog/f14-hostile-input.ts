@@ -5,7 +5,7 @@ import type { Fault } from '../fault.ts'
 import { startHeart } from '../checker/heart.ts'
 import { nodeOf, rssOf } from '../checker/memory.ts'
 import { byLength } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises } from '../checker/verdict.ts'
 
 const rss_bytes_max = 50 * 1024 * 1024
@@ -66,9 +66,9 @@ export const hostileInput: Fault = {
     'its event loop is never blocked for more than 200 ms, so that others are served meanwhile.',
   isAlone: true,
   async run(run) {
-    const stage = await setStage(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
-    const { callers, project } = stage.tenants[0]!
-    const [service] = stage.cast.there('service')
+    const environment = await startEnvironment(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
+    const { callers, project } = environment.tenants[0]!
+    const [service] = environment.cluster.there('service')
     const pid = await nodeOf(service!.process.pid!)
     const url = service!.url!
     const ask = (hostile: Hostile) => send(`${url}${project}/agents`, callers[0]!.api_key, hostile)
@@ -95,7 +95,7 @@ export const hostileInput: Fault = {
       grown > rss_bytes_max ? ['more than 50 MiB'] : [],
     )
     run.within('R6', `longest of ${beats.length} beats meanwhile`, blocked_ms, beats.toSorted(byLength)[0])
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../../process.ts'
 import type { Fault } from '../fault.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, percentiles, sentBetween, tally } from '../checker/verdict.ts'
 
 const served_ms = 1000
@@ -14,11 +14,11 @@ export const eventLoopStalled: Fault = {
     'One process computes for 5 s and answers nobody: whoever asks for its readiness waits in vain. The others serve on as before, ' +
     'without an answer 5xx. It serves within 1 s after the stall, and nothing that it was doing is lost or done twice.',
   async run(run) {
-    const stage = await setStage(run)
+    const environment = await startEnvironment(run)
     for (let i = 0; i < (run.short ? 1 : 10); i++) {
       const staller = await startProcess(
         {
-          ...stage.env,
+          ...environment.env,
           NODE_OPTIONS: `--import=${new URL('../nemesis/failpoints.ts', import.meta.url).pathname}`,
           CADRE_DATA_DIR: `/nowhere/staller-${i}`,
         },
@@ -39,7 +39,7 @@ export const eventLoopStalled: Fault = {
       while (!(await isReady(10_000))) await delay(20)
       run.holds('R10', 'a process that computes is not ready', wasReady ? ['it answered while it stalled'] : [])
       run.within('R10', 'ready again after the stall', served_ms, { from, to: performance.now() })
-      const during = sentBetween(stage.driver.samples, began, began + stall_ms)
+      const during = sentBetween(environment.driver.samples, began, began + stall_ms)
       const { p50, p99 } = percentiles(during)
       run.say(`the others meanwhile: ${tally(during.map(({ status }) => status))}; p50 ${p50} ms, p99 ${p99} ms`)
       const failed = during.filter(({ status }) => status === undefined || status >= 500)
@@ -50,6 +50,6 @@ export const eventLoopStalled: Fault = {
       )
       await staller.end()
     }
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../../process.ts'
 import type { Fault, Span } from '../fault.ts'
 import { byLength } from '../checker/recovery.ts'
-import { setStage } from '../environment.ts'
+import { startEnvironment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
 
 const mebibyte = 1024 * 1024
@@ -34,14 +34,14 @@ export const memoryPressure: Fault = {
   cannot: async () => (process.platform === 'linux' ? undefined : 'it reads /proc: run it on Linux'),
   async run(run) {
     const { short, rng } = run
-    const stage = await setStage(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
+    const environment = await startEnvironment(run, { apis: 1, workers: 1, rate: 5, taskCallers: 1 })
     const limited = await startProcess(
-      { ...stage.env, CADRE_DATA_DIR: '/nowhere/limited', NODE_OPTIONS: `--max-old-space-size=${heap_mb}` },
+      { ...environment.env, CADRE_DATA_DIR: '/nowhere/limited', NODE_OPTIONS: `--max-old-space-size=${heap_mb}` },
       { words: ['--role', 'api'] },
     )
     run.atEnd(() => limited.end('SIGKILL'))
     const pid = limited.process.pid!
-    const { callers, project, registers } = stage.tenants[0]!
+    const { callers, project, registers } = environment.tenants[0]!
     const agent = new Agent({ keepAlive: true, maxSockets: openMax })
     run.atEnd(async () => agent.destroy())
     const { api_key } = callers[0]!
@@ -118,14 +118,14 @@ export const memoryPressure: Fault = {
     )
     run.within('R6', `slowest of ${answers.length} answers`, answer_ms + margin_ms, answers.toSorted(byLength)[0])
     run.within('R6', 'served again after the load', served_ms, { from: ended, to: served })
-    const found = await stage.sql<{ name: string }>`select name from agent where name like 'large-%'`
+    const found = await environment.sql<{ name: string }>`select name from agent where name like 'large-%'`
     const there = new Set(found.map(({ name }) => name))
     run.holds(
       'R1',
       `${made.size} agents that it said it had made are there`,
       [...made].filter((name) => !there.has(name)),
     )
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }
 

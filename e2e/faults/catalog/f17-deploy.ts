@@ -7,7 +7,7 @@ import { takenOver } from '../../checker/checker.ts'
 import { laterVersion } from '../../scenarios/later-version.ts'
 import { runCommand, temporaryFolder } from '../../process.ts'
 import type { Fault, Run } from '../fault.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises, percentiles, sentBetween, tally } from '../checker/verdict.ts'
 
 const migrations = new URL('../../../server/migrations', import.meta.url).pathname
@@ -29,7 +29,7 @@ export const deploy: Fault = {
     const balancer = await startBalancer()
     run.atEnd(() => balancer.close())
     const env = { CADRE_DRAIN_SECONDS: String(drain_seconds) }
-    const stage = await setStage(run, { balancer, env })
+    const environment = await startEnvironment(run, { balancer, env })
     const folder = await temporaryFolder()
     run.atEnd(folder.remove)
     const last = (await readdir(migrations)).toSorted().at(-1)!.slice(0, 4)
@@ -43,17 +43,17 @@ export const deploy: Fault = {
     const began = performance.now()
     await delay(together_ms)
     for (let round = 0; round < (short ? 1 : 5); round++) {
-      await replace(run, stage, 'the same version')
-      if (round === 0) await migrate(run, stage, later)
-      await replace(run, stage, 'half by a later version', { checkout: later, count: 1 })
+      await replace(run, environment, 'the same version')
+      if (round === 0) await migrate(run, environment, later)
+      await replace(run, environment, 'half by a later version', { checkout: later, count: 1 })
       await delay(together_ms)
-      await replace(run, stage, 'all by a later version', { checkout: later })
+      await replace(run, environment, 'all by a later version', { checkout: later })
       await delay(together_ms)
-      await replace(run, stage, 'all by the older version again')
+      await replace(run, environment, 'all by the older version again')
     }
     await delay(together_ms)
 
-    const during = sentBetween(stage.driver.samples, began, performance.now())
+    const during = sentBetween(environment.driver.samples, began, performance.now())
     const { p50, p99 } = percentiles(during)
     run.say(`${tally(during.map(({ status }) => status))}; p50 ${p50} ms, p99 ${p99} ms`)
     run.holds(
@@ -63,35 +63,35 @@ export const deploy: Fault = {
         .filter(({ status }) => status === undefined || status >= 500)
         .map(({ op, status }) => `${op} ${status ?? 'lost its connection'}`),
     )
-    const taken = await takenOver(stage.sql)
+    const taken = await takenOver(environment.sql)
     run.holds(
       'R13',
       'workers hand back what they have',
       taken > 0 ? [`${taken} tasks were taken over as those of a lost worker`] : [],
     )
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }
 
 /** Replaces the processes of both roles, API first, `count` of each. */
 async function replace(
   run: Run,
-  stage: Stage,
+  environment: Environment,
   what: string,
   { checkout, count }: { checkout?: string; count?: number } = {},
 ): Promise<void> {
-  const { cast, starter } = stage
-  const balancer = stage.balancer!
+  const { cluster, starter } = environment
+  const balancer = environment.balancer!
   const few = count === undefined ? {} : { count }
   const began = performance.now()
-  const ended: Replaced[] = await cast.replace('service', {
+  const ended: Replaced[] = await cluster.replace('service', {
     ...few,
     start: (i) => starter('api', `api-${i}`, checkout),
     isThere: ({ url }) => balancer.add(url!),
   })
   // None that has ended answers whether it is ready, so it is asked no more.
   for (const { url } of ended) balancer.remove(url!)
-  ended.push(...(await cast.replace('worker', { ...few, start: (i) => starter('worker', `worker-${i}`, checkout) })))
+  ended.push(...(await cluster.replace('worker', { ...few, start: (i) => starter('worker', `worker-${i}`, checkout) })))
   run.say(`${ended.length} processes replaced in ${((performance.now() - began) / 1000).toFixed(1)} s: ${what}`)
   run.holds(
     'R13',
@@ -101,10 +101,10 @@ async function replace(
 }
 
 /** Moves the schema forward while the older version works on it. */
-async function migrate(run: Run, stage: Stage, later: string): Promise<void> {
+async function migrate(run: Run, environment: Environment, later: string): Promise<void> {
   const from = performance.now()
-  const { code, stderr } = await runCommand(stage.env, ['migrate'], undefined, join(later, 'cadre.mjs'))
-  const during = sentBetween(stage.driver.samples, from, performance.now())
+  const { code, stderr } = await runCommand(environment.env, ['migrate'], undefined, join(later, 'cadre.mjs'))
+  const during = sentBetween(environment.driver.samples, from, performance.now())
   run.holds('R15', `${during.length} requests while the schema is migrated, none 5xx`, [
     ...(code === 0 ? [] : [`migrate ended with ${code}: ${stderr}`]),
     ...during.filter(({ status }) => status === undefined || status >= 500).map(({ op, status }) => `${op} ${status}`),

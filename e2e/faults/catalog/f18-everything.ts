@@ -8,9 +8,9 @@ import { clockJumps, makeClock, whyNoClock } from '../nemesis/fake-clock.ts'
 import type { Fault, Run } from '../fault.ts'
 import { holdAgents } from '../nemesis/hold-agents.ts'
 import { badWeathers, blow, killBackend, killServer, untilAccepts } from '../nemesis/injections.ts'
-import { setStage, type Stage } from '../environment.ts'
+import { startEnvironment, type Environment } from '../environment.ts'
 import { holdToPromises, tally } from '../checker/verdict.ts'
-import { judgeWindows, minuteAfter, startWindows } from '../checker/windows.ts'
+import { checkWindowCounts, minuteAfter, startWindows } from '../checker/windows.ts'
 
 const minute_ms = 60_000
 /** Limits are exact where they can be reached: so far beyond the documented ones, and no further. */
@@ -36,7 +36,7 @@ export const everything: Fault = {
   async run(run) {
     const { rng, short, minutes = short ? short_minutes : long_minutes } = run
     const env = { CADRE_RATE_LIMITS_SCALE: String(scale) }
-    const stage = await setStage(run, { apis: short ? 2 : 4, rate: short ? 15 : 40, env })
+    const environment = await startEnvironment(run, { apis: short ? 2 : 4, rate: short ? 15 : 40, env })
     const crashes: { from: number; to: number }[] = []
     const wrong: string[] = []
     const done: string[] = []
@@ -58,49 +58,49 @@ export const everything: Fault = {
         }
       }
     }
-    const owner = await makePerson(stage)
-    const { key } = await makeKey(stage, owner, ['read'])
+    const owner = await makePerson(environment)
+    const { key } = await makeKey(environment, owner, ['read'])
     const windows = startWindows({
-      urls: () => stage.cast.there('service').flatMap(({ url }) => url ?? []),
+      urls: () => environment.cluster.there('service').flatMap(({ url }) => url ?? []),
       api_key: key,
       path: '/api/v1/auth/user',
       connections: short ? 8 : 64,
       pause_ms: short ? 50 : 100,
     })
     await Promise.all([
-      hurtUntilTheEnd(await ofProcesses(run, stage)),
-      hurtUntilTheEnd(ofDatabase(run, stage, (crash) => crashes.push(crash))),
+      hurtUntilTheEnd(await ofProcesses(run, environment)),
+      hurtUntilTheEnd(ofDatabase(run, environment, (crash) => crashes.push(crash))),
     ])
     const counted = await windows.stop()
-    await stage.cast.whole()
+    await environment.cluster.whole()
     run.say(`${done.length} injections in ${minutes} min: ${tally(done.toSorted())}`)
     run.holds('R2', `what single injections hold, of ${done.length}`, wrong)
     const limit = buckets.user.minute * scale
     const hasCrashed = (ends: number): boolean =>
       crashes.some(({ from, to }) => minuteAfter(from) <= ends && ends - 60 <= to / 1000)
-    const { judged, admitted, refused, unknown, wrong: inexact } = judgeWindows(counted, limit, hasCrashed)
+    const { judged, admitted, refused, unknown, wrong: inexact } = checkWindowCounts(counted, limit, hasCrashed)
     const text = `${judged} of ${counted.length} windows, admitted ${admitted.join(', ')} of ${limit}, ${refused} refused, ${unknown} unknown`
     // A window that refused no request says nothing of its limit.
     if (refused > 0 || inexact.length > 0) run.holds('R16', text, inexact)
     else run.say(`nothing is known of R16, for no window that PostgreSQL did not crash in was filled: ${text}`)
-    await holdToPromises(run, stage)
+    await holdToPromises(run, environment)
   },
 }
 
 /** What hurts our processes. */
-async function ofProcesses(run: Run, stage: Stage): Promise<Injection[]> {
+async function ofProcesses(run: Run, environment: Environment): Promise<Injection[]> {
   const { rng } = run
   const all: Injection[] = [
-    { name: 'F1 API killed', hurt: async () => (await stage.cast.kill('service')).isBack },
-    { name: 'F3 worker killed', hurt: async () => (await stage.cast.kill('worker')).isBack },
-    { name: 'F3 worker stopped', hurt: () => stopWorker(stage, rng.between(1000, 20_000)) },
+    { name: 'F1 API killed', hurt: async () => (await environment.cluster.kill('service')).isBack },
+    { name: 'F3 worker killed', hurt: async () => (await environment.cluster.kill('worker')).isBack },
+    { name: 'F3 worker stopped', hurt: () => stopWorker(environment, rng.between(1000, 20_000)) },
   ]
   const missing = await whyNoClock()
   if (missing) run.say(`without F10: ${missing}`)
   else {
     const clock = await makeClock(run)
     const worker = await startProcess(
-      { ...stage.env, CADRE_DATA_DIR: '/nowhere/clock', ...clock.env },
+      { ...environment.env, CADRE_DATA_DIR: '/nowhere/clock', ...clock.env },
       { words: ['--role', 'worker'] },
     )
     run.atEnd(() => worker.end('SIGKILL'))
@@ -117,24 +117,29 @@ async function ofProcesses(run: Run, stage: Stage): Promise<Injection[]> {
 }
 
 /** Stops one that then comes back and believes that it still has its tasks. */
-async function stopWorker({ cast }: Stage, length_ms: number): Promise<void> {
-  await cast.whole()
-  const [victim] = cast.there('worker')
+async function stopWorker({ cluster }: Environment, length_ms: number): Promise<void> {
+  await cluster.whole()
+  const [victim] = cluster.there('worker')
   victim!.process.kill('SIGSTOP')
   await delay(length_ms)
   victim!.process.kill('SIGCONT')
 }
 
 /** Kills a process of PostgreSQL, and waits until the server is back. */
-async function killOne(stage: Stage): Promise<void> {
-  const { pid } = stage.postgres
-  await killBackend(stage)
-  for (const end = performance.now() + 10_000; stage.postgres.pid === pid && performance.now() < end;) await delay(20)
-  await untilAccepts(stage)
+async function killOne(environment: Environment): Promise<void> {
+  const { pid } = environment.postgres
+  await killBackend(environment)
+  for (const end = performance.now() + 10_000; environment.postgres.pid === pid && performance.now() < end;)
+    await delay(20)
+  await untilAccepts(environment)
 }
 
 /** What hurts PostgreSQL, the way to it, and what is asked of it. */
-function ofDatabase(run: Run, stage: Stage, crashed: (crash: { from: number; to: number }) => void): Injection[] {
+function ofDatabase(
+  run: Run,
+  environment: Environment,
+  crashed: (crash: { from: number; to: number }) => void,
+): Injection[] {
   const { rng, short } = run
   const crash = async (hurt: () => Promise<unknown>): Promise<void> => {
     const from = Date.now()
@@ -142,20 +147,20 @@ function ofDatabase(run: Run, stage: Stage, crashed: (crash: { from: number; to:
     crashed({ from, to: Date.now() })
   }
   return [
-    { name: 'F2 death', hurt: () => dieAt(run, stage, rng.pick(deathPoints)) },
+    { name: 'F2 death', hurt: () => dieAt(run, environment, rng.pick(deathPoints)) },
     {
       name: 'F4 PostgreSQL killed',
-      hurt: () => crash(() => killServer(stage, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)),
+      hurt: () => crash(() => killServer(environment, rng.happens(0.3) ? rng.between(200, short ? 2000 : 10_000) : 0)),
     },
-    { name: 'F4 backend killed', hurt: () => crash(() => killOne(stage)) },
+    { name: 'F4 backend killed', hurt: () => crash(() => killOne(environment)) },
     ...badWeathers.map((make) => {
       const weather = make(rng)
-      return { name: `F5 ${weather.kind}`, hurt: async () => void (await blow(stage, make(rng), rng)) }
+      return { name: `F5 ${weather.kind}`, hurt: async () => void (await blow(environment, make(rng), rng)) }
     }),
     {
       name: 'F8 pool',
       async hurt() {
-        const { wrong } = await holdAgents(stage, 300, (text) => run.say(text))
+        const { wrong } = await holdAgents(environment, 300, (text) => run.say(text))
         // Its process may be killed meanwhile.
         return wrong.filter((one) => one !== 'an answer is undefined')
       },

@@ -1,11 +1,11 @@
 import pg from 'pg'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 /**
  * What is damaged in the database, as PostgreSQL itself sees it: every page of every table is read, whose checksum has to be
  * right, and every index has to have what its table has (`amcheck`). Gives what is wrong.
  */
-export async function checkPages({ postgres }: Pick<Stage, 'postgres'>): Promise<string[]> {
+export async function checkPages({ postgres }: Pick<Environment, 'postgres'>): Promise<string[]> {
   const client = new pg.Client({ ...postgres.connection, user: 'postgres' })
   await client.connect()
   try {

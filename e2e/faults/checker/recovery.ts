@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Span } from '../fault.ts'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 const pollInterval_ms = 10
 const patience_ms = 30_000
@@ -10,18 +10,18 @@ export function byLength(one: Span, other: Span): number {
   return other.to - other.from - (one.to - one.from)
 }
 
-/** The processes of a stage that are there: the same numbers as before where none has ended. */
-export function processes({ cast }: Stage): (number | undefined)[] {
-  return [...cast.there('service'), ...cast.there('worker')].map(({ process }) => process.pid)
+/** The processes of a environment that are there: the same numbers as before where none has ended. */
+export function processes({ cluster }: Environment): (number | undefined)[] {
+  return [...cluster.there('service'), ...cluster.there('worker')].map(({ process }) => process.pid)
 }
 
 /** Asks each API process until it serves: from now until then. One that is killed meanwhile is left out. Throws where one does not. */
-export async function untilServed({ cast, tenants }: Stage): Promise<Span[]> {
+export async function untilServed({ cluster, tenants }: Environment): Promise<Span[]> {
   const from = performance.now()
   const { callers, project } = tenants[0]!
-  const isThere = (url: string | undefined): boolean => cast.there('service').some((one) => one.url === url)
+  const isThere = (url: string | undefined): boolean => cluster.there('service').some((one) => one.url === url)
   const spans = await Promise.all(
-    cast.there('service').map(async ({ url }): Promise<Span[]> => {
+    cluster.there('service').map(async ({ url }): Promise<Span[]> => {
       while (isThere(url)) {
         const reply = await fetch(`${url}${project}`, {
           headers: { 'x-api-key': callers[0]!.api_key },

@@ -68,7 +68,11 @@ export function minuteAfter(at_ms: number): number {
 }
 
 /** What is wrong in these windows, but those that nothing can be said of. */
-export function judgeWindows(windows: readonly WindowCount[], limit: number, isExcused: (ends: number) => boolean) {
+export function checkWindowCounts(
+  windows: readonly WindowCount[],
+  limit: number,
+  isExcused: (ends: number) => boolean,
+) {
   const judged = windows.filter(({ ends }) => !isExcused(ends))
   const count = (outcome: CountedRequest['outcome']): number =>
     judged.flatMap(({ requests }) => requests).filter((one) => one.outcome === outcome).length

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Reply, sender } from '../../../server/test/harness.ts'
 import { startProcess } from '../../process.ts'
 import type { Run } from '../fault.ts'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 /** Where a process may die between the work of a request and its answer. */
 export const deathPoints = ['before-commit', 'after-commit', 'before-answer'] as const
@@ -16,13 +16,17 @@ let count = 0
  * A separate process dies at a point of a request that creates an agent; the same request is then sent to another
  * process. Returns what is wrong with the outcome.
  */
-export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[number]): Promise<string[]> {
+export async function dieAt(
+  run: Run,
+  environment: Environment,
+  point: (typeof deathPoints)[number],
+): Promise<string[]> {
   const { rng } = run
-  const { callers, project, canary } = stage.tenants[0]!
+  const { callers, project, canary } = environment.tenants[0]!
   const { api_key } = callers[0]!
   const service = await startProcess(
     {
-      ...stage.env,
+      ...environment.env,
       NODE_OPTIONS: `--import=${new URL('./failpoints.ts', import.meta.url).pathname}`,
       CADRE_FAILPOINT: `${point}:exit`,
       CADRE_DATA_DIR: `/nowhere/failpoint-${++count}`,
@@ -47,7 +51,7 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
   const there = async (): Promise<string[]> => {
     for (const end = performance.now() + patience_ms; ; await delay(retry_ms)) {
       try {
-        return (await stage.sql<{ id: string }>`select id from agent where name = ${name}`).map(({ id }) => id)
+        return (await environment.sql<{ id: string }>`select id from agent where name = ${name}`).map(({ id }) => id)
       } catch (error) {
         // A connection may have ended with a server that was killed before.
         if (performance.now() > end) throw error
@@ -57,9 +61,9 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
   const before = await there()
   if (before.length !== (point === 'before-commit' ? 0 : 1)) wrong.push(`${point}: ${before.length} agents are there`)
   // As callers do: until it is known what became of it.
-  let again = await askAgain(stage, create)
+  let again = await askAgain(environment, create)
   for (const end = performance.now() + patience_ms; again.status >= 500 && performance.now() < end;)
-    again = await askAgain(stage, create)
+    again = await askAgain(environment, create)
   const after = await there()
   if (again.status !== 201)
     wrong.push(`${point}: sent again, it was answered ${again.status} ${JSON.stringify(again.body)}`)
@@ -70,10 +74,10 @@ export async function dieAt(run: Run, stage: Stage, point: (typeof deathPoints)[
 
 /** Asks a process that is there; one that is lost is as good as one that answers 503. */
 async function askAgain(
-  { cast }: Stage,
+  { cluster }: Environment,
   ask: (url: string) => Promise<Reply>,
 ): Promise<Pick<Reply, 'status' | 'body'>> {
-  const url = cast.url()
+  const url = cluster.url()
   const reply = url && (await ask(url).catch(() => undefined))
   if (reply) return reply
   await delay(retry_ms)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Span } from '../fault.ts'
 import { byLength, untilServed } from '../checker/recovery.ts'
-import type { Stage } from '../environment.ts'
+import type { Environment } from '../environment.ts'
 
 const held_ms = 4000
 const patience_ms = 20_000
@@ -21,10 +21,10 @@ export interface Held {
 }
 
 /** Holds a lock on the agents for some seconds, while `count` requests for an agent are sent to one process. */
-export async function holdAgents(stage: Stage, count: number, say: (text: string) => void): Promise<Held> {
-  const { callers, project, registers } = stage.tenants[0]!
+export async function holdAgents(environment: Environment, count: number, say: (text: string) => void): Promise<Held> {
+  const { callers, project, registers } = environment.tenants[0]!
   const headers = { 'x-api-key': callers[0]!.api_key }
-  const url = stage.cast.url()!
+  const url = environment.cluster.url()!
   const spans: Span[] = []
   const statuses: (number | undefined)[] = []
   const ready: number[] = []
@@ -38,7 +38,7 @@ export async function holdAgents(stage: Stage, count: number, say: (text: string
   }
   const wrong: string[] = []
   let asked: Promise<void>[] = []
-  await stage.sql
+  await environment.sql
     .begin(async (tx) => {
       await tx`lock table agent in access exclusive mode`
       asked = Array.from({ length: count }, async () => {
@@ -58,7 +58,7 @@ export async function holdAgents(stage: Stage, count: number, say: (text: string
     })
     .catch((error: unknown) => say(`the lock ended by itself: ${String(error)}`))
   const healed = performance.now()
-  const served = (await untilServed(stage)).toSorted(byLength)[0]
+  const served = (await untilServed(environment)).toSorted(byLength)[0]
   await Promise.all(asked)
   return { spans, statuses, wrong, ready, served, late_ms: Math.round(performance.now() - healed) }
 }
