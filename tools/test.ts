@@ -30,7 +30,7 @@ const root = join(import.meta.dirname, '..')
  * tests. All files share one PostgreSQL, and each makes its own databases on it.
  *
  * A run passes only if every test passed the first time. Failed files are run once more, alone, to print whether they are
- * flaky or broken; the exit code is 1 either way (decision 0023).
+ * flaky or broken; the exit code is 1 either way.
  */
 const args = process.argv.slice(2)
 const isLong = args.includes('--long')

@@ -64,7 +64,7 @@ describe('windows of limits', () => {
 })
 
 describe('a run', () => {
-  const fault = (run: Fault['run']): Fault => ({ id: 'F0', title: 'none', hypothesis: 'none', run })
+  const fault = (run: Fault['run']): Fault => ({ id: 'FX', title: 'none', hypothesis: 'none', run })
   const options = { rng: makeRng(1), short: true, say: () => {}, standstill: still(0) }
 
   it('ends what it began in the opposite order, also where it fails, and says what broke', async () => {
@@ -79,22 +79,22 @@ describe('a run', () => {
       fault(async ({ holds }) => holds('R1', 'writes', ['one is lost'])),
       options,
     )
-    const table = promisesTable(findings.map((finding) => ({ ...finding, fault: 'F0' })))
-    assert.match(table, /^R1 +BROKEN .*\n +F0 +broken +writes: 1: one is lost$/m)
+    const table = promisesTable(findings.map((finding) => ({ ...finding, fault: 'FX' })))
+    assert.match(table, /^R1 +BROKEN .*\n +FX +broken +writes: 1: one is lost$/m)
     assert.match(table, /^R2 +not touched/m)
   })
 })
 
 describe('the table', () => {
-  const held = (promise: 'R1' | 'R5') => ({ promise, what: 'some', verdict: 'held', fault: 'F0' }) as const
+  const held = (promise: 'R1' | 'R5') => ({ promise, what: 'some', verdict: 'held', fault: 'FX' }) as const
 
   it('says of every promise that this run does not show, or only in part, where it is measured', () => {
     const nothing = promisesTable([])
     for (const id of Object.keys(promises))
       assert.match(nothing, new RegExp(`^${id} +not touched .*\\n {4}not in this run: `, 'm'))
     const some = promisesTable([held('R1'), held('R5')])
-    assert.match(some, /^R1 +held {2}.*\n {4}F0 .*\nR2 /m)
-    assert.match(some, /^R5 +held in part .*\n {4}F0 .*\n {4}not in this run: bench\/mix\.ts/m)
+    assert.match(some, /^R1 +held {2}.*\n {4}FX .*\nR2 /m)
+    assert.match(some, /^R5 +held in part .*\n {4}FX .*\n {4}not in this run: bench\/mix\.ts/m)
   })
 
   it('names files that are there', () => {

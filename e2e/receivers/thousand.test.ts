@@ -9,7 +9,7 @@ const endpoints = 1000
 /** Of these, how many take every event the second time only. */
 const reluctant = 20
 const events = 10
-/** Reliability R8. */
+/** Promise R8. */
 const perSecondMin = 200
 /** The second attempt comes after 5 s, a fifth shorter or longer. */
 const second_ms = 30_000

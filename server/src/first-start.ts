@@ -8,7 +8,7 @@ import { insertApiKey, newApiKey } from './resources/api-keys/api-keys.queries.t
 import { insertClient, newClientSecret } from './resources/oauth/oauth-clients.queries.ts'
 import { insertOrganization, insertUser, isWithoutUsers } from './resources/users/users.queries.ts'
 
-/** The first owner of a service, with the secrets that were set or made: to be shown once and kept nowhere (D69). */
+/** The first owner of a service, with the secrets that were set or made: to be shown once and kept nowhere (decision D69). */
 export interface FirstOwner {
   user_id: string
   org_id: string

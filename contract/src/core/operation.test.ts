@@ -5,7 +5,7 @@ import { isIdempotent, problemsOf } from './operation.ts'
 import { operations } from '../operations.ts'
 import { problems } from './problems.ts'
 
-/** Decision table 2.1, line by line: family, credentials (K key, T token, S session), scope, success, bucket. */
+/** What each operation takes, line by line (decisions D1, D73 and D85): family, credentials (K key, T token, S session), scope, success, bucket. */
 const table = `
   POST   /api/v1/auth/api-keys                                    A KTS api_keys:write 201 api_keys.create
   GET    /api/v1/auth/api-keys                                    A KTS api_keys:read  200 api_keys.read
@@ -46,7 +46,7 @@ const lines = table
   .split('\n')
   .map((line) => line.trim().split(/ +/) as [string, string, string, string, string, string, string])
 
-/** Spec 8.1, the general limits and those of decision table 2.1: an hour, a minute. */
+/** Spec 8.1 and decision D85, the general limits and those of single operations: an hour, a minute. */
 const documented: Record<string, [hour: number | undefined, minute: number | undefined]> = {
   general: [1000, 100],
   'api_keys.create': [10, undefined],
@@ -70,7 +70,7 @@ const documented: Record<string, [hour: number | undefined, minute: number | und
 
 describe('the operations of the specification', () => {
   for (const [method, path, family, credentials, scope, status, bucket] of lines) {
-    it(`${method} ${path} is as table 2.1 says`, () => {
+    it(`${method} ${path} has the family, credentials, scope, status and bucket that were decided`, () => {
       const operation = operations.find((one) => one.method === method && one.path === path)
       assert.ok(operation, 'it is not in the contract')
       assert.deepEqual(

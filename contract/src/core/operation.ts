@@ -11,7 +11,7 @@ export type Family = 'A' | 'B' | 'O' | 'P'
 
 export type CredentialKind = 'api_key' | 'token' | 'session'
 
-/** Every kind of credential: what most operations accept (decision table 2.1). */
+/** Every kind of credential: what most operations accept. */
 export const anyCredential: readonly CredentialKind[] = ['api_key', 'token', 'session']
 
 /** An answer that an operation gives when it succeeds. */

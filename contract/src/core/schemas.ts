@@ -20,7 +20,7 @@ export function Named<T extends TSchema>(name: string, schema: T): T {
 /** A moment as the service writes it: ISO 8601, UTC, milliseconds (decision D6). */
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601 in UTC with milliseconds.' })
 
-/** A moment as callers may write it: RFC 3339, a date alone, or without seconds; UTC where no offset is given (D6). */
+/** A moment as callers may write it: RFC 3339, a date alone, or without seconds; UTC where no offset is given (decision D6). */
 export const TimestampInput = Type.String({
   format: 'timestamp',
   description: 'ISO 8601. A date alone means midnight; without an offset it is UTC.',

@@ -132,7 +132,7 @@ function meets(held: ReadonlySet<FineScope>, required: Exclude<Requirement, 'any
   return held.has(required)
 }
 
-/** The permissions object of spec 2.9: scopes of the credential and what the role allows, taken together (D70, D75). */
+/** The permissions object of spec 2.9: scopes of the credential and what the role allows, taken together (decisions D70, D75). */
 export function permissionsOf(written: readonly string[], role: Role): Permissions {
   const may = (scope: FineScope): boolean => hasScope(written, scope) && roleAllows(role, scope)
   return {

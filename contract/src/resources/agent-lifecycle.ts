@@ -18,7 +18,7 @@ export const agentActions: Record<AgentAction, { from: readonly AgentState[]; to
 /** Where an agent goes when its creation or update is settled (decisions D34, D35). */
 export const settledStates = ['running', 'paused', 'stopped'] as const
 
-/** The state that an update leads back to: the one before it; `creating` to running, `error` to stopped (D35). */
+/** The state that an update leads back to: the one before it; `creating` to running, `error` to stopped (decision D35). */
 export function settlesTo(state: AgentState): (typeof settledStates)[number] | undefined {
   if (state === 'creating') return 'running'
   if (state === 'error') return 'stopped'

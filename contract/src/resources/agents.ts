@@ -207,7 +207,7 @@ const environment = <Value extends string | null>(value: object) =>
 
 const bounded = { additionalProperties: true, 'x-max-json-bytes': bounds.config_bytes }
 
-/** An agent's configuration as it is given; members that the service does not know are kept and returned (D14). */
+/** An agent's configuration as it is given; members that the service does not know are kept and returned (decision D14). */
 export const AgentConfigInput = Named(
   'AgentConfigInput',
   Type.Object(

@@ -181,7 +181,7 @@ export const network: Kind<string> = {
   parse: (text) => (isNetwork(text) ? text : undefined),
 }
 
-/** What webhooks and tools may reach beyond public addresses (decision D104, point 7). */
+/** What webhooks and tools may reach beyond public addresses (decision D104). */
 export const egressRule: Kind<string> = {
   allowed: 'loopback, private, a network (10.1.0.0/16), an address, a host name, *.suffix or host:port',
   parse: (text) => {

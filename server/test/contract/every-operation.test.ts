@@ -119,7 +119,7 @@ describe('every operation, to each kind of credential', () => {
   }
 })
 
-describe('every operation, to each scope alone (decision table 2.1)', () => {
+describe('every operation, to each scope alone (decision D73)', () => {
   for (const operation of guarded) {
     const required = operation.scope
     // What takes no key takes a token; what takes neither asks for no scope.

@@ -18,7 +18,7 @@ const special6 = ranges('2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 export const loopbackRanges: readonly Range[] = ranges('127.0.0.0/8 ::1/128')
 const privateRanges = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7')
 
-/** What an operator additionally allows (`CADRE_EGRESS_ALLOW`, decision D104 point 7). */
+/** What an operator additionally allows (`CADRE_EGRESS_ALLOW`, decision D104). */
 export interface AllowList {
   ranges: readonly Range[]
   /** Host names, in the form that `URL` gives them, without a trailing dot. */
@@ -61,7 +61,7 @@ export function isNamed({ names, suffixes }: AllowList, host: string): boolean {
   return names.has(host) || suffixes.some((suffix) => host.endsWith(suffix) && host.length > suffix.length)
 }
 
-/** Whether an address is public (decision D104 point 4). What is no address, or has a zone, is not. */
+/** Whether an address is public (decision D104). What is no address, or has a zone, is not. */
 export function isPublic(text: string): boolean {
   const address = parseAddress(text)
   if (!address) return false

@@ -4,7 +4,7 @@ import { checkAddresses, type EgressPurpose, type EgressRules, portOf } from './
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { UpstreamError } from './connect.ts'
 
-/** What one request may cost (decision D104 points 5 and 6). */
+/** What one request may cost (decision D104). */
 export interface EgressBounds {
   total_ms: number
   bytesMax: number

@@ -22,7 +22,7 @@ const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
 
 /**
  * What an agent consists of after `body` is applied to what it was, by JSON Merge Patch (decision D37). Creation is
- * the same, applied to the defaults (D39). What is merged must keep the bounds of D50 as a whole. Environment variables
+ * the same, applied to the defaults (decision D39). What is merged must keep the bounds of decision D50 as a whole. Environment variables
  * that `body` does not name stay as they are kept, so that what cannot be read is not lost.
  */
 export function applyBody(

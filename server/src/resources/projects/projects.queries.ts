@@ -18,7 +18,7 @@ export function projectNumber(text: string): number | undefined {
   return digits !== undefined && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** The project of the caller's organization that a path names; another organization's does not exist (D74). */
+/** The project of the caller's organization that a path names; another organization's does not exist (decision D74). */
 export async function requireProject(
   sql: Sql,
   project_id: string,

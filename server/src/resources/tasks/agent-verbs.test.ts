@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 
-/** The table of tasks 4: every verb of an agent against every way a task of it can be. */
+/** Every verb of an agent against every way a task of it can be (decision D45). */
 let service: TestService
 let project: string
 /** Requests of tools that are held open until `release`. */

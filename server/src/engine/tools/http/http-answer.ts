@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { EgressAnswer } from '../../../platform/egress/safe-fetch.ts'
 import type { ToolAnswer } from '../tool.ts'
 
-/** Bytes of an answer after its compression was undone: the bound of the answer itself (decision D104.6). */
+/** Bytes of an answer after its compression was undone: the bound of the answer itself (decision D104). */
 const decodedMax_bytes = 5 * 1024 * 1024
 
 const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>> = {
