@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startTestServer, testServerVariable } from '../server/test/postgres.ts'
+import { testServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
+import { cpuTime } from './tests/cpu-time.ts'
 import { planTests } from './tests/plan.ts'
 
 /** Processes that run tests at a time: one more than the two processors that a run is planned for, because most tests wait. */
@@ -19,22 +20,26 @@ const slowestShown = 20
 /** Of so few files the whole output is printed, not one line a file. */
 const filesInFull = 10
 
+/** The option that names the folder whose tests run. */
+const rootOption = '--root='
+
 /** Failed files that are run once more to tell what is flaky from what is broken. */
 const classifiedMax = 20
-
-const root = join(import.meta.dirname, '..')
 
 /**
  * `npm test` runs every test; `npm test -- server/src/http limits` those whose path contains one of these words;
  * `npm test -- --test-name-pattern=revoked` passes an option on to Node's test runner. `npm run test:long` runs the long
- * tests. All files share one PostgreSQL, and each makes its own databases on it.
+ * tests. All files share one PostgreSQL, and each makes its own databases on it. `--root=<folder>` runs the tests of another
+ * folder, for the tests of this program.
  *
  * A run passes only if every test passed the first time. Failed files are run once more, alone, to print whether they are
- * flaky or broken; the exit code is 1 either way.
+ * flaky or broken; the exit code is 1 either way (decision 0025).
  */
 const args = process.argv.slice(2)
 const isLong = args.includes('--long')
-const options = args.filter((word) => word.startsWith('-') && word !== '--long')
+const root =
+  args.find((word) => word.startsWith(rootOption))?.slice(rootOption.length) ?? join(import.meta.dirname, '..')
+const options = args.filter((word) => word.startsWith('-') && word !== '--long' && !word.startsWith(rootOption))
 const words = args.filter((word) => !word.startsWith('-'))
 
 /** What one file came to. */
@@ -43,6 +48,8 @@ interface FileResult {
   passed: boolean
   duration_ms: number
   tests: number
+  /** Processor time of its process and of that process's children, without the shared PostgreSQL. */
+  cpu_ms: number
 }
 
 const stopping = new AbortController()
@@ -61,7 +68,7 @@ async function main(): Promise<number> {
   }
   // Tests of the whole product use the console as it is now.
   if (files.some((file) => file.startsWith('e2e/'))) await buildConsoleIfStale()
-  const server = await startTestServer()
+  const server = await testServer()
   try {
     const env = { [testServerVariable]: JSON.stringify(server.connection) }
     const results = await runAll(plan, env, files.length <= filesInFull)
@@ -69,11 +76,12 @@ async function main(): Promise<number> {
     if (results.length > slowestShown) printSlowest(results)
     if (failed.length > 0 && !stopping.signal.aborted) await classify(failed, env)
     const tests = results.reduce((sum, result) => sum + result.tests, 0)
-    const seconds = Math.round((performance.now() - began_ms) / 1000)
-    console.log(`\n${tests} tests in ${results.length} files took ${seconds} s; ${failed.length} files failed.`)
+    const took_s = Math.round((performance.now() - began_ms) / 1000)
+    console.log(`\n${tests} tests in ${results.length} files took ${took_s} s; ${failed.length} files failed.`)
     return failed.length === 0 && !stopping.signal.aborted ? 0 : 1
   } finally {
-    await server.stop()
+    await server.release()
+    console.log(`CPU time of all processes: ${seconds(cpuTime())} s.`)
   }
 }
 
@@ -88,8 +96,10 @@ async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull:
       results.push(...ended)
       const hasFailed = ended.some(({ passed }) => !passed)
       if (inFull || hasFailed) console.log(output)
-      for (const { file, passed, duration_ms, tests } of ended)
-        console.log(`${passed ? '✔' : '✖'} ${file} (${tests} tests, ${(duration_ms / 1000).toFixed(1)} s)`)
+      for (const { file, passed, duration_ms, tests, cpu_ms } of ended)
+        console.log(
+          `${passed ? '✔' : '✖'} ${file} (${tests} tests, ${seconds(duration_ms)} s, ${seconds(cpu_ms)} s CPU)`,
+        )
     }
   }
   await Promise.all(Array.from({ length: processesAtOnce }, work))
@@ -148,11 +158,12 @@ async function runProcess(
   const lines = (await readFile(report, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
   await rm(folder, { recursive: true })
   const ended = lines.map((line): FileResult => {
-    const [result, file = '', duration_ms, tests] = line.split('\t')
-    return { file, passed: result === 'passed', duration_ms: Number(duration_ms), tests: Number(tests) }
+    const [result, file = '', ...numbers] = line.split('\t')
+    const [duration_ms = 0, tests = 0, cpu_ms = 0] = numbers.map(Number)
+    return { file, passed: result === 'passed', duration_ms, tests, cpu_ms }
   })
   const missing = files.filter((file) => !ended.some((one) => one.file === file))
-  const lost = missing.map((file) => ({ file, passed: false, duration_ms: 0, tests: 0 }))
+  const lost = missing.map((file) => ({ file, passed: false, duration_ms: 0, tests: 0, cpu_ms: 0 }))
   // A process may fail beside its tests: an error that no test waited for.
   const isUnexplained = code !== 0 && lost.length === 0 && ended.every(({ passed }) => passed)
   return { output, ended: [...ended.map((one) => (isUnexplained ? { ...one, passed: false } : one)), ...lost] }
@@ -172,6 +183,11 @@ async function classify(failed: readonly FileResult[], env: NodeJS.ProcessEnv): 
 /** Names the slowest files, so that a run that became long shows where. */
 function printSlowest(results: readonly FileResult[]): void {
   const slowest = results.toSorted((one, other) => other.duration_ms - one.duration_ms).slice(0, slowestShown)
-  console.log(`\nThe ${slowestShown} slowest of ${results.length} files:`)
-  for (const { file, duration_ms } of slowest) console.log(`${(duration_ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+  console.log(`\nThe ${slowestShown} slowest of ${results.length} files, with their CPU time:`)
+  for (const { file, duration_ms, cpu_ms } of slowest)
+    console.log(`${seconds(duration_ms).padStart(7)} s ${seconds(cpu_ms).padStart(7)} s  ${file}`)
+}
+
+function seconds(milliseconds: number): string {
+  return (milliseconds / 1000).toFixed(1)
 }

@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-test('a kill run with a finding prints it, stops everything that it started, and fails', async (t) => {
+const timeout = 300_000
+
+test('a kill run with a finding prints it, stops everything that it started, and fails', { timeout }, async (t) => {
   const file = join(import.meta.dirname, 'kills.test.ts')
   // Without the variable by which a test runner tells its own processes to report in binary.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const repository = join(import.meta.dirname, '../..')
-const roots = ['contract', 'server', 'sdk', 'cli', 'console', 'e2e', 'bench', 'tools', 'docs']
+const roots = ['contract', 'server', 'sdk', 'cli', 'console', 'e2e', 'bench', 'tools']
 
 /** Files and folders in one folder, tests included: what fits on a screen can be read in an order. */
 const entriesMax = 25

@@ -1,14 +1,12 @@
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import { describe } from 'node:test'
 import { pathToFileURL } from 'node:url'
 
-const root = join(import.meta.dirname, '../..')
-
 /**
  * Runs several test files in one process, one after the other, each as a suite named by its path. Hooks at the top of a
- * file belong to its suite, so a service that a file starts stops at its end. `CADRE_TEST_GROUP`: the paths, separated by
- * spaces.
+ * file belong to its suite, so a service that a file starts stops at its end. `CADRE_TEST_GROUP`: the paths from the
+ * working directory, separated by spaces.
  */
 const files = (process.env['CADRE_TEST_GROUP'] ?? '').split(' ').filter((file) => file !== '')
 
-for (const file of files) describe(file, async () => void (await import(pathToFileURL(join(root, file)).href)))
+for (const file of files) describe(file, async () => void (await import(pathToFileURL(resolve(file)).href)))
