@@ -1,5 +1,5 @@
-// `npm ci` runs this (`prepare`): it builds what a first `npm start` would otherwise build while the user waits. Plain
-// JavaScript for any Node since 20. It never fails an installation: the start builds what is missing.
+// `npm ci` runs this (`prepare`). It makes what a first `npm start` would otherwise make while a user waits. Plain JavaScript that any
+// Node since 20 understands. It never fails an installation: the start makes what is not there.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -39,7 +39,7 @@ const beyondOperations: Partial<Record<ProblemKind, string>> = {
   method_not_allowed: 'a method that the path does not know',
 }
 
-/** Every error, in every format. */
+/** Every problem of the API, in every error format. */
 export const errorsPage: Page = {
   title: 'Errors',
   intro: 'Everything that can go wrong, with its status and its code in each family of operations.',

@@ -55,7 +55,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['approval_id', 'step_id', 'kind', 'tool', 'decision', 'reason', 'resolved_by'],
   ],
   'approval.expired': [
-    'The approval timed out; `on_timeout` says what happens to the call.',
+    'No answer came in time; `on_timeout` says what happens to the call.',
     ['approval_id', 'step_id', 'kind', 'tool', 'on_timeout'],
   ],
   'usage.updated': ['What the task has consumed so far.', ['usage']],

@@ -22,12 +22,12 @@ import {
 import { code, codes, section, table, type Page } from './markdown.ts'
 
 const agentWords: Record<AgentState, string> = {
-  creating: 'created, and not yet provisioned; ends without a request, normally at once',
+  creating: 'created and not checked yet; ends automatically, normally at once',
   running: 'works on its tasks',
   paused: 'accepts tasks and begins none; what runs stops after its current step',
   stopped: 'accepts no tasks; what ran waits at its last finished step',
   error: 'its configuration cannot be read, or its tasks failed one after the other: it accepts no tasks',
-  updating: 'changed, and on its way back to its state; ends without a request, normally at once',
+  updating: 'changed and returning to its earlier state; ends automatically, normally at once',
 }
 
 const taskWords: Record<TaskState, string> = {
@@ -36,7 +36,7 @@ const taskWords: Record<TaskState, string> = {
   waiting: 'put aside, and held by no worker; `wait.reason` says for what',
   completed: 'ended well, with an output',
   failed: 'ended badly, with an error',
-  canceled: 'ended by a cancellation',
+  canceled: 'ended by a request to cancel it',
   expired: 'its time was over: `queue_ttl_seconds` before it began, or `timeout_seconds` after',
 }
 
@@ -63,7 +63,7 @@ const stepStateWords: Record<StepState, string> = {
   started: 'the intent is stored, and the call under way',
   completed: 'the result is stored',
   failed: 'the call failed; the error is stored',
-  unknown: 'a crash interrupted the call, and whether it took effect is unknown',
+  unknown: 'a crash interrupted the call, and its outcome is unknown',
 }
 
 /** States of agents, tasks and steps, and what moves them. */

@@ -28,8 +28,8 @@ type Words = readonly [what: string, unit: Unit, how?: 'at least' | 'by default'
 const boundWords: Record<keyof typeof bounds, Words> = {
   body_bytes: ['A body', 'bytes'],
   nesting: ['A body, nested', 'levels'],
-  values_checked: ['Values of a body of which every error is reported, not only the first', ''],
-  issues: ['Errors that one response lists', ''],
+  values_checked: ['Values of a body up to which every error is reported, not only the first', ''],
+  issues: ['Faults that one answer tells of', ''],
   agent_name: ['Name of an agent', 'characters'],
   agent_description: ['Description of an agent', 'characters'],
   agent_tag: ['`tag` of a list of agents', 'characters'],

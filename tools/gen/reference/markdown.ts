@@ -19,7 +19,7 @@ export function section(title: string, ...parts: string[]): string {
   return [`## ${title}`, ...parts].join('\n\n')
 }
 
-/** A table; an empty cell becomes a dash, so that it does not look forgotten. */
+/** A table. An empty cell becomes a dash, which shows that it is empty on purpose. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
   return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')

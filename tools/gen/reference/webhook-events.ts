@@ -29,7 +29,7 @@ const when: Record<ToldName, string> = {
   'agent.failed':
     'A task of the agent failed, after all that could be tried, or expired; or the agent entered `error`, and then `task` is null. A canceled task is neither.',
   'agent.stopped': 'An agent was stopped, restarted while it ran, or deleted while it ran or was paused.',
-  'error.occurred': 'An error that people should know of.',
+  'error.occurred': 'An error that needs attention.',
   [testEventName]: 'A test of a webhook. It cannot be subscribed to.',
 }
 
@@ -53,7 +53,7 @@ const causes: Record<Severity, readonly (readonly [code: string | null, cause: s
   low: [
     [
       'webhook_delivery_failed',
-      'A delivery was given up after all its attempts. A failed delivery of `error.occurred` makes no event.',
+      'A delivery was given up after all its attempts. A failed delivery of `error.occurred` is not reported.',
     ],
   ],
 }
