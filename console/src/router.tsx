@@ -8,14 +8,12 @@ import {
 import type { QueryClient } from '@tanstack/react-query'
 import type { ComponentType } from 'react'
 import { basePath } from './api/client.ts'
+import type { Search } from './search-state.ts'
 import { FailedPage, MissingPage } from './shell/failed-page.tsx'
 import { ProjectScope } from './shell/project-scope.tsx'
 import { Shell } from './shell/shell.tsx'
 import { UnloadedError } from './shell/unloaded-error.ts'
 import { Skeleton } from './ui/skeleton.tsx'
-
-/** What is in the address behind `?`: filters, tabs, what is open. Pages read and write it with `useSearchState`. */
-export type Search = Record<string, string | number | boolean | undefined>
 
 const root = createRootRouteWithContext<{ queries: QueryClient }>()({
   component: () => (

@@ -1,6 +1,8 @@
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
-import type { Search } from './router.tsx'
+
+/** The query of the address: filters, tabs, what is open. Pages read and write it with `useSearchState`. */
+export type Search = Record<string, string | number | boolean | undefined>
 
 /**
  * What the address says behind `?`, and a way to change some of it: `undefined` takes a word out. A change of what is shown goes

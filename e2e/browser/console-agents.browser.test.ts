@@ -77,7 +77,7 @@ test('agents are narrowed by text, model, tag and state, all of it in the addres
   await page.getByText('1–36 of 36 agents').waitFor()
   await page.getByRole('combobox', { name: 'Tag' }).fill('night')
   await page.getByRole('combobox', { name: 'State' }).selectOption('running')
-  await page.getByRole('heading', { name: 'No agent is like that' }).waitFor()
+  await page.getByRole('heading', { name: 'No matching agents' }).waitFor()
   const address = new URL(page.url())
   assert.deepEqual(Object.fromEntries(address.searchParams), {
     text: 'part 99',
@@ -383,7 +383,7 @@ test(
     await page.getByRole('link', { name: 'Of the organization' }).click()
     await page.getByRole('table').getByRole('link', { name: 'Dashboard EU' }).click()
     await changed.getByRole('button', { name: 'Delete the app' }).click()
-    await page.getByLabel('Type Dashboard EU to go on').fill('Dashboard EU')
+    await page.getByLabel('Type Dashboard EU to confirm').fill('Dashboard EU')
     await page
       .getByRole('dialog', { name: 'Delete Dashboard EU' })
       .getByRole('button', { name: 'Delete the app' })

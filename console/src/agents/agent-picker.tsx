@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts'
 import { Combobox } from '@base-ui/react/combobox'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Check, ChevronDown } from 'lucide-react'
@@ -111,7 +112,7 @@ export function AgentPicker({ project_id, label, value, onChange, any, className
                   : choices.length === 0
                     ? 'No agent has this in its name.'
                     : more > 0
-                      ? `${more.toLocaleString()} more: type a part of the name.`
+                      ? `${formatCount(more)} more: type a part of the name.`
                       : ''}
             </Combobox.Status>
           </Combobox.Popup>

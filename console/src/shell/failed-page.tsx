@@ -73,7 +73,7 @@ function UnloadedPage({ error }: { error: unknown }) {
     )
   return (
     <Failure title="The service was updated">
-      <p>What is open here is of an earlier version, whose files the service no longer has.</p>
+      <p>Cadre was updated. Reload the page.</p>
       <p className="flex flex-wrap items-center gap-3">
         <Button kind="primary" onClick={() => location.reload()}>
           Load it again

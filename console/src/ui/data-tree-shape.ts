@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts'
 /** Members of one value that are shown before somebody asks for more. */
 export const shownMembers = 100
 /** Rows that a value opens with. */
@@ -25,7 +26,7 @@ export function sizeOf(value: Container): string {
   const [count, one, many] = Array.isArray(value)
     ? [value.length, 'item', 'items']
     : [Object.keys(value).length, 'member', 'members']
-  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+  return `${formatCount(count)} ${count === 1 ? one : many}`
 }
 
 /** Which values stand open when a tree is first seen, by JSON Pointer: the outer ones, as long as little is shown. */

@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts'
 import { ChevronRight } from 'lucide-react'
 import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from './button.tsx'
@@ -68,9 +69,9 @@ function Members({ of, pointer, open }: Branch) {
       {left > 0 && (
         <li className="py-1 pl-4 font-sans">
           <Button size="small" onClick={() => setCount(count + moreMembers)}>
-            Show {Math.min(left, moreMembers).toLocaleString('en')} more
+            Show {formatCount(Math.min(left, moreMembers))} more
           </Button>{' '}
-          <span className="text-sm text-soft">of {left.toLocaleString('en')}</span>
+          <span className="text-sm text-soft">of {formatCount(left)}</span>
         </li>
       )}
     </ul>
@@ -138,7 +139,7 @@ function Leaf({ value }: { value: unknown }): ReactNode {
       {value.length > shownText && (
         <span className="mt-0.5 mb-1 block font-sans">
           <Button size="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
-            {isWhole ? 'Show less' : `Show all ${value.length.toLocaleString('en')} characters`}
+            {isWhole ? 'Show less' : `Show all ${formatCount(value.length)} characters`}
           </Button>
         </span>
       )}

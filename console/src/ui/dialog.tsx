@@ -148,7 +148,7 @@ export function ConfirmDialog({
       <form onSubmit={(event) => void submit(event)} className="space-y-4">
         <div className="space-y-2 text-soft">{children}</div>
         {typed !== undefined && (
-          <Field label={`Type ${typed} to go on`}>
+          <Field label={`Type ${typed} to confirm`}>
             <TextInput
               value={text}
               onChange={(event) => setText(event.target.value)}
@@ -159,7 +159,7 @@ export function ConfirmDialog({
         )}
         <ErrorBox error={error} />
         <div className="flex justify-end gap-2">
-          <Button onClick={end}>Keep it as it is</Button>
+          <Button onClick={end}>Cancel</Button>
           <Button kind={kind} type="submit" disabled={isBusy || (typed !== undefined && text !== typed)}>
             {action}
           </Button>

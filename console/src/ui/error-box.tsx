@@ -68,7 +68,7 @@ function whoMay(scopes: readonly string[]): string {
   const able = roles.filter((role) => sessionScopes(role).some((scope) => scopes.includes(scope)))
   const givers = people(roles.filter(isAdministrator), 'disjunction')
   return able.length === 0
-    ? 'No role has it: a key or an app may.'
+    ? 'Only API keys and apps can have this scope.'
     : `In this organization ${people(able, 'conjunction')} have it; ${givers} give roles.`
 }
 

@@ -1,3 +1,4 @@
+import { formatCount } from '../format.ts'
 import { ChevronLeft, ChevronRight } from 'lucide-react'
 import { IconButton } from './button.tsx'
 
@@ -18,15 +19,14 @@ export function Pager({
   const last = Math.min(offset + limit, total)
   // From a place past the end, the way back leads to the last page.
   const previous = Math.max(0, Math.min(offset - limit, Math.floor((total - 1) / limit) * limit))
-  const number = new Intl.NumberFormat('en')
   return (
     <nav aria-label={`Pages of ${noun}`} className="flex items-center justify-between gap-2 px-3 py-1.5 text-soft">
       <span>
         {total === 0
           ? `No ${noun}`
           : offset >= total
-            ? `None here: there are ${number.format(total)} ${noun}`
-            : `${number.format(offset + 1)}–${number.format(last)} of ${number.format(total)} ${noun}`}
+            ? `None here: there are ${formatCount(total)} ${noun}`
+            : `${formatCount(offset + 1)}–${formatCount(last)} of ${formatCount(total)} ${noun}`}
       </span>
       <span className="flex gap-1">
         <IconButton label="Previous page" disabled={offset === 0} onClick={() => go(previous)}>

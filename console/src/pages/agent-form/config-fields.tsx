@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useState, type ReactNode } from 'react'
 import { dialNotes, type DialNote, type Dials } from '../../../../contract/src/models/dial-notes.ts'
 import { isObject } from '../../../../contract/src/core/merge-patch.ts'
@@ -110,7 +111,7 @@ function dialsOf({ model, fallback_models, temperature, max_tokens, effort, serv
 }
 
 function tokens(count: number): string {
-  return count.toLocaleString('en')
+  return formatCount(count)
 }
 
 /** What of a configuration has a field of its own; all else is kept, and is there as JSON. */

@@ -5,7 +5,7 @@ import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { duration } from '../../ui/time.tsx'
+import { formatDuration } from '../../format.ts'
 import type { TabProps } from './tab.ts'
 
 /** How it did in the last 24 hours, in figures. */
@@ -34,9 +34,9 @@ export function MetricsTab({ project_id, agent }: TabProps) {
             <dd className="tabular-nums">{data.metrics.tasks.in_progress}</dd>
             <dt>Time: average, p95, p99</dt>
             <dd className="tabular-nums">
-              {duration(data.metrics.performance.avg_response_time * 1000)},{' '}
-              {duration(data.metrics.performance.p95_response_time * 1000)},{' '}
-              {duration(data.metrics.performance.p99_response_time * 1000)}
+              {formatDuration(data.metrics.performance.avg_response_time * 1000)},{' '}
+              {formatDuration(data.metrics.performance.p95_response_time * 1000)},{' '}
+              {formatDuration(data.metrics.performance.p99_response_time * 1000)}
             </dd>
             <dt>Tokens a minute</dt>
             <dd className="tabular-nums">{data.metrics.performance.tokens_per_minute.toFixed(1)}</dd>

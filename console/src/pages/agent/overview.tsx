@@ -1,8 +1,7 @@
 import { Facts, Panel } from '../../ui/page.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { formatCount, formatDuration } from '../../format.ts'
+import { Time } from '../../ui/time.tsx'
 import type { TabProps } from './tab.ts'
-
-const number = new Intl.NumberFormat('en')
 
 /** What it is and how it does. */
 export function Overview({ agent }: TabProps) {
@@ -14,17 +13,17 @@ export function Overview({ agent }: TabProps) {
         <div className="p-4">
           <Facts>
             <dt>Tasks</dt>
-            <dd className="tabular-nums">{number.format(stats.total_tasks)}</dd>
+            <dd className="tabular-nums">{formatCount(stats.total_tasks)}</dd>
             <dt>Completed</dt>
-            <dd className="tabular-nums">{number.format(stats.completed_tasks)}</dd>
+            <dd className="tabular-nums">{formatCount(stats.completed_tasks)}</dd>
             <dt>Failed</dt>
-            <dd className="tabular-nums">{number.format(stats.failed_tasks)}</dd>
+            <dd className="tabular-nums">{formatCount(stats.failed_tasks)}</dd>
             <dt>Success rate</dt>
             <dd className="tabular-nums">
               {counted === 0 ? '–' : stats.success_rate.toLocaleString('en', { style: 'percent' })}
             </dd>
             <dt>Average time</dt>
-            <dd className="tabular-nums">{counted === 0 ? '–' : duration(stats.avg_response_time * 1000)}</dd>
+            <dd className="tabular-nums">{counted === 0 ? '–' : formatDuration(stats.avg_response_time * 1000)}</dd>
             <dt>Last activity</dt>
             <dd>
               <Time at={agent.last_activity} />
@@ -53,11 +52,11 @@ export function Overview({ agent }: TabProps) {
             <dd>{typeof metadata.version === 'string' ? metadata.version : '–'}</dd>
             <dt>Created</dt>
             <dd>
-              <Time at={agent.created_at} exact />
+              <Time at={agent.created_at} form="exact" />
             </dd>
             <dt>Changed</dt>
             <dd>
-              <Time at={agent.updated_at} exact />
+              <Time at={agent.updated_at} form="exact" />
             </dd>
           </Facts>
         </div>

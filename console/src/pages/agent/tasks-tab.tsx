@@ -5,7 +5,7 @@ import type { Task } from '../../../../sdk/src/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
-import { inputText } from '../../tasks/input-words.ts'
+import { inputText } from '../../task-parts/input-words.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -13,7 +13,8 @@ import { FilterSelect } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { formatDuration } from '../../format.ts'
+import { Time } from '../../ui/time.tsx'
 import type { TabProps } from './tab.ts'
 
 const pageSize = 25
@@ -48,7 +49,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
       header: 'Time',
       align: 'right',
       cell: ({ started_at, finished_at }) =>
-        started_at && finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at)) : '–',
+        started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : '–',
     },
     { id: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
   ]

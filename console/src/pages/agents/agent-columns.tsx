@@ -6,13 +6,13 @@ import { CopyId } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { formatCount, formatDuration } from '../../format.ts'
+import { Time } from '../../ui/time.tsx'
 import type { Outcome } from './bulk-bar.tsx'
 
 /** Columns that are there only for who asks for them. */
 export const hiddenAtFirst = 'id,description'
 
-const number = new Intl.NumberFormat('en')
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 
 /** What the table shows of an agent; figures are of the last 24 hours. */
@@ -52,7 +52,7 @@ export function agentColumns(
       id: 'tasks',
       header: 'Tasks, 24 h',
       align: 'right',
-      cell: figure(({ completed, failed, canceled }) => number.format(completed + failed + canceled)),
+      cell: figure(({ completed, failed, canceled }) => formatCount(completed + failed + canceled)),
     },
     {
       id: 'success',
@@ -67,7 +67,7 @@ export function agentColumns(
       header: 'p95',
       align: 'right',
       cell: figure(({ completed, failed, p95_response_time }) =>
-        completed + failed === 0 ? undefined : duration(p95_response_time * 1000),
+        completed + failed === 0 ? undefined : formatDuration(p95_response_time * 1000),
       ),
     },
     {
@@ -76,7 +76,7 @@ export function agentColumns(
       cell: ({ id }) => {
         const one = statistics.get(id)
         if (!one) return null
-        const label = `24 hours: ${number.format(one.completed)} completed, ${number.format(one.failed)} failed`
+        const label = `24 hours: ${formatCount(one.completed)} completed, ${formatCount(one.failed)} failed`
         return (
           <Link {...paths.agent(project_id, id, { tab: 'metrics' })} className="inline-block">
             <Sparkline points={one.time_series} label={label} />

@@ -140,7 +140,7 @@ export default function AgentsPage() {
           skeletonRows={8}
           empty={
             isNarrowed ? (
-              <EmptyState title="No agent is like that" actions={<Button onClick={showAll}>Show all agents</Button>}>
+              <EmptyState title="No matching agents" actions={<Button onClick={showAll}>Show all agents</Button>}>
                 <p>A text is looked for in names and descriptions; a model and a tag must be whole.</p>
               </EmptyState>
             ) : (

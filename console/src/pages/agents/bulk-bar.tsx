@@ -97,7 +97,7 @@ export function BulkBar({
         return (
           <Button
             key={action}
-            reason={canAny ? undefined : `None of them can ${action} now`}
+            reason={canAny ? undefined : `No selected agent can ${action} now`}
             disabled={isBusy}
             onClick={() => void run(action)}
           >
@@ -109,7 +109,7 @@ export function BulkBar({
         Delete
       </Button>
       <Button kind="ghost" onClick={clear}>
-        Choose none
+        Clear selection
       </Button>
       {/* Rows that are filtered by their state leave the page when it changes: what became of them stays here. */}
       <div role="status" className="w-full empty:hidden">

@@ -1,3 +1,3 @@
-import { ApprovalsPage } from '../../tasks/approvals-page.tsx'
+import { ApprovalsPage } from './approvals-page.tsx'
 
 export default ApprovalsPage

@@ -7,18 +7,17 @@ import { cadre } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
-import { inputText } from '../../tasks/input-words.ts'
+import { inputText } from '../../task-parts/input-words.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { LiveBadge } from '../../ui/live-badge.tsx'
 import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Time, duration } from '../../ui/time.tsx'
+import { formatCount, formatDuration } from '../../format.ts'
+import { Time } from '../../ui/time.tsx'
 import { AllAgentsDialog } from './all-agents-dialog.tsx'
 import { Waiting } from './waiting.tsx'
-
-const number = new Intl.NumberFormat('en')
 
 /** What the address may ask about, and what is then done to every agent. */
 const panels: Record<string, 'pause' | 'start'> = { 'pause-all': 'pause', 'resume-all': 'start' }
@@ -72,7 +71,7 @@ export default function HomePage() {
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel
           title="Agents"
-          actions={<Link {...paths.agents(project_id)}>All {isCounted ? number.format(total) : ''}</Link>}
+          actions={<Link {...paths.agents(project_id)}>All {isCounted ? formatCount(total) : ''}</Link>}
         >
           <ul className="grid grid-cols-2 sm:grid-cols-3">
             {agentStates.map((state) => (
@@ -81,7 +80,7 @@ export default function HomePage() {
                   {...paths.agents(project_id, { status: state })}
                   className="block p-4 text-text no-underline hover:bg-quiet hover:text-text"
                 >
-                  <span className="mb-1 block text-xl font-semibold tabular-nums">{number.format(count(state))}</span>
+                  <span className="mb-1 block text-xl font-semibold tabular-nums">{formatCount(count(state))}</span>
                   <Status state={state} />
                 </Link>
               </li>
@@ -123,7 +122,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
               <Status state={status} />
               <span className="min-w-0 flex-1 truncate">{inputText(input)}</span>
               <span className="text-sm text-soft tabular-nums max-sm:hidden">
-                {started_at && finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
+                {started_at && finished_at ? formatDuration(Date.parse(finished_at) - Date.parse(started_at)) : ''}
               </span>
               <span className="text-sm text-soft">
                 <Time at={created_at} />
@@ -152,15 +151,15 @@ function Spent({ project_id }: { project_id: string }) {
             <dd className="tabular-nums">
               {data.cost_usd.toLocaleString('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })}
               {data.unpriced_calls > 0 && (
-                <span className="text-soft"> and {number.format(data.unpriced_calls)} calls without a known price</span>
+                <span className="text-soft"> and {formatCount(data.unpriced_calls)} calls without a known price</span>
               )}
             </dd>
             <dt>Tokens</dt>
             <dd className="tabular-nums">
-              {number.format(data.input_tokens)} in, {number.format(data.output_tokens)} out
+              {formatCount(data.input_tokens)} in, {formatCount(data.output_tokens)} out
             </dd>
             <dt>Calls</dt>
-            <dd className="tabular-nums">{number.format(data.calls)}</dd>
+            <dd className="tabular-nums">{formatCount(data.calls)}</dd>
           </Facts>
         )}
       </div>

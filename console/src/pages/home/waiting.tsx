@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { cadre } from '../../api/client.ts'
@@ -60,7 +61,7 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
               className="flex items-baseline gap-3 px-4 py-2.5 text-text no-underline hover:bg-quiet hover:text-text"
             >
               <span className={`w-12 text-right text-lg font-semibold tabular-nums ${count > 0 ? tone : 'text-soft'}`}>
-                {count.toLocaleString('en')}
+                {formatCount(count)}
               </span>
               {count === 1 ? one : many}
             </Link>

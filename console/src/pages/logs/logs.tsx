@@ -1,3 +1,3 @@
-import { LogsPage } from '../../tasks/logs-page.tsx'
+import { LogsPage } from './logs-page.tsx'
 
 export default LogsPage

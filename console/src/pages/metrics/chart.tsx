@@ -2,7 +2,8 @@ import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
 import type uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { useShownTheme } from '../../shell/theme.ts'
-import { exactTime, useTimeZone } from '../../ui/time.tsx'
+import { exactTime } from '../../format.ts'
+import { useTimeZone } from '../../ui/time.tsx'
 
 export interface Line {
   label: string

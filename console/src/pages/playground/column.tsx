@@ -1,5 +1,6 @@
+import { formatCount } from '../../format.ts'
 import { useEffect, useRef } from 'react'
-import { Prose } from '../../tasks/prose.tsx'
+import { Prose } from '../../task-parts/prose.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useEarlier } from './conversation.ts'
@@ -66,7 +67,7 @@ function Earlier({ project_id, thread_id, here }: { project_id: string; thread_i
       {earlier.isLoading && <Skeleton label="Loading what was said" />}
       <ErrorBox error={earlier.error} retry={() => void earlier.refetch()} />
       {earlier.data !== undefined && earlier.data.older > 0 && (
-        <p className="text-sm text-soft">{earlier.data.older.toLocaleString('en')} older messages are not shown.</p>
+        <p className="text-sm text-soft">{formatCount(earlier.data.older)} older messages are not shown.</p>
       )}
       {messages.map(({ id, role, content }) => {
         if (role === 'user') return <Said key={id} text={content} />

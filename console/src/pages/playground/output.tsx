@@ -2,12 +2,12 @@ import { Link } from '@tanstack/react-router'
 import { Check, CircleAlert, FoldVertical, LoaderCircle, ShieldQuestion } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { paths } from '../../paths.ts'
-import { formatTokens } from '../../tasks/format.ts'
-import { Answer } from '../../tasks/answer.tsx'
+import { formatTokens } from '../../format.ts'
+import { Answer } from '../../task-parts/answer.tsx'
 import { DataTree } from '../../ui/data-tree.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Status } from '../../ui/status.tsx'
-import { duration } from '../../ui/time.tsx'
+import { formatDuration } from '../../format.ts'
 import type { Item } from './transcript.ts'
 import type { Run } from './use-runs.ts'
 
@@ -140,5 +140,5 @@ function Elapsed({ started_at, ended_at }: Run) {
     const tick = setInterval(() => setNow(Date.now()), 250)
     return () => clearInterval(tick)
   }, [ended_at])
-  return <span className="tabular-nums">{duration((ended_at ?? Math.max(now, started_at)) - started_at)}</span>
+  return <span className="tabular-nums">{formatDuration((ended_at ?? Math.max(now, started_at)) - started_at)}</span>
 }

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Plus } from 'lucide-react'
@@ -79,7 +80,7 @@ export default function ProjectsPage() {
       id: 'running',
       header: 'Running',
       align: 'right',
-      cell: ({ statistics }) => (statistics ? number.format(statistics.agents_running) : '…'),
+      cell: ({ statistics }) => (statistics ? formatCount(statistics.agents_running) : '…'),
     },
     {
       id: 'last_activity',
@@ -203,10 +204,8 @@ export default function ProjectsPage() {
 
 function Agents({ id, statistics }: Row) {
   if (!statistics) return <>…</>
-  return <Link {...paths.agents(String(id))}>{number.format(statistics.agents)}</Link>
+  return <Link {...paths.agents(String(id))}>{formatCount(statistics.agents)}</Link>
 }
-
-const number = new Intl.NumberFormat('en')
 
 function NoProjects({ create }: { create: () => void }) {
   return (

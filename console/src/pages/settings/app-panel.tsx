@@ -8,7 +8,12 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { AppForm } from './app-form.tsx'
-import type { MadeSecret } from './own-apps.tsx'
+
+/** An app whose secret is shown now, for the only time. */
+export interface MadeSecret {
+  name: string
+  client_secret: string
+}
 
 /** One app of the organization: to change, to give a new secret, and to delete with all that people gave it. */
 export function AppPanel({

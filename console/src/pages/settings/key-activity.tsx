@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { hasScope } from '../../../../contract/src/core/scopes.ts'
 import { cadre } from '../../api/client.ts'
@@ -11,7 +12,6 @@ import type { Scope } from './scope-presets.ts'
 type Activity = Operations['getApiKeyActivity']['result']
 type Call = Activity['calls'][number]
 
-const number = new Intl.NumberFormat('en')
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
 export function useKeyActivity(id: string): UseQueryResult<Activity> {
@@ -31,8 +31,8 @@ export function KeyActivity({ data, error, isPending, refetch }: UseQueryResult<
     <section aria-label="Use in the last 30 days">
       <h3 className="mb-1 text-sm font-semibold">Used in the last 30 days</h3>
       <p className="mb-2 text-sm text-soft">
-        Its tasks took {number.format(usage.input_tokens)} input and {number.format(usage.output_tokens)} output tokens
-        in {number.format(usage.calls)} calls of models and tools: {dollars.format(usage.cost_usd)}.
+        Its tasks took {formatCount(usage.input_tokens)} input and {formatCount(usage.output_tokens)} output tokens in{' '}
+        {formatCount(usage.calls)} calls of models and tools: {dollars.format(usage.cost_usd)}.
       </p>
       {calls.length > 0 && (
         <details>
@@ -58,7 +58,7 @@ const columns: Column<Call>[] = [
     cell: ({ required_scope }) =>
       required_scope === null ? 'any key' : <code className="font-mono text-xs">{required_scope}</code>,
   },
-  { id: 'requests', header: 'Requests', align: 'right', cell: ({ requests }) => number.format(requests) },
+  { id: 'requests', header: 'Requests', align: 'right', cell: ({ requests }) => formatCount(requests) },
   { id: 'last', header: 'Last', cell: ({ last_at }) => <Time at={last_at} /> },
 ]
 
@@ -75,8 +75,8 @@ export function ScopeWarning({ calls, scopes }: { calls: readonly Call[] | undef
         {lost.slice(0, shownMax).map(({ operation, required_scope, requests, last_at }) => (
           <li key={operation}>
             <code className="font-mono text-xs">{operation}</code> needs{' '}
-            <code className="font-mono text-xs">{required_scope}</code>: {number.format(requests)} in 30 days, the
-            latest <Time at={last_at} />
+            <code className="font-mono text-xs">{required_scope}</code>: {formatCount(requests)} in 30 days, the latest{' '}
+            <Time at={last_at} />
           </li>
         ))}
       </ul>

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { cadre } from '../../api/client.ts'
@@ -78,7 +79,7 @@ export function KeyPanel({
             ).map(([label, value]) => (
               <div key={label}>
                 <dt className="text-xs text-soft">{label}</dt>
-                <dd className="text-lg tabular-nums">{value.toLocaleString()}</dd>
+                <dd className="text-lg tabular-nums">{formatCount(value)}</dd>
               </div>
             ))}
           </dl>
@@ -130,14 +131,14 @@ export function KeyPanel({
           <p className="mb-2 text-sm">
             {stats.requests_last_24h > 0 ? (
               <strong>
-                Something uses it: {stats.requests_last_24h.toLocaleString()} request
+                Something uses it: {formatCount(stats.requests_last_24h)} request
                 {stats.requests_last_24h === 1 ? '' : 's'} in the last 24 hours, the latest{' '}
                 <Time at={key.data.last_used} />. Those will be refused with 401 from the next one on.
               </strong>
             ) : stats.requests_last_30d > 0 ? (
               <>
-                Not used in the last 24 hours, but {stats.requests_last_30d.toLocaleString()} times in 30 days: a job
-                that runs now and then may need it. Last used <Time at={key.data.last_used} />.
+                Not used in the last 24 hours, but {formatCount(stats.requests_last_30d)} times in 30 days: a job that
+                runs now and then may need it. Last used <Time at={key.data.last_used} />.
               </>
             ) : (
               'Nothing used it in the last 30 days: nothing should break.'

@@ -18,17 +18,11 @@ import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { AppForm, type AppValues } from './app-form.tsx'
-import { AppPanel } from './app-panel.tsx'
+import { AppPanel, type MadeSecret } from './app-panel.tsx'
 import { Reveal } from './reveal.tsx'
 import { scopeWords } from './scope-presets.ts'
 
 const pageSize = 20
-
-/** An app whose secret is shown now, for the only time. */
-export interface MadeSecret {
-  name: string
-  client_secret: string
-}
 
 /** Apps that the organization has registered, to ask its people and others for access. */
 export function OwnApps({ tabs }: { tabs: ReactNode }) {

@@ -1,3 +1,3 @@
-import { TaskPage } from '../../tasks/task-page.tsx'
+import { TaskPage } from './task-page.tsx'
 
 export default TaskPage

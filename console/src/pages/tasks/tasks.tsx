@@ -1,3 +1,3 @@
-import { TasksPage } from '../../tasks/tasks-page.tsx'
+import { TasksPage } from './tasks-page.tsx'
 
 export default TasksPage

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -106,9 +107,7 @@ function Item({
       : [{ unit: 'cost', spent: spent.cost_usd, limit: max_cost_usd, of: dollars.format }]),
     ...(max_tokens === null
       ? []
-      : [
-          { unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => value.toLocaleString('en') },
-        ]),
+      : [{ unit: 'tokens', spent: spent.tokens, limit: max_tokens, of: (value: number) => formatCount(value) }]),
   ]
   return (
     <li className="rounded-md border border-line p-3">
@@ -158,7 +157,7 @@ function Item({
       })}
       <p className="mt-2 text-xs text-soft">
         Warns at {warn_percent} %.{' '}
-        {reserved.tokens > 0 && `${reserved.tokens.toLocaleString()} tokens are reserved by calls under way. `}
+        {reserved.tokens > 0 && `${formatCount(reserved.tokens)} tokens are reserved by calls under way. `}
         {resets_at === null ? 'Never begins anew.' : 'Begins anew '}
         {resets_at !== null && <Time at={resets_at} />}
       </p>

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { Checkbox } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -59,8 +60,6 @@ export function Limits({ is_enforced, limits, refusals }: Standing) {
 }
 
 type Limit = Standing['limits'][number]
-const number = new Intl.NumberFormat('en')
-
 const columns: Column<Limit>[] = [
   {
     id: 'what',
@@ -72,12 +71,12 @@ const columns: Column<Limit>[] = [
     ),
   },
   { id: 'used', header: 'Used', cell: Used },
-  { id: 'left', header: 'Left', align: 'right', cell: ({ remaining }) => number.format(remaining) },
+  { id: 'left', header: 'Left', align: 'right', cell: ({ remaining }) => formatCount(remaining) },
   {
     id: 'limit',
     header: 'Limit',
     align: 'right',
-    cell: ({ limit, window }) => `${number.format(limit)} a${window === 'hour' ? 'n' : ''} ${window}`,
+    cell: ({ limit, window }) => `${formatCount(limit)} a${window === 'hour' ? 'n' : ''} ${window}`,
   },
   { id: 'begins_anew', header: 'Begins anew', cell: ({ resets_at }) => <Time at={resets_at} /> },
 ]
@@ -87,7 +86,7 @@ function Used({ limit, used }: Limit) {
   return (
     <span className="inline-flex items-center gap-2 tabular-nums">
       <Meter share={share} />
-      {number.format(used)} {share >= 1 && <Badge tone="bad">spent</Badge>}
+      {formatCount(used)} {share >= 1 && <Badge tone="bad">spent</Badge>}
     </span>
   )
 }

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { CopyId } from '../../ui/copy.tsx'
@@ -16,8 +17,6 @@ type Refusal = Operations['listRateLimitRefusals']['result']['refusals'][number]
 
 const spans = { '1': 'Last 24 hours', '7': 'Last 7 days', '30': 'Last 30 days' }
 const pageSize = 20
-const number = new Intl.NumberFormat('en')
-
 /** What limits refused in the last weeks, by hour, credential and limit. */
 export function Refusals() {
   const [url, setUrl] = useAddressWords()
@@ -79,7 +78,7 @@ export function Refusals() {
 }
 
 const columns: Column<Refusal>[] = [
-  { id: 'hour', header: 'Hour', cell: ({ hour }) => <Time at={hour} exact /> },
+  { id: 'hour', header: 'Hour', cell: ({ hour }) => <Time at={hour} form="exact" /> },
   {
     id: 'limit',
     header: 'Limit',
@@ -99,6 +98,6 @@ const columns: Column<Refusal>[] = [
       </>
     ),
   },
-  { id: 'requests', header: 'Requests', align: 'right', cell: ({ requests }) => number.format(requests) },
+  { id: 'requests', header: 'Requests', align: 'right', cell: ({ requests }) => formatCount(requests) },
   { id: 'last', header: 'Latest', cell: ({ last_at }) => <Time at={last_at} /> },
 ]

@@ -1,3 +1,4 @@
+import { formatCount } from '../../format.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
@@ -23,7 +24,6 @@ const pageSize = 50
 const exportedMax = 10_000
 
 const titles = { agent: 'Agent', model: 'Model', tool: 'Tool', api_key: 'Key' } as const
-const number = new Intl.NumberFormat('en')
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 
 /** What a row is about, by its own identifier: names may be those of several. */
@@ -101,10 +101,10 @@ export function UsageTable({ project }: { project: string }) {
         </>
       ),
     },
-    { id: 'calls', header: 'Calls', align: 'right', cell: (row) => number.format(row.calls) },
-    { id: 'input_tokens', header: 'Input tokens', align: 'right', cell: (row) => number.format(row.input_tokens) },
-    { id: 'output_tokens', header: 'Output tokens', align: 'right', cell: (row) => number.format(row.output_tokens) },
-    { id: 'cached_tokens', header: 'Cached tokens', align: 'right', cell: (row) => number.format(row.cached_tokens) },
+    { id: 'calls', header: 'Calls', align: 'right', cell: (row) => formatCount(row.calls) },
+    { id: 'input_tokens', header: 'Input tokens', align: 'right', cell: (row) => formatCount(row.input_tokens) },
+    { id: 'output_tokens', header: 'Output tokens', align: 'right', cell: (row) => formatCount(row.output_tokens) },
+    { id: 'cached_tokens', header: 'Cached tokens', align: 'right', cell: (row) => formatCount(row.cached_tokens) },
     { id: 'cost', header: 'Cost', align: 'right', cell: (row) => dollars.format(row.cost_usd) },
   ]
   return (
@@ -131,7 +131,7 @@ export function UsageTable({ project }: { project: string }) {
       <ErrorBox error={saving.error} retry={() => saving.mutate()} />
       {saving.data?.isWhole === false && (
         <p role="status" className="mb-3 text-sm text-soft">
-          The file has the first {number.format(exportedMax)} rows; a shorter time has fewer.
+          The file has the first {formatCount(exportedMax)} rows; a shorter time has fewer.
         </p>
       )}
       {usage.isPending && <Skeleton label="Loading usage" />}
@@ -141,9 +141,9 @@ export function UsageTable({ project }: { project: string }) {
           {(
             [
               ['Cost', dollars.format(total.cost_usd)],
-              ['Input tokens', number.format(total.input_tokens)],
-              ['Output tokens', number.format(total.output_tokens)],
-              ['Calls', number.format(total.calls)],
+              ['Input tokens', formatCount(total.input_tokens)],
+              ['Output tokens', formatCount(total.output_tokens)],
+              ['Calls', formatCount(total.calls)],
             ] as const
           ).map(([label, value]) => (
             <div key={label} className="rounded-md border border-line p-3">
@@ -155,7 +155,7 @@ export function UsageTable({ project }: { project: string }) {
       )}
       {total && total.unpriced_calls > 0 && (
         <p className="mb-3 text-sm text-soft">
-          {number.format(total.unpriced_calls)} calls of models have no known price, so their cost is missing above.
+          {formatCount(total.unpriced_calls)} calls of models have no known price, so their cost is missing above.
         </p>
       )}
       {usage.data?.total === 0 && (

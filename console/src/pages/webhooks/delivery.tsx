@@ -8,7 +8,8 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { formatDuration } from '../../format.ts'
+import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { NextAttempt } from './next-attempt.tsx'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
@@ -77,7 +78,7 @@ export default function DeliveryPage() {
               )}
               <dt>Made</dt>
               <dd>
-                <Time at={data.created_at} exact /> {data.is_test && 'by a test'}{' '}
+                <Time at={data.created_at} form="exact" /> {data.is_test && 'by a test'}{' '}
                 {data.is_redelivery && 'and asked for again'}
               </dd>
               <dt>Delivery</dt>
@@ -138,7 +139,7 @@ function Attempt({ attempt, at, duration_ms, request, response, error, isLast }:
         <strong>Attempt {attempt}</strong>
         <Badge tone={error === null ? 'good' : 'bad'}>{response ? `answered ${response.status}` : 'no answer'}</Badge>
         <span className="text-soft">
-          <Time at={at} /> · {duration(duration_ms)}
+          <Time at={at} /> · {formatDuration(duration_ms)}
         </span>
       </div>
       {error !== null && <p className="mt-1 text-sm text-bad">{error}</p>}

@@ -6,7 +6,7 @@ export function NextAttempt({ at, exact = false }: { at: string | null; exact?: 
   if (at === null || !exact) return <Time at={at} />
   return (
     <>
-      <Time at={at} /> (<Time at={at} exact />)
+      <Time at={at} /> (<Time at={at} form="exact" />)
     </>
   )
 }

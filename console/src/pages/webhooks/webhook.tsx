@@ -187,7 +187,7 @@ export default function WebhookPage() {
         >
           {secret.until !== null && (
             <p className="text-soft">
-              The secret until now signs too, until <Time at={secret.until} exact />.
+              The secret until now signs too, until <Time at={secret.until} form="exact" />.
             </p>
           )}
         </Reveal>

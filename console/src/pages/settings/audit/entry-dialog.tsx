@@ -23,7 +23,7 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
       <Facts>
         <dt>When</dt>
         <dd>
-          <Time at={at} exact />
+          <Time at={at} form="exact" />
         </dd>
         <dt>{exactFilters.actor}</dt>
         <dd>

@@ -1,0 +1,83 @@
+import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { control, FilterSelect } from '../../ui/field.tsx'
+import { TypedSearch } from '../../ui/typed-search.tsx'
+import { asFieldTime, levels, ofFieldTime, type LogWords, type Period } from './log-filter.ts'
+import type { LogLine } from '../../task-parts/types.ts'
+
+interface LogFilterBar {
+  agent: string | undefined
+  project: string
+  words: Partial<LogWords>
+  /** Whether the fields of a period are in UTC. */
+  isUtc: boolean
+  change: (words: Partial<LogWords>, replace?: boolean) => void
+}
+
+/** Which lines are shown. */
+export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilterBar) {
+  return (
+    <div
+      className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
+      role="search"
+      aria-label="Filter lines"
+    >
+      <AgentPicker
+        project_id={project}
+        label="Agent"
+        any="All agents"
+        value={agent}
+        onChange={(agent) => change({ agent, at: undefined })}
+        className="sm:!w-48"
+      />
+      <FilterSelect
+        label="Level"
+        value={levels.find((name) => name === words.level) ?? ''}
+        onChange={({ target }) => change({ level: (target.value || undefined) as LogLine['level'] })}
+      >
+        <option value="">Any level</option>
+        {levels.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </FilterSelect>
+      <FilterSelect
+        label="Time"
+        value={words.since ?? ''}
+        onChange={({ target }) => {
+          const since = (target.value || undefined) as Period | undefined
+          change(since === 'custom' ? { since } : { since, from: undefined, to: undefined })
+        }}
+      >
+        <option value="">At any time</option>
+        <option value="15m">Last 15 minutes</option>
+        <option value="1h">Last hour</option>
+        <option value="24h">Last 24 hours</option>
+        <option value="7d">Last 7 days</option>
+        <option value="custom">From … to …</option>
+      </FilterSelect>
+      {words.since === 'custom' &&
+        (['from', 'to'] as const).map((end) => (
+          <input
+            key={end}
+            type="datetime-local"
+            step={1}
+            aria-label={`${end === 'from' ? 'From' : 'To'}, ${isUtc ? 'UTC' : 'local time'}`}
+            value={asFieldTime(words[end], isUtc)}
+            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, true)}
+            className={`${control} !w-auto min-h-8 max-sm:min-h-10`}
+          />
+        ))}
+      <TypedSearch
+        label="Text in the message"
+        className="!w-44"
+        value={String(words.q ?? '')}
+        commit={(q) => change({ q: q || undefined }, true)}
+      />
+      <TypedSearch
+        label="Task id"
+        className="!w-36"
+        value={String(words.task ?? '')}
+        commit={(task) => change({ task: task || undefined }, true)}
+      />
+    </div>
+  )
+}

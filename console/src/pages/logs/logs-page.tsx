@@ -1,0 +1,137 @@
+import { formatCount } from '../../format.ts'
+import { useEffect, useState } from 'react'
+import { projectLogSearch } from '../../../../contract/src/core/limits.ts'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Checkbox } from '../../ui/field.tsx'
+import { Choices } from '../../ui/choices.tsx'
+import { fullHeight } from '../../ui/page.tsx'
+import { usePathIds, useWords } from '../../task-parts/links.tsx'
+import { LogFile } from './log-file.tsx'
+import { LogFilterBar } from './log-filter-bar.tsx'
+import { useLogFilter, type LogWords } from './log-filter.ts'
+import { LogLines } from './log-lines.tsx'
+import { useNewestAgents } from '../../agents/agent-names.ts'
+import { useTimeZone } from '../../ui/time.tsx'
+import { useLogStore } from './use-log-store.ts'
+
+/** What agents wrote, as they write it, and all of it before. */
+export function LogsPage() {
+  const { project } = usePathIds()
+  const [words, setWords] = useWords<LogWords>()
+  const agents = useNewestAgents(project)
+  const [preferred] = useTimeZone()
+  // The zone in the address wins over that of Preferences, so that a link shows the same times to all.
+  const isUtc = words.zone === undefined ? preferred === 'UTC' : words.zone === 'utc'
+  const agent = typeof words.agent === 'string' ? words.agent : undefined
+  const filter = useLogFilter(project, agent, words)
+  // To a period that is over nothing comes.
+  const isOver = filter.end_time !== undefined && Date.parse(filter.end_time) < Date.now()
+  const isTailing = words.tail !== 'off' && !isOver
+  const store = useLogStore(filter, isTailing)
+  const [fileError, setFileError] = useState<unknown>()
+  const error = fileError ?? store.error ?? agents.error
+  useEffect(() => {
+    document.title = 'Logs · Cadre'
+  }, [])
+  const { project: _, agent: __, ...asked } = filter
+  const isNarrowed = (filter.level ?? filter.search ?? filter.task_id) !== undefined
+
+  return (
+    <div className={fullHeight}>
+      <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
+        <h1 className="mr-2">Logs</h1>
+        <LogFilterBar agent={agent} project={project} words={words} isUtc={isUtc} change={setWords} />
+        <div className="flex flex-wrap items-center gap-2 lg:ml-auto">
+          <Choices
+            label="Tail"
+            value={isTailing ? 'on' : 'off'}
+            options={[
+              ['on', 'Live'],
+              ['off', 'Still'],
+            ]}
+            onChange={(next) => setWords({ tail: next === 'off' ? 'off' : undefined }, true)}
+          />
+          <Choices
+            label="Time zone"
+            value={isUtc ? 'utc' : 'local'}
+            options={[
+              ['local', 'Local'],
+              ['utc', 'UTC'],
+            ]}
+            onChange={(next) => setWords({ zone: next === 'utc' ? 'utc' : 'local' }, true)}
+          />
+          <Choices
+            label="Density"
+            value={words.density === 'roomy' ? 'roomy' : 'dense'}
+            options={[
+              ['dense', 'Dense'],
+              ['roomy', 'Roomy'],
+            ]}
+            onChange={(next) => setWords({ density: next === 'roomy' ? 'roomy' : undefined }, true)}
+          />
+          <Checkbox
+            label="Wrap"
+            className="text-sm"
+            checked={words.wrap === true}
+            onChange={({ target }) => setWords({ wrap: target.checked || undefined }, true)}
+          />
+          <CopyAsCurl
+            path={`/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/logs`}
+            query={asked}
+          />
+          <LogFile store={store} onError={setFileError} />
+        </div>
+      </header>
+      {agent === undefined && filter.search !== undefined && (
+        <p className="shrink-0 border-b border-line px-3 py-1 text-xs text-soft md:px-5">
+          A text is looked for in the newest {formatCount(projectLogSearch.entries)} lines that the other filters leave.
+          Choose an agent to search all of its lines.
+        </p>
+      )}
+      {error != null && (
+        <div className="shrink-0 p-3">
+          <ErrorBox error={error} />
+        </div>
+      )}
+      {agents.data?.length === 0 && (
+        <EmptyState title="There is no agent yet">
+          <p>Agents write here what they do. Make one, and give it a task.</p>
+        </EmptyState>
+      )}
+      {!store.isRead && store.error === undefined && (
+        <p role="status" className="p-4 text-sm text-soft">
+          The log is being read…
+        </p>
+      )}
+      {store.isRead && store.count === 0 && agents.data?.length !== 0 && (
+        <EmptyState title="No line matches">
+          <p>An agent writes a line when a task begins and ends, when a tool is refused, and when something fails.</p>
+        </EmptyState>
+      )}
+      {store.isRead && store.count > 0 && (
+        <LogLines
+          // Another list begins anew, at its end.
+          key={JSON.stringify([filter, words.density])}
+          store={store}
+          isTailing={isTailing}
+          isWrapped={words.wrap === true}
+          isUtc={isUtc}
+          isRoomy={words.density === 'roomy'}
+          at={typeof words.at === 'string' ? words.at : undefined}
+          onAt={(at) => setWords({ at }, true)}
+          onTask={(task) => setWords({ task })}
+          aroundOf={
+            isNarrowed
+              ? (at) => {
+                  const { since, from, to, wrap, zone, density } = words
+                  return { agent, at, since, from, to, wrap, zone, density }
+                }
+              : undefined
+          }
+        />
+      )}
+    </div>
+  )
+}

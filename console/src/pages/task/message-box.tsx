@@ -1,0 +1,53 @@
+import { useId, useState } from 'react'
+import { cadre as api } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { control } from '../../ui/field.tsx'
+import type { TaskLive } from './task-live.ts'
+
+/** Answers a task that waits for a person's words. */
+export function MessageBox({ live }: { live: TaskLive }) {
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isSending, setSending] = useState(false)
+  const field = useId()
+  const send = async (): Promise<void> => {
+    setSending(true)
+    setError(undefined)
+    try {
+      await api.tasks.sendMessage(live.project, live.id, { content: text })
+      setText('')
+      live.refresh()
+    } catch (thrown) {
+      setError(thrown)
+    } finally {
+      setSending(false)
+    }
+  }
+  return (
+    <form
+      className="shrink-0 border-b border-line p-3 md:px-5"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void send()
+      }}
+    >
+      <label htmlFor={field} className="text-sm font-medium">
+        The agent asks you something: answer it here
+      </label>
+      <div className="mt-1 flex gap-2">
+        <textarea
+          id={field}
+          rows={2}
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+          className={`${control} flex-1 py-1.5 text-base md:text-sm`}
+        />
+        <Button type="submit" kind="primary" disabled={isSending || text.trim() === ''}>
+          Send
+        </Button>
+      </div>
+      {error !== undefined && <ErrorBox error={error} />}
+    </form>
+  )
+}

@@ -1,0 +1,182 @@
+import { Link as LinkIcon, RotateCcw, X } from 'lucide-react'
+import { useEffect } from 'react'
+import { exactTime, formatCost, formatDuration, formatTokens, stepDuration_ms, words } from '../../format.ts'
+import { useTimeZone } from '../../ui/time.tsx'
+import { Button } from '../../ui/button.tsx'
+import { CopyButton, CopyId } from '../../ui/copy.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import type { TaskLive } from './task-live.ts'
+import { StepIcon } from '../../task-parts/task-parts.tsx'
+import { ReasoningSummary } from './reasoning-summary.tsx'
+import { compactionWords, stepTitle } from '../../task-parts/step-words.ts'
+import type { CompactionOutput, ModelOutput, Step, ToolInput } from '../../task-parts/types.ts'
+import { ValueView } from '../../task-parts/value-view.tsx'
+
+/** Everything that is known of one step. */
+export function StepInspector({
+  live,
+  index,
+  retryReason,
+  onRetry,
+  onClose,
+}: {
+  live: TaskLive
+  index: number
+  /** Why the task cannot be retried from here; undefined where it can. */
+  retryReason: string | undefined
+  onRetry: () => void
+  onClose: () => void
+}) {
+  const step = live.steps.get(index)
+  useEffect(() => {
+    live.needSteps(index, index)
+  }, [live, index, live.stepCount])
+  useEffect(() => {
+    const close = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape' && !event.defaultPrevented) onClose()
+    }
+    window.addEventListener('keydown', close)
+    return () => window.removeEventListener('keydown', close)
+  }, [onClose])
+
+  return (
+    <aside
+      aria-label={`Step ${index}`}
+      className="fixed inset-x-0 top-12 bottom-0 z-20 flex flex-col overflow-y-auto bg-page md:relative md:top-auto md:z-auto md:w-[26rem] md:shrink-0 md:border-l md:border-line lg:w-[32rem]"
+      tabIndex={0}
+    >
+      <header className="sticky top-0 flex items-center gap-2 border-b border-line bg-page px-4 py-2">
+        {step && <StepIcon step={step} />}
+        <h2 className="min-w-0 truncate font-semibold">{step ? stepTitle(step) : `Step ${index}`}</h2>
+        <span className="text-xs whitespace-nowrap text-soft">step {index}</span>
+        <Button kind="ghost" size="small" className="ml-auto" aria-label="Close the step" onClick={onClose}>
+          <X size={16} aria-hidden="true" />
+        </Button>
+      </header>
+      {!step ? (
+        <p className="p-4 text-sm text-soft">
+          {index >= live.stepCount ? 'The task has no such step.' : 'The step is being read…'}
+        </p>
+      ) : (
+        <div className="space-y-5 p-4">
+          <div className="flex flex-wrap gap-2">
+            <Button size="small" onClick={onRetry} reason={retryReason}>
+              <RotateCcw size={13} aria-hidden="true" /> Retry from this step
+            </Button>
+            <span className="inline-flex items-center text-xs text-soft">
+              <LinkIcon size={13} aria-hidden="true" className="mr-1" /> Link to this step
+              <CopyButton text={() => window.location.href} label="Copy the link to this step" />
+            </span>
+          </div>
+          <Facts step={step} />
+          {step.error && (
+            <section>
+              <Heading>Error</Heading>
+              <ErrorBox error={new Error(`${step.error.message} (${step.error.code})`)} />
+            </section>
+          )}
+          <Content step={step} />
+        </div>
+      )}
+    </aside>
+  )
+}
+
+function Heading({ children }: { children: string }) {
+  return <h3 className="mb-1 text-xs font-semibold tracking-wide text-soft uppercase">{children}</h3>
+}
+
+function Facts({ step }: { step: Step }) {
+  const [zone] = useTimeZone()
+  const isCompaction = step.type === 'compaction'
+  const usage = step.usage as Record<string, number | null> | null
+  const facts: [string, string][] = [
+    ['Kind', words(step.type)],
+    // What others are called by.
+    ...(isCompaction ? [['Model', step.name] as [string, string]] : []),
+    ['State', step.status === 'started' ? 'under way' : step.status],
+    ['Began', exactTime(step.started_at, zone)],
+    ['Took', `${formatDuration(stepDuration_ms(step))}${step.finished_at === null ? ' so far' : ''}`],
+    ['Tries', String(step.attempt)],
+  ]
+  if (usage) {
+    const tokens = formatTokens(usage)
+    facts.push(['Tokens in', tokens.in], ['Tokens out', tokens.out], ['Cost', formatCost(usage.cost_usd)])
+  }
+  const { safety } = (step.input ?? {}) as ToolInput
+  if (safety)
+    facts.push([
+      'After a crash',
+      { safe: 'made again', keyed: 'made again, with its key' }[safety] ?? 'a person is asked',
+    ])
+  return (
+    <>
+      <dl className="grid grid-cols-[7rem_1fr] gap-y-1 text-sm">
+        {facts.map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="text-soft">{name}</dt>
+            <dd className="tabular-nums">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <CopyId id={step.id} />
+    </>
+  )
+}
+
+function messagesRead({ input }: Step): string {
+  const count = (input as { messages?: number } | null)?.messages ?? 0
+  return `${count} ${count === 1 ? 'message' : 'messages'} of the conversation so far`
+}
+
+function Content({ step }: { step: Step }) {
+  if (step.type === 'model_call') {
+    const { text, tool_calls = [], finish_reason, reasoning_summary } = (step.output ?? {}) as ModelOutput
+    return (
+      <>
+        <section>
+          <Heading>Input</Heading>
+          <p className="text-sm">{messagesRead(step)}</p>
+        </section>
+        {reasoning_summary && <ReasoningSummary text={reasoning_summary} />}
+        <section>
+          <Heading>Output</Heading>
+          <ValueView label="Output" value={text} />
+        </section>
+        {tool_calls.length > 0 && (
+          <section>
+            <Heading>Calls that it asked for</Heading>
+            <ValueView label="Calls" value={tool_calls} />
+          </section>
+        )}
+        {finish_reason && <p className="text-xs text-soft">It ended with {words(finish_reason)}.</p>}
+      </>
+    )
+  }
+  if (step.type === 'compaction') {
+    const { summary } = (step.output ?? {}) as CompactionOutput
+    return (
+      <>
+        <p className="text-sm">{compactionWords(step)}</p>
+        <section>
+          <Heading>Summary</Heading>
+          <ValueView label="Summary" value={summary} />
+        </section>
+      </>
+    )
+  }
+  const input = (step.input ?? {}) as ToolInput
+  const output = step.output as { content?: unknown } | null
+  return (
+    <>
+      <section>
+        <Heading>Input</Heading>
+        <ValueView label="Input" value={input.arguments ?? step.input} />
+      </section>
+      <section>
+        <Heading>Output</Heading>
+        <ValueView label="Output" value={output?.content ?? output} />
+      </section>
+    </>
+  )
+}

@@ -1,0 +1,92 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Ban, RotateCcw } from 'lucide-react'
+import { useState } from 'react'
+import { APIError } from '../../../../sdk/src/errors.ts'
+import { cadre as api } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { Checkbox } from '../../ui/field.tsx'
+import type { Task } from '../../task-parts/types.ts'
+
+/** What became of a task that was acted on together with others. */
+export type Outcome = { isDone: boolean; text: string; link?: string }
+
+/** Tasks that are chosen, what is done to all of them, and what became of each. */
+export function useTaskBulk(project: string, tasks: readonly Task[]) {
+  const queries = useQueryClient()
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [outcomes, setOutcomes] = useState<ReadonlyMap<string, Outcome>>(new Map())
+  const [busy, setBusy] = useState<string>()
+  const chosen = tasks.filter(({ id }) => selected.has(id))
+
+  async function actOnAll(name: string, work: (task: Task) => Promise<Outcome>): Promise<void> {
+    setBusy(name)
+    setOutcomes(new Map())
+    for (const task of chosen) {
+      const outcome = await work(task).catch((error: unknown) => ({
+        isDone: false,
+        text: error instanceof APIError ? `${error.message} (${error.code})` : String(error),
+      }))
+      setOutcomes((before) => new Map(before).set(task.id, outcome))
+    }
+    setBusy(undefined)
+    setSelected(new Set())
+    await queries.invalidateQueries({ queryKey: ['project', project, 'tasks'] })
+  }
+  return {
+    selected,
+    chosen,
+    outcomes,
+    busy,
+    choose: (ids: readonly string[]) => setSelected(new Set(ids)),
+    toggle: (id: string) =>
+      setSelected((before) => {
+        const next = new Set(before)
+        if (!next.delete(id)) next.add(id)
+        return next
+      }),
+    cancel: () =>
+      actOnAll('Canceling…', async ({ id }) => {
+        const { status } = await api.tasks.cancel(project, id, {})
+        return { isDone: true, text: status === 'canceled' ? 'Canceled' : 'Is being canceled' }
+      }),
+    retry: () =>
+      actOnAll('Retrying…', async ({ id }) => {
+        const made = await api.tasks.retry(project, id, {})
+        return { isDone: true, text: 'Retried as', link: made.id }
+      }),
+  }
+}
+
+export type TaskBulk = ReturnType<typeof useTaskBulk>
+
+/** Chooses tasks, and cancels or retries those. */
+export function TaskBulkBar({ bulk, tasks }: { bulk: TaskBulk; tasks: readonly Task[] }) {
+  const { chosen, outcomes, busy } = bulk
+  const reason = (isOpenWanted: boolean): string | undefined => {
+    if (busy !== undefined) return 'It is being done'
+    if (chosen.length === 0) return 'Choose tasks first.'
+    if (chosen.some(({ finished_at }) => (finished_at === null) === isOpenWanted)) return undefined
+    return isOpenWanted ? "Tasks that have ended can't be canceled." : "Tasks that have not ended can't be retried."
+  }
+  return (
+    <div className="mb-3 flex flex-wrap items-center gap-2">
+      <Checkbox
+        label={chosen.length > 0 ? `${chosen.length} chosen` : 'Choose all on this page'}
+        className="pr-2"
+        checked={tasks.length > 0 && chosen.length === tasks.length}
+        onChange={({ target }) => bulk.choose(target.checked ? tasks.map(({ id }) => id) : [])}
+      />
+      <Button kind="danger" reason={reason(true)} onClick={() => void bulk.cancel()}>
+        <Ban size={14} aria-hidden /> Cancel
+      </Button>
+      <Button reason={reason(false)} onClick={() => void bulk.retry()}>
+        <RotateCcw size={14} aria-hidden /> Retry
+      </Button>
+      <span role="status" className="text-sm text-soft">
+        {busy ??
+          (outcomes.size > 0 &&
+            `${[...outcomes.values()].filter(({ isDone }) => isDone).length} of ${outcomes.size} done`)}
+      </span>
+    </div>
+  )
+}

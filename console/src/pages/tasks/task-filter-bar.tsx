@@ -1,0 +1,91 @@
+import { X } from 'lucide-react'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { IconButton } from '../../ui/button.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { TypedSearch } from '../../ui/typed-search.tsx'
+import { exactTime } from '../../format.ts'
+import { useTimeZone } from '../../ui/time.tsx'
+import { states, type Period, type TaskFilter } from './task-filter.ts'
+import { TaskViews } from './task-views.tsx'
+import type { TaskStatus } from '../../task-parts/types.ts'
+
+interface TaskFilterBar {
+  project: string
+  filter: TaskFilter
+}
+
+/** Which tasks are shown: common views as links, and every choice by itself. */
+export function TaskFilterBar({ project, filter }: TaskFilterBar) {
+  const { agent, status, since, from, until, isOldestFirst, choose } = filter
+  const [zone] = useTimeZone()
+  return (
+    <>
+      <TaskViews project={project} search={filter.words} />
+      <div className="mb-3 grid grid-cols-2 gap-2 sm:flex sm:flex-wrap" role="search" aria-label="Filter tasks">
+        <TypedSearch
+          label="Part of the input, or task id"
+          className="col-span-2 sm:!w-60"
+          value={filter.search ?? ''}
+          commit={(q) => choose({ q: q === '' ? undefined : q }, true)}
+        />
+        <FilterSelect
+          label="Status"
+          value={status ?? ''}
+          onChange={({ target }) => choose({ status: (target.value || undefined) as TaskStatus })}
+        >
+          <option value="">Any status</option>
+          {states.map((state) => (
+            <option key={state}>{state}</option>
+          ))}
+        </FilterSelect>
+        <AgentPicker
+          project_id={project}
+          label="Agent"
+          any="Any agent"
+          value={agent}
+          onChange={(agent) => choose({ agent })}
+          className="sm:!w-48"
+        />
+        <FilterSelect
+          label="Created"
+          value={since ?? ''}
+          onChange={({ target }) =>
+            choose({
+              since: (target.value || undefined) as Period,
+              created_after: undefined,
+              created_before: undefined,
+            })
+          }
+        >
+          <option value="">{(from ?? until) === undefined ? 'At any time' : 'Between two moments'}</option>
+          <option value="1h">In the last hour</option>
+          <option value="24h">In the last 24 hours</option>
+          <option value="7d">In the last 7 days</option>
+          <option value="30d">In the last 30 days</option>
+        </FilterSelect>
+        <FilterSelect
+          label="Order"
+          value={isOldestFirst ? 'created_at' : ''}
+          onChange={({ target }) => choose({ sort: target.value === '' ? undefined : 'created_at' })}
+        >
+          <option value="">Newest first</option>
+          <option value="created_at">Oldest first</option>
+        </FilterSelect>
+        {(from ?? until) !== undefined && (
+          <span className="col-span-2 inline-flex min-h-8 items-center gap-1 rounded-md border border-line bg-accent-soft pl-2.5 text-sm">
+            <span>
+              Created {from !== undefined && `from ${exactTime(from, zone)} `}
+              {until !== undefined && `until ${exactTime(until, zone)}`}
+            </span>
+            <IconButton
+              label="Tasks of any time"
+              onClick={() => choose({ created_after: undefined, created_before: undefined })}
+            >
+              <X size={14} aria-hidden />
+            </IconButton>
+          </span>
+        )}
+      </div>
+    </>
+  )
+}

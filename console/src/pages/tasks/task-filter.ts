@@ -1,0 +1,89 @@
+import { useMemo } from 'react'
+import { cadre as api } from '../../api/client.ts'
+import type { Search } from '../../search-state.ts'
+import { useWords } from '../../task-parts/links.tsx'
+import type { TaskStatus } from '../../task-parts/types.ts'
+
+export const states: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired']
+const periods = { '1h': 3600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 } as const
+/** Characters that the API looks for. */
+const searchMax = 100
+export type Period = keyof typeof periods
+
+export interface TaskWords extends Search {
+  status: TaskStatus
+  agent: string
+  since: Period
+  /** Moments, as a point of a chart leads here: the first inclusive, the second exclusive. */
+  created_after: string
+  created_before: string
+  /** A part of the input, or of an identifier; one that looks like a number is read as one from the address. */
+  q: string | number
+  sort: 'created_at'
+  offset: number
+}
+
+/** Which tasks the address asks for, and how it is made to ask for others: another choice begins at the first page. */
+export function useTaskFilter(project: string) {
+  const [words, setWords] = useWords<TaskWords>()
+  const agent = typeof words.agent === 'string' ? words.agent : undefined
+  const status = states.find((state) => state === words.status)
+  const from = momentOf(words.created_after)
+  const until = momentOf(words.created_before)
+  const search = words.q === undefined || words.q === '' ? undefined : String(words.q).slice(0, searchMax)
+  const since = from === undefined && words.since !== undefined && words.since in periods ? words.since : undefined
+  // The period ends now, and now is when it was chosen: else every reading would be of another list.
+  const created_after = useMemo(
+    () => (since === undefined ? from : new Date(Date.now() - periods[since]).toISOString()),
+    [since, from],
+  )
+  const query = {
+    ...(status ? { status } : {}),
+    ...(created_after ? { created_after } : {}),
+    ...(until ? { created_before: until } : {}),
+    ...(search === undefined ? {} : { search }),
+    ...(words.sort === 'created_at' ? ({ sort: 'created_at' } as const) : {}),
+  }
+  return {
+    agent,
+    status,
+    since,
+    from,
+    until,
+    search,
+    /** What the address says, without the page. */
+    words: { ...words, offset: undefined } as Search,
+    isOldestFirst: words.sort === 'created_at',
+    offset: typeof words.offset === 'number' ? words.offset : 0,
+    query,
+    /** The path of the API that answers it. */
+    path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
+    isFiltered:
+      status !== undefined || since !== undefined || agent !== undefined || (from ?? until ?? search) !== undefined,
+    read: (page: { limit: number; offset?: number }) =>
+      agent === undefined
+        ? api.tasks.list(project, { ...query, ...page })
+        : api.tasks.listOfAgent(project, agent, { ...query, ...page }),
+    choose: (change: Partial<TaskWords>, replace = false) => setWords({ ...change, offset: undefined }, replace),
+    go: (offset: number) => setWords({ offset: offset || undefined }),
+  }
+}
+
+export type TaskFilter = ReturnType<typeof useTaskFilter>
+
+/** No part of it, to be put in the place of every one. */
+export const anyTask = {
+  status: undefined,
+  agent: undefined,
+  since: undefined,
+  created_after: undefined,
+  created_before: undefined,
+  q: undefined,
+} as const
+
+/** A moment of the address; undefined where it says something else. */
+function momentOf(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined
+  const time = Date.parse(text)
+  return Number.isNaN(time) ? undefined : new Date(time).toISOString()
+}

@@ -1,0 +1,120 @@
+import { formatCount } from '../../format.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Download } from 'lucide-react'
+import { useState } from 'react'
+import { paths } from '../../paths.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { LiveBadge } from '../../ui/live-badge.tsx'
+import { PageHeader } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
+import { saveFile } from '../../task-parts/download.ts'
+import { usePathIds } from '../../task-parts/links.tsx'
+import { TaskBulkBar, useTaskBulk } from './task-bulk.tsx'
+import { TaskFilterBar } from './task-filter-bar.tsx'
+import { anyTask, useTaskFilter } from './task-filter.ts'
+import { TaskTable } from './task-table.tsx'
+import { useAgentNames } from '../../agents/agent-names.ts'
+
+const pageSize = 50
+/** Tasks that an export holds at most. */
+const exportMost = 10_000
+
+/** The tasks of a project, live, to be filtered, canceled and retried. */
+export function TasksPage() {
+  const { project } = usePathIds()
+  const filter = useTaskFilter(project)
+  const [isExporting, setExporting] = useState(false)
+  const [exportError, setExportError] = useState<unknown>()
+  const list = useQuery({
+    queryKey: ['project', project, 'tasks', filter.agent, filter.query, filter.offset],
+    queryFn: () => filter.read({ limit: pageSize, offset: filter.offset }).page(),
+    placeholderData: keepPreviousData,
+  })
+  const tasks = list.data?.items ?? []
+  const names = useAgentNames(
+    project,
+    tasks.map(({ agent_id }) => agent_id),
+  )
+  const bulk = useTaskBulk(project, tasks)
+
+  async function exportAll(): Promise<void> {
+    setExporting(true)
+    setExportError(undefined)
+    try {
+      const found = await filter.read({ limit: 100 }).toArray({ max: exportMost })
+      saveFile(
+        'tasks.ndjson',
+        'application/x-ndjson',
+        found.map((task) => `${JSON.stringify(task)}\n`),
+      )
+    } catch (error) {
+      setExportError(error)
+    } finally {
+      setExporting(false)
+    }
+  }
+  return (
+    <>
+      <PageHeader
+        title="Tasks"
+        label={
+          <>
+            Tasks <LiveBadge />
+          </>
+        }
+        actions={
+          <>
+            <CopyAsCurl path={filter.path} query={filter.query} />
+            <Button
+              onClick={() => void exportAll()}
+              title={`As NDJSON, the first ${formatCount(exportMost)} at most`}
+              reason={isExporting ? 'It is being read' : tasks.length === 0 ? 'There is nothing to export' : undefined}
+            >
+              <Download size={14} aria-hidden /> {isExporting ? 'Exporting…' : 'Export'}
+            </Button>
+          </>
+        }
+      />
+      <TaskFilterBar project={project} filter={filter} />
+      <TaskBulkBar bulk={bulk} tasks={tasks} />
+      <ErrorBox error={list.error ?? exportError} retry={() => void list.refetch()} />
+      {list.data && tasks.length === 0 && !filter.isFiltered && (
+        <EmptyState title="No agent has been given a task yet">
+          <p>
+            A task is a piece of work for an agent: it is kept before its creation is answered, and outlives crashes.
+          </p>
+          <div className="text-left">
+            <CodeBlock text={'cadre tasks run <agent> "Hello, agent"'} label="Copy the command" />
+          </div>
+          <p>
+            <Link {...paths.playground(project)}>Or try one in the playground</Link>
+          </p>
+        </EmptyState>
+      )}
+      {list.data && tasks.length === 0 && filter.isFiltered && (
+        <EmptyState
+          title="No task matches"
+          actions={<Button onClick={() => filter.choose(anyTask)}>Show all tasks</Button>}
+        />
+      )}
+      {tasks.length > 0 && (
+        <TaskTable
+          project={project}
+          tasks={tasks}
+          names={names}
+          bulk={bulk}
+          isOldestFirst={filter.isOldestFirst}
+          isBusy={list.isFetching}
+        />
+      )}
+      {list.data && list.data.total > 0 && (
+        <Pager offset={filter.offset} limit={pageSize} total={list.data.total} go={filter.go} noun="tasks" />
+      )}
+    </>
+  )
+}

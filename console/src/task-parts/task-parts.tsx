@@ -1,0 +1,82 @@
+import {
+  Ban,
+  Bot,
+  CircleAlert,
+  CircleCheck,
+  CircleDashed,
+  CircleHelp,
+  Clock,
+  FoldVertical,
+  Hourglass,
+  LoaderCircle,
+  ShieldQuestion,
+  TimerOff,
+  Wrench,
+} from 'lucide-react'
+import { Button } from '../ui/button.tsx'
+import { formatCount, words } from '../format.ts'
+import type { Step, Task, TaskStatus } from './types.ts'
+import type { Follow } from './use-follow.ts'
+
+const looks: Record<TaskStatus, { icon: typeof Ban; tone: string }> = {
+  queued: { icon: CircleDashed, tone: 'text-soft' },
+  running: { icon: LoaderCircle, tone: 'text-accent' },
+  waiting: { icon: Hourglass, tone: 'text-warn' },
+  completed: { icon: CircleCheck, tone: 'text-good' },
+  failed: { icon: CircleAlert, tone: 'text-bad' },
+  canceled: { icon: Ban, tone: 'text-soft' },
+  expired: { icon: TimerOff, tone: 'text-bad' },
+}
+
+/** How a task stands: an icon and the word, and what it waits for. */
+export function TaskBadge({ task }: { task: Pick<Task, 'status' | 'wait' | 'cancel_requested_at'> }) {
+  const { icon: Icon, tone } = looks[task.status]
+  const isEnding = task.cancel_requested_at !== null && ['queued', 'running', 'waiting'].includes(task.status)
+  return (
+    <span className={`inline-flex items-center gap-1.5 text-sm font-medium whitespace-nowrap ${tone}`}>
+      <Icon size={15} aria-hidden="true" className={task.status === 'running' ? 'motion-safe:animate-spin' : ''} />
+      {isEnding ? 'canceling' : task.status}
+      {task.wait && !isEnding && <span className="font-normal">for {words(task.wait.reason)}</span>}
+    </span>
+  )
+}
+
+const stepIcons: Partial<Record<string, typeof Ban>> = {
+  model_call: Bot,
+  tool_call: Wrench,
+  approval: ShieldQuestion,
+  wait: Clock,
+  compaction: FoldVertical,
+}
+
+export function StepIcon({ step }: { step: Pick<Step, 'type' | 'status'> }) {
+  if (step.status === 'failed')
+    return <CircleAlert size={15} className="shrink-0 text-bad" aria-label="failed" role="img" />
+  if (step.status === 'unknown')
+    return <CircleHelp size={15} className="shrink-0 text-bad" aria-label="outcome unknown" role="img" />
+  const Icon = stepIcons[step.type] ?? CircleDashed
+  const isOpen = step.status === 'started'
+  return (
+    <Icon
+      size={15}
+      role="img"
+      aria-label={isOpen ? 'under way' : 'done'}
+      className={`shrink-0 ${isOpen ? 'text-accent' : 'text-soft'}`}
+    />
+  )
+}
+
+/** Says that a list stands still, what came meanwhile, and goes back to its end. */
+export function FollowBar({ follow, unit }: { follow: Follow; unit: string }) {
+  if (follow.isFollowing) return null
+  const { missed } = follow
+  return (
+    <div className="absolute inset-x-0 bottom-3 flex justify-center">
+      <Button className="shadow-md" kind="primary" onClick={follow.resume}>
+        {missed > 0
+          ? `${formatCount(missed)} new ${unit}${missed === 1 ? '' : 's'} — jump to latest`
+          : 'Paused — jump to latest'}
+      </Button>
+    </div>
+  )
+}
