@@ -1,14 +1,14 @@
 import { UsageError } from './failure.ts'
 import { plain } from './output/plain.ts'
 
-/** Whether somebody can be asked: both ends are a terminal, and `--no-input` was not said. */
+/** Whether prompts are possible: both ends are a terminal, and `--no-input` is not given. */
 export interface Asking {
   canAsk: boolean
 }
 
-/** Asks for yes or no. Throws `UsageError` where nobody can be asked, or the answer is Ctrl-C. */
+/** Asks for yes or no. Throws `UsageError` without a terminal, or after Ctrl-C. */
 export async function confirm({ canAsk }: Asking, message: string): Promise<boolean> {
-  if (!canAsk) throw new UsageError(`${message} Say --yes, because nobody can be asked here.`)
+  if (!canAsk) throw new UsageError(`${message} Pass --yes, because there is no terminal to ask.`)
   const prompts = await import('@clack/prompts')
   const answer = await prompts.confirm({ message: plain(message), initialValue: false, output: process.stderr })
   if (prompts.isCancel(answer)) throw new UsageError('Canceled.')
@@ -17,7 +17,7 @@ export async function confirm({ canAsk }: Asking, message: string): Promise<bool
 
 /** Has a name typed, so that nothing is deleted by mistake. */
 export async function confirmByName({ canAsk }: Asking, what: string, name: string): Promise<void> {
-  if (!canAsk) throw new UsageError(`${what} would be deleted. Say --yes to do it where nobody can be asked.`)
+  if (!canAsk) throw new UsageError(`${what} would be deleted. Pass --yes to delete it without a terminal.`)
   const prompts = await import('@clack/prompts')
   const message = plain(`${what} will be deleted. Type ${name} to confirm:`)
   const answer = await prompts.text({ message, output: process.stderr })

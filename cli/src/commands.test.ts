@@ -27,7 +27,7 @@ function cadre(words: string[], input?: string, env: Record<string, string> = {}
   )
 }
 
-test('whoever is not logged in is told so with 4, and how to log in', async () => {
+test('without a login a command exits with 4, and says how to log in', async () => {
   const { code, stdout, stderr } = await cadre(['agents', 'list', '-p', '1'])
   assert.deepEqual([code, stdout], [4, ''])
   assert.match(stderr, /not_logged_in[^]*next: cadre login/)
@@ -53,7 +53,7 @@ test('from login to the end of a task', async () => {
   assert.equal(agent.code, 0, agent.stderr)
   const { id: agent_id } = JSON.parse(agent.stdout)
   const listed = await cadre(['agents', 'list'])
-  assert.match(listed.stdout, new RegExp(`^${agent_id}\techo\t`, 'm'), 'TSV where nobody looks')
+  assert.match(listed.stdout, new RegExp(`^${agent_id}\techo\t`, 'm'), 'TSV without a terminal')
   const task = await cadre(['tasks', 'create', agent_id, '--input', 'Hello', '--wait', '60', '--json=id,status'])
   assert.equal(JSON.parse(task.stdout).status, 'completed', task.stderr)
 
@@ -123,7 +123,7 @@ test('a key is kept for its service alone', async () => {
   assert.equal(other.code, 4, 'it is not sent to another address')
 })
 
-test('an address that is none is told of with where it comes from, and each complaint once', async () => {
+test('an invalid address is reported with its source, and each error once', async () => {
   const { code, stderr } = await cadre(['status'], '', { CADRE_BASE_URL: 'nonsense' })
   assert.equal(code, 2)
   assert.match(stderr, /not nonsense \(CADRE_BASE_URL\)/)

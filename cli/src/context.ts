@@ -81,7 +81,7 @@ export function contextOf(options: CommonOptions, env: Environment, filter?: Fil
     client(isPublic = false) {
       const key = env.CADRE_API_KEY || login?.api_key
       const access = key || !login?.access_token ? undefined : login
-      if (!key && !access && !isPublic) throw new NotLoggedIn(`Nobody is logged in to ${base_url}.`)
+      if (!key && !access && !isPublic) throw new NotLoggedIn(`Not logged in to ${base_url}.`)
       let current = access
       return new Cadre({
         baseURL: base_url,

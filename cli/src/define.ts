@@ -41,7 +41,7 @@ export function makeProgram(env: Environment): Command {
   const program = new Command('cadre')
   const help = new Help()
   program.configureHelp({
-    // A command's own options are what somebody looks for.
+    // A command's specific options come first: users look for them.
     groupItems(all, visible, groupOf) {
       const groups = help.groupItems(all, visible, groupOf)
       const common = groups.get(commonGroup)

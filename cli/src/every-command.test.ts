@@ -15,7 +15,7 @@ import { clientProgram } from './program.ts'
 import { kindOf, optionOf, type Schema } from './operations/fields.ts'
 import { operationWords } from './operations/operation-words.ts'
 
-/** Commands with tests of their own: they log in and out, follow what goes on, or are no operation's alone. */
+/** Commands with separate tests: they log in and out, follow streams, or belong to no single operation. */
 const apart = [
   'login',
   'logout',
@@ -92,7 +92,7 @@ test(
   },
 )
 
-/** The words of a command that sends the sample of an operation: each member of the body as an option of its own. */
+/** The arguments of a command that sends the sample of an operation: each member of the body as an option. */
 async function lineOf(operation: Operation, words: string): Promise<string[]> {
   const sample = await samples.of(operation)
   const [parts, given] = [operation.path.split('/'), sample.path.split('/')]

@@ -4,7 +4,7 @@ import { APIConnectionError, APIError, AuthenticationError, CadreError } from '#
 export const exitCodes = {
   done: 0,
   failed: 1,
-  /** The command line means nothing, or somebody said no. */
+  /** A usage error or a declined prompt. */
   usage: 2,
   authentication: 4,
 } as const
@@ -14,7 +14,7 @@ export const exitMeanings: Readonly<Record<number, string>> = {
   0: 'It was done.',
   1: 'It could not be done; standard error says why.',
   2: 'The command line means nothing, a question was answered with no, or Ctrl-C ended it.',
-  4: 'Nobody is logged in, or the credential is refused.',
+  4: 'Not logged in, or the credential was refused.',
 }
 
 /** A command line that means nothing, or a question that was not answered with yes: exit code 2. */
@@ -22,13 +22,13 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Somebody pressed Ctrl-C in what goes on until then: exit code 2, and nothing is said. */
+/** Ctrl-C in a command that runs until then: exit code 2, and no message. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly exit = exitCodes.usage
 }
 
-/** Nobody is logged in: exit code 4. */
+/** Not logged in: exit code 4. */
 export class NotLoggedIn extends Error {
   override readonly name = 'NotLoggedIn'
 }
@@ -43,7 +43,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Nobody knows whether something was done; `next` says how to find out. */
+/** The outcome of a request is unknown; `next` says how to find out. */
 export class UnknownOutcome extends CommandFailure {
   readonly exit: number
   constructor(message: string, next: string, exit: number, cause: Error) {
@@ -53,7 +53,7 @@ export class UnknownOutcome extends CommandFailure {
   }
 }
 
-/** A fault as people and programs are told of it. */
+/** An error as people and programs see it. */
 export interface Told {
   exit: number
   code: string
@@ -64,7 +64,7 @@ export interface Told {
   issues: { field: string; message: string }[]
 }
 
-/** What is told of an error. */
+/** Message of an error. */
 export function tell(error: unknown): Told {
   const message = error instanceof Error ? error.message : String(error)
   const plain = { message, request_id: null, retryable: false, next: undefined, issues: [] }

@@ -15,7 +15,7 @@ function examplesOf(path: string): string[] {
   return [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
 }
 
-/** Runs them one after another, as somebody who has copied them. */
+/** Runs them one after another, as a reader who copies them. */
 async function follow(t: TestContext, path: string): Promise<string> {
   const service = await startTestService()
   const home = await mkdtemp(join(tmpdir(), 'cadre-cli-guide-'))

@@ -1,8 +1,8 @@
 import { Interrupted } from './failure.ts'
 
 /**
- * Does what goes on until somebody presses Ctrl-C: `signal` is aborted then, and `Interrupted` thrown once `work` has
- * cleaned up. A second Ctrl-C waits for nothing.
+ * Runs `work` until Ctrl-C: then `signal` is aborted, and `Interrupted` is thrown once `work` has cleaned up. A second
+ * Ctrl-C waits for nothing.
  */
 export async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController()

@@ -38,7 +38,7 @@ async function loginByDevice(decision: 'allow' | 'deny') {
 }
 
 test(
-  'somebody logs in with a code, and many commands at once whose token ends use one refresh token',
+  'a user logs in with a code, and many commands at once with an expired token use one refresh token',
   { timeout: 240_000 },
   async () => {
     const { code, stderr } = await loginByDevice('allow')

@@ -1,6 +1,6 @@
 import { run } from './run.ts'
 
-/** Whoever reads the output may stop reading, as `head` does. */
+/** The reader of the output may stop reading, as `head` does. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 
 const code = await run(process.argv.slice(2), process.env)

@@ -12,7 +12,7 @@ import './style.css'
 // What it says is relative to the path that was loaded; from here on the path changes without loading.
 document.querySelector('base')?.setAttribute('href', basePath)
 
-/** Whoever is not signed in any more signs in, and comes back here. */
+/** A user whose session has ended signs in, and comes back here. */
 function signInAgain(error: Error): void {
   if (error instanceof AuthenticationError) location.assign(signInPath())
 }
@@ -20,7 +20,7 @@ function signInAgain(error: Error): void {
 const queries = new QueryClient({
   queryCache: new QueryCache({ onError: signInAgain }),
   mutationCache: new MutationCache({ onError: signInAgain }),
-  // The SDK repeats by itself what is safe to repeat.
+  // The SDK retries what is safe to retry.
   defaultOptions: { queries: { retry: false, staleTime: 5_000 } },
 })
 const router = makeRouter(queries)

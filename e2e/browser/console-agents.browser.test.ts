@@ -211,7 +211,7 @@ test('an agent is written with models and tools that are known, and tried beside
   const save = page.getByRole('button', { name: 'Save', exact: true })
   await save.click()
   await page.getByRole('button', { name: 'Read it again, and keep what I wrote' }).click()
-  await page.getByText('Somebody changed the agent').waitFor({ state: 'detached' })
+  await page.getByText('The agent was changed since').waitFor({ state: 'detached' })
   await save.click()
   await page.waitForURL((url) => !url.pathname.endsWith('/edit'))
   const { config, metadata: noted } = (await cadre.send('GET', `${agents}/${agent.id}`)).body

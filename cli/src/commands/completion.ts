@@ -36,7 +36,7 @@ function bash(commands: readonly Words[]): string {
   const verbs = verbsOf(commands)
   return [
     '_cadre() {',
-    // Not `words`: zsh has a variable of its own by that name while it completes.
+    // Not `words`: zsh sets a variable of that name while it completes.
     '  local current="${COMP_WORDS[COMP_CWORD]}" choices=""',
     '  if [ "$COMP_CWORD" -eq 1 ]; then',
     `    choices="${verbs.map(([noun]) => noun).join(' ')} serve migrate backup restore admin"`,

@@ -53,7 +53,7 @@ async function byKey(context: Context): Promise<Login> {
   return { base_url: context.base_url, api_key }
 }
 
-/** The app that acts for whoever logs in. */
+/** The app that acts for the user. */
 function appOf({ settings }: Context, given: unknown): string {
   const client_id = typeof given === 'string' ? given : settings.oauth_client_id.value
   if (client_id === undefined)
@@ -84,7 +84,7 @@ function byBrowser(context: Context, client: unknown, scope: unknown, isOpened: 
     base_url,
     client_id: appOf(context, client),
     scope: typeof scope === 'string' ? scope : scopeDefault,
-    // Not a note: nobody could log in without it.
+    // Not a note: without it no user could log in.
     show: (url) =>
       void process.stderr.write(
         `Go to this address to log in:\n\n  ${url}\n\nThe browser must be on this machine; \`cadre login --device\` is for any other.\n`,

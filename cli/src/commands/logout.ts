@@ -11,7 +11,7 @@ export const addLogout: AddCommand = (program) =>
       'Revokes the token of the profile and removes its credential from this machine. A key stays valid: `cadre keys delete` revokes it.',
     examples: ['cadre logout'],
     async run({ env, profile, login, base_url, out }) {
-      if (login === undefined) return out.note(`Nobody was logged in to ${base_url}.`)
+      if (login === undefined) return out.note(`Not logged in to ${base_url}.`)
       const { refresh_token, client_id } = login
       // Removed in any case: a service that is gone must not keep a credential here.
       await keepLogin(env, profile, undefined)

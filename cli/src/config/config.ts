@@ -8,7 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** Settings of the command line, and where else they can be said: flag, variable, file. */
 export const settings = {
   profile: { variable: 'CADRE_PROFILE', default: 'default', inProjectFile: true },
-  // Not in a project's file: whoever wrote that would have keys sent to an address of their choice.
+  // Not from a project's file: its author could have keys sent to another address.
   base_url: { variable: 'CADRE_BASE_URL', default: 'http://127.0.0.1:8080', inProjectFile: false },
   project: { variable: 'CADRE_PROJECT', default: undefined, inProjectFile: true },
   oauth_client_id: { variable: 'CADRE_OAUTH_CLIENT_ID', default: undefined, inProjectFile: false },

@@ -24,7 +24,7 @@ export function readLogin(env: Environment, profile: string, base_url: string): 
   return login?.base_url === base_url ? login : undefined
 }
 
-/** The lock of that file: whoever reads it to change it holds this. */
+/** The lock of that file: held to read it and change it. */
 export function credentialsLock(env: Environment): string {
   return `${credentialsPath(env)}.lock`
 }
@@ -34,7 +34,7 @@ export function keepLogin(env: Environment, profile: string, login: Login | unde
   return locked(credentialsLock(env), async () => writeLogin(env, profile, login))
 }
 
-/** The same, for whoever holds the lock. */
+/** The same, for the holder of the lock. */
 export function writeLogin(env: Environment, profile: string, login: Login | undefined): void {
   const { [profile]: _, ...others } = readJson(credentialsPath(env)) ?? {}
   writePrivately(credentialsPath(env), login === undefined ? others : { ...others, [profile]: login })

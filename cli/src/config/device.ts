@@ -17,8 +17,8 @@ interface Asked {
 }
 
 /**
- * Logs in from a machine without a browser (RFC 8628): shows a code that somebody types elsewhere, and asks until they have
- * decided. Throws `CommandFailure` where it is refused, or nobody decides before the code ends.
+ * Logs in from a machine without a browser (RFC 8628): shows a code to type on another device, and polls until the
+ * decision. Throws `CommandFailure` where it is refused, or the code expires.
  */
 export function loginByDevice({ base_url, client_id, scope, show }: Asked): Promise<Login> {
   return untilInterrupted(async (signal) => {
@@ -41,6 +41,6 @@ export function loginByDevice({ base_url, client_id, scope, show }: Asked): Prom
         else if (error.code !== 'authorization_pending') throw error
       }
     }
-    throw new CommandFailure('Nobody has typed the code in time.', 'cadre login --device')
+    throw new CommandFailure('The code expired before it was used.', 'cadre login --device')
   })
 }

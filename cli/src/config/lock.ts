@@ -7,7 +7,7 @@ import { CommandFailure } from '../failure.ts'
 
 /** How long another process is waited for. */
 const wait_ms = 30_000
-/** Nobody holds a lock for so long: what is under one is bounded by a quarter of it. */
+/** Longer than a lock is held: what runs under one is bounded by a quarter of it. */
 const staleAfter_ms = 60_000
 const pollInterval_ms = 40
 
@@ -34,7 +34,7 @@ export async function locked<T>(path: string, work: () => Promise<T>): Promise<T
   try {
     return await work()
   } finally {
-    // Not one that somebody took over meanwhile.
+    // Not one that another process took over meanwhile.
     if (ownerOf(path)?.token === own.token) rmSync(path, { force: true })
   }
 }
@@ -51,8 +51,8 @@ function take(path: string, own: Owner): boolean {
 }
 
 /**
- * Removes a lock that nobody holds. It is moved aside first, and only one process can do that: who then finds that it was
- * not the one they had looked at puts it back.
+ * Removes a stale lock. It is first moved aside, which only one process can do: one that finds another lock than it had
+ * looked at puts it back.
  */
 function clearIfStale(path: string): void {
   const owner = ownerOf(path)

@@ -7,7 +7,7 @@ import type { Login } from './credentials.ts'
 import { CommandFailure } from '../failure.ts'
 import { loginOf } from './refresh.ts'
 
-/** How long somebody may take in the browser. */
+/** How long a user may take in the browser. */
 const wait_ms = 300_000
 
 interface Asked {
@@ -20,8 +20,9 @@ interface Asked {
 }
 
 /**
- * Logs in by a browser: authorization code with PKCE, back to a port of this machine's loopback address (RFC 8252). Only
- * an answer with our state is taken. Throws `CommandFailure` where it is refused or nobody answers within five minutes.
+ * Logs in by a browser: authorization code with PKCE, back to a port of this machine's loopback address (RFC 8252).
+ * Only a response with the sent state is accepted. Throws `CommandFailure` where it is refused or does not come within
+ * five minutes.
  */
 export async function loginByBrowser({ base_url, client_id, scope, show, isOpened }: Asked): Promise<Login> {
   const client = new Cadre({ baseURL: base_url, apiKey: null })
@@ -41,7 +42,7 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
   const address = server.address()
   if (typeof address !== 'object' || address === null) throw new Error('a server listens on a port')
   const redirect_uri = `http://127.0.0.1:${address.port}/callback`
-  const late = new CommandFailure('Nobody answered in the browser.', 'cadre login --with-key')
+  const late = new CommandFailure('The login in the browser timed out.', 'cadre login --with-key')
   const timer = setTimeout(() => answered.reject(late), wait_ms)
   try {
     const url = client.oauth.authorizeUrl({
@@ -74,7 +75,7 @@ export async function loginByBrowser({ base_url, client_id, scope, show, isOpene
 export function openBrowser(url: string): void {
   const commands: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', win32: 'explorer' }
   const child = spawn(commands[process.platform] ?? 'xdg-open', [url], { stdio: 'ignore', detached: true })
-  // Whoever has none goes to the address that was shown.
+  // Without a browser the user opens the printed address.
   child.on('error', () => {})
   child.unref()
 }

@@ -19,7 +19,7 @@ export async function refreshed(login: Login, env: Environment, profile: string)
   if (!isEnding(login)) return login
   return locked(credentialsLock(env), async () => {
     const kept = readLogin(env, profile, login.base_url)
-    if (kept === undefined) throw new NotLoggedIn(`Somebody has logged out of ${login.base_url}.`)
+    if (kept === undefined) throw new NotLoggedIn(`Another process logged out of ${login.base_url}.`)
     if (!isEnding(kept)) return kept
     const { base_url, refresh_token = '', client_id = '' } = kept
     const client = new Cadre({ baseURL: base_url, apiKey: null, timeout_ms, maxRetries: 0 })

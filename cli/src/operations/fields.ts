@@ -102,7 +102,7 @@ function choices({ anyOf, enum: values }: Schema): string | undefined {
   return all && all.length > 0 && all.length <= 12 ? `One of ${all.join(', ')}.` : undefined
 }
 
-/** What a JSON value may have, so that nobody has to look for it. */
+/** Members of a JSON value, shown in the help. */
 function memberNames({ anyOf, properties }: Schema): string | undefined {
   const names = Object.keys(properties ?? anyOf?.find((one) => one.properties)?.properties ?? {})
   return names.length > 0 ? `Members: ${names.join(', ')}.` : undefined

@@ -206,7 +206,7 @@ test('what was cached and what was spent on reasoning is said where there was an
   assert.match(plain.stderr, /908 tokens, \$0\.02/)
 })
 
-test('a compaction is told of in words, and not by the name of its model', async () => {
+test('a compaction is described in words, and not by the name of its model', async () => {
   const step = { step_id: 'step_2', name: 'openai/gpt-6.1-sol', type: 'compaction' }
   told = [
     { type: 'step.started', data: step },

@@ -74,7 +74,7 @@ export class LiveView {
     }
   }
 
-  /** Takes the line away; what is said next stands on a line of its own. */
+  /** Clears the line; the next message starts on a new one. */
   pause(): void {
     clearInterval(this.#timer)
     this.#timer = undefined

@@ -48,7 +48,7 @@ const columnsMax = 7
 /** So many are shown however narrow a terminal is. */
 const columnsMin = 3
 const gap = '  '
-/** Members of members that are shown on lines of their own. */
+/** Nested members that are shown on separate lines. */
 const depthMax = 3
 
 /** Writes results to standard output, and what is said beside them to standard error. */

@@ -18,7 +18,7 @@ const hostile =
 const latin = 'a\u009B31mb\u0080'
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const obeyed = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
-/** Commands that read what is on this machine, or follow streams, which have tests of their own. */
+/** Commands that read local files or follow streams, which have separate tests. */
 const apart = ['api', 'login', 'logout', 'tasks watch', 'projects watch', 'agents logs', 'webhooks trigger']
 
 /** What the service answers to everything; streams with their path. */
@@ -117,7 +117,7 @@ test('what others wrote never reaches a terminal as something that it obeys, in 
   }
 })
 
-/** Commands that take options of their own in the place of the body. */
+/** Commands with specific options in place of the body. */
 function own(words: string): boolean {
   return words.startsWith('approvals ')
 }

@@ -160,10 +160,10 @@ test('a name must be typed before something is deleted', { skip: noScript }, asy
   assert.match(screen(), /Nothing was deleted/)
   const unasked = terminal(t, `agents delete ${agent_id} --no-input`)
   assert.equal(await unasked.ended, 2)
-  assert.match(unasked.screen(), /Say --yes/)
+  assert.match(unasked.screen(), /Pass --yes/)
 })
 
-test('somebody logs in with a browser, and is out after a logout', async () => {
+test('a user logs in with a browser, and is out after a logout', async () => {
   const driver = new OAuthDriver(service)
   await driver.client('cli', { redirect_uri: 'http://127.0.0.1/callback', native: true, isPublic: true })
   const { CADRE_API_KEY: _, ...own } = env

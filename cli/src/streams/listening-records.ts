@@ -80,7 +80,7 @@ export function listeningHere(env: Environment, base_url: string): string[] {
   })
 }
 
-/** The webhook of an address that leads to one process alone. One at a public address cannot be told from others. */
+/** The webhook of a loopback address, which one process listens on. Others cannot be told apart. */
 async function idOf(client: Cadre, url: string): Promise<string | undefined> {
   if (!url.startsWith('http://127.0.0.1:')) return undefined
   for await (const webhook of client.webhooks.list({ search: url })) if (webhook.url === url) return webhook.id

@@ -35,7 +35,7 @@ function start(words: string[], own: Record<string, string> = { CADRE_API_KEY: s
   return { ...command, said }
 }
 
-/** Ends a command that runs until it is told to stop. */
+/** Ends a command that runs until it is stopped. */
 async function interrupt(command: RunningCommand): Promise<void> {
   command.process.kill('SIGINT')
   assert.equal((await command.ended).code, 2)
@@ -94,7 +94,7 @@ test('the webhook of a command that was killed is removed by the next one, and t
   const [left, kept] = [await listens(killed), await listens(running)]
   killed.process.kill('SIGKILL')
   await killed.ended
-  assert.equal(await statusOf(left), 200, 'nobody could remove it')
+  assert.equal(await statusOf(left), 200, 'no process could remove it')
   const next = start(words)
   t.after(() => next.process.kill('SIGKILL'))
   const own = await listens(next)
@@ -107,7 +107,7 @@ test('the webhook of a command that was killed is removed by the next one, and t
   assert.deepEqual(await readdir(join(home, 'cadre', 'listening')), [])
 })
 
-test('a word that is nearly one of the commands is told which one was meant', async () => {
+test('a misspelled command gets a suggestion', async () => {
   for (const [word, meant] of [
     ['agent', 'agents'],
     ['taks', 'tasks'],

@@ -50,7 +50,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
     const body = await bodyOf(request)
     const isOurs = request.method === 'POST' && (publicUrl !== undefined || request.url === path)
     const event = isOurs && body ? await verifyWebhook(body, request.headers, secret).catch(() => undefined) : undefined
-    // Nobody but the service has the secret.
+    // Only the service has the secret.
     if (!event || !body) return void response.writeHead(404).end()
     const began = performance.now()
     const answer = await forward(forwardTo, request, body)
@@ -106,7 +106,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
   }
 }
 
-/** Sends a delivery on. A program that does not answer is told of as 502, which the service tries again. */
+/** Forwards a delivery. A program that does not answer is reported as 502, which the service retries. */
 async function forward(
   address: string,
   request: IncomingMessage,

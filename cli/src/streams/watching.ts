@@ -31,7 +31,7 @@ export async function watch(
         if (!left) view.show(event)
       return client.tasks.get(project, task_id)
     }
-    // Once somebody said stop, their answer counts, not the end of the stream.
+    // After Ctrl-C the user's answer counts, not the end of the stream.
     const task = await Promise.race([
       stream().catch((error: unknown) => left ?? Promise.reject(asError(error))),
       interrupted.promise,
@@ -59,7 +59,7 @@ async function leave(
   return leaveTask(client, context.project(), task_id, isCanceled).finally(() => stop.abort())
 }
 
-/** Cancels a task or lets it go on, as somebody has decided; always throws what became of it. */
+/** Cancels a task or lets it go on, as the user decided; always throws the outcome. */
 export async function leaveTask(client: Cadre, project: string, task_id: string, isCanceled: boolean): Promise<never> {
   if (isCanceled) await client.tasks.cancel(project, task_id, { reason: 'Canceled at a terminal' })
   throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)

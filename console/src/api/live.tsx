@@ -11,7 +11,7 @@ interface Live {
   state: LiveState
   pause: () => void
   resume: () => void
-  /** Is told of everything that happens in the project; gives the way to end that. */
+  /** Called with every event of the project; returns a function that ends that. */
   listen: (listener: (event: ProjectStreamEvent) => void) => () => void
   /** Gives the tab's connection to a stream of the page's own; gives the way to give it back. */
   lend: () => () => void
@@ -23,9 +23,9 @@ const LiveContext = createContext<Live | undefined>(undefined)
 const refresh_ms = 1_500
 
 /**
- * One stream for a tab, of the project that is open, while the tab is in sight. What is shown of agents, tasks and approvals is asked
- * for again when something happened to it; a page that shows every step of a task reads the task's own stream instead (`useOwnStream`).
- * Whoever comes back to the tab, or from such a page, is told what was missed.
+ * One stream for a tab, of the open project, while the tab is visible. Agents, tasks and approvals on the page are read
+ * again when they change; a page that shows every step of a task reads the task's stream instead (`useOwnStream`). A
+ * tab that comes back, or leaves such a page, gets what it missed.
  */
 export function LiveProvider({ project_id, children }: { project_id: string; children: ReactNode }) {
   const queries = useQueryClient()
@@ -58,7 +58,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
         signal,
         lastEventId: lastEventId.current,
         onEventId: (id) => (lastEventId.current = id),
-        // Whoever comes back to the tab is not told that it connects: that takes a moment.
+        // A tab that comes back does not show that it connects: that takes a moment.
         onState: (state) => {
           if (state !== 'connecting') setState(state === 'open' ? 'live' : 'reconnecting')
         },
@@ -118,11 +118,11 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
 /** The stream of the project that is open. */
 export function useLive(): Live {
   const live = useContext(LiveContext)
-  if (!live) throw new Error('there is no project here to be told about')
+  if (!live) throw new Error('live updates need an open project')
   return live
 }
 
-/** Is told of everything that happens in the project that is open. */
+/** Called with every event of the open project. */
 export function useProjectEvents(listener: (event: ProjectStreamEvent) => void): void {
   const { listen } = useLive()
   const latest = useRef(listener)
@@ -130,7 +130,7 @@ export function useProjectEvents(listener: (event: ProjectStreamEvent) => void):
   useEffect(() => listen((event) => latest.current(event)), [listen])
 }
 
-/** Says that the page has a stream of its own for now, so that a tab never has two. */
+/** The page opens its own stream for now, so that a tab never has two. */
 export function useOwnStream(isOwn: boolean): void {
   const { lend } = useLive()
   useEffect(() => (isOwn ? lend() : undefined), [isOwn])

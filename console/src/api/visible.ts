@@ -1,7 +1,7 @@
 /**
- * Reads a stream to its end while the page is in sight: a browser has six connections to a host, so tabs that nobody looks at must
- * not keep one. `read` is aborted when the page is hidden and called again when it is shown, so it begins where it was; what it
- * throws by itself is thrown. Resolves when it has ended, or `signal` is aborted.
+ * Reads a stream to its end while the page is visible: a browser has six connections to a host, so hidden tabs must not
+ * hold one. `read` is aborted when the page is hidden and called again when it is shown, to resume; other errors of it
+ * are thrown. Resolves when the stream has ended, or `signal` is aborted.
  */
 export async function whileVisible(signal: AbortSignal, read: (signal: AbortSignal) => Promise<void>): Promise<void> {
   while (!signal.aborted) {

@@ -77,7 +77,7 @@ export function useCommands(
     ['New webhook', paths.webhooks({ panel: 'new' })],
     ['New API key', paths.keys({ panel: 'new' })],
     ['New OAuth app', paths.apps({ panel: 'new' })],
-    ['Invite somebody', paths.members({ panel: 'invite' })],
+    ['Invite a member', paths.members({ panel: 'invite' })],
   ]
   const deeds: [string, LinkProps][] = inProject((id) => [
     ['Pause every running agent…', paths.home(id, { panel: 'pause-all' })],

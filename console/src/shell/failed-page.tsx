@@ -49,8 +49,8 @@ export function FailedPage({ error, reset }: ErrorComponentProps) {
 const away_ms = 3_000
 
 /**
- * Where the files of a page could not be had. A service that was updated has other ones; one that cannot be reached has none, and
- * the page is loaded again by itself when it is back: there is nothing on it to be lost.
+ * Shown where the files of a page could not be loaded. An updated service has other files; an unreachable one has none,
+ * and the page reloads when it is back: there is no input to lose.
  */
 function UnloadedPage({ error }: { error: unknown }) {
   const status = useQuery({

@@ -10,8 +10,8 @@ const version_ms = 60_000
 const away_ms = 3_000
 
 /**
- * Whether the service is there, and which: what could not be had while it was away is asked for again when it is back, and a version
- * other than the one of this page is told, since its files and what it sends may differ.
+ * Whether the service is up, and its version: what failed while it was down is read again when it is back, and a
+ * version other than that of the page is shown, since its files and data may differ.
  */
 export function ServiceWatch() {
   const queries = useQueryClient()

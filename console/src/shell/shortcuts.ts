@@ -31,7 +31,7 @@ export const shortcutList: readonly [string, string][] = [
 /** How long `g` waits for its second key. */
 const second_ms = 1_200
 
-/** Keys of the whole console. They rest while somebody types, and while a dialog is open. */
+/** Keyboard shortcuts of the whole console. They are inactive while the user types, and while a dialog is open. */
 export function useShortcuts(open: { menu: () => void; help: () => void }): void {
   const navigate = useNavigate()
   const queries = useQueryClient()

@@ -30,7 +30,7 @@ function setTheme(theme: Theme): void {
 
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)')
 
-/** The theme that is shown, for what draws by itself: it changes with the system's, where nobody has chosen. */
+/** The current theme, for canvas drawings: it follows the system's unless the user chose one. */
 export function useShownTheme(): 'light' | 'dark' {
   const [theme] = useTheme()
   const isDark = useSyncExternalStore(

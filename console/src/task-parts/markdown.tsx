@@ -2,8 +2,8 @@ import Markdown from 'react-markdown'
 import gfm from 'remark-gfm'
 
 /**
- * What a model wrote. Agents' output may be hostile: HTML in it is shown as text, images are not fetched, and links say where
- * they lead and tell nobody where one came from.
+ * Text of a model. It may be hostile: HTML in it is shown as text, images are not loaded, and links show their target
+ * and send no referrer.
  */
 export default function MarkdownView({ text }: { text: string }) {
   return (

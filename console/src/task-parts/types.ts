@@ -20,7 +20,7 @@ export interface ModelOutput {
   message_id?: string
   tool_calls?: { id: string; name: string; arguments: unknown }[]
   finish_reason?: string
-  /** What the model tells of its reasoning. */
+  /** A model's summary of its reasoning. */
   reasoning_summary?: string
 }
 /** What a compaction is stored with. */

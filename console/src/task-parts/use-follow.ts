@@ -13,8 +13,8 @@ export interface Follow {
 }
 
 /**
- * A list that stays at its end while entries come, until somebody scrolls up: then it stands still, counts what comes, and
- * goes on when the end is reached again. `toEnd` scrolls there.
+ * A list that stays at its end while entries come, until the user scrolls up: then it stands still, counts new entries,
+ * and continues when the end is reached again. `toEnd` scrolls there.
  */
 export function useFollow(
   scroller: RefObject<HTMLElement | null>,
@@ -38,7 +38,7 @@ export function useFollow(
     const isUp = element.scrollTop < lastTop.current - 1
     lastTop.current = element.scrollTop
     const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < near_px
-    // What grows below is no scrolling of anybody's: only going up pauses.
+    // Growth below is no scrolling by the user: only going up pauses.
     if (isAtEnd) setFollowing(true)
     else if (isUp)
       setFollowing((was) => {

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { Button } from '../ui/button.tsx'
 import { CopyButton } from '../ui/copy.tsx'
 
-/** Characters that are shown of a value before somebody asks for all of it. */
+/** Characters shown of a value before the user asks for all of it. */
 const shown = 4000
 /** More than this is never put into a page: it is copied or downloaded. */
 const shownMost = 200_000

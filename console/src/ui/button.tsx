@@ -22,7 +22,7 @@ const sizes = {
 interface Look {
   kind?: Kind | undefined
   size?: keyof typeof sizes
-  /** Why it cannot be used now: it stays where it is, and says so to everybody. */
+  /** Why it is disabled: it stays focusable, and shows the reason to everyone. */
   reason?: string | undefined
 }
 

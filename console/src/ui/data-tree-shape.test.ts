@@ -15,7 +15,7 @@ test('what is very deep opens only as far as there is room', () => {
   assert.equal(openAtFirst(deep).size, 60)
 })
 
-test('sizes are told in words, and places as JSON Pointers', () => {
+test('sizes are shown in words, and places as JSON Pointers', () => {
   assert.deepEqual(
     [sizeOf([]), sizeOf([1]), sizeOf({ a: 1 }), sizeOf({})],
     ['0 items', '1 item', '1 member', '0 members'],

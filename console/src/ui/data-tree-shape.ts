@@ -1,5 +1,5 @@
 import { formatCount } from '../format.ts'
-/** Members of one value that are shown before somebody asks for more. */
+/** Members of one value that are shown before the user asks for more. */
 export const shownMembers = 100
 /** Rows that a value opens with. */
 const rowsAtFirst = 60

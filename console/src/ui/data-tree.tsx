@@ -13,7 +13,7 @@ import {
   type Container,
 } from './data-tree-shape.ts'
 
-/** Characters of a text that are shown before somebody asks for all of it, and at most. */
+/** Characters of a text that are shown before the user asks for all of it, and at most. */
 const shownText = 300
 const shownTextMost = 200_000
 /** Members that are shown more at a time. */

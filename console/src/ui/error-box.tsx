@@ -76,7 +76,7 @@ function people(of: readonly string[], type: 'conjunction' | 'disjunction'): str
   return new Intl.ListFormat('en', { type }).format(of.map((role) => `${role}s`))
 }
 
-/** What somebody else needs to know of it to find out. */
+/** Details for the person who investigates it. */
 function detailsOf(error: unknown): string {
   const api = error instanceof APIError ? error : undefined
   return [

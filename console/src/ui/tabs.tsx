@@ -1,7 +1,10 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 
-/** Parts of a page, each with an address of its own: they are links, so they open in new windows and go back and forth. */
+/**
+ * Parts of a page, each with its own address: they are links, so they open in new windows and work with back and
+ * forward.
+ */
 export function TabLinks({
   label,
   tabs,

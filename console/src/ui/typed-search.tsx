@@ -5,8 +5,8 @@ import { SearchInput } from './field.tsx'
 const rest_ms = 250
 
 /**
- * Words to look for, that are kept elsewhere (in the address): they are told when somebody rests or presses Enter, so that not
- * every letter asks the service. `choices` are offered and not required.
+ * A search whose value is stored elsewhere (in the address): it is committed when typing pauses or at Enter, so that
+ * not every letter makes a request. `choices` are offered and not required.
  */
 export function TypedSearch({
   label,
@@ -31,7 +31,7 @@ export function TypedSearch({
   }
   const latest = useRef(tell)
   latest.current = tell
-  // The address changed by itself: back, a link, "clear".
+  // The address changed otherwise: back, a link, "clear".
   useEffect(() => {
     if (value === told.current) return
     told.current = value

@@ -46,7 +46,7 @@ export const memberMethods = {
 }
 
 export const invitationMethods = {
-  /** Invite somebody. The link is in this answer only. */
+  /** Create an invitation. The link is in this response only. */
   create: once('createInvitation', 'POST', `${auth}/invitations`, 'body'),
   /** List invitations. */
   list: list('listInvitations', 'GET', `${auth}/invitations`, 'invitations'),

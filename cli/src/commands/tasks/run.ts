@@ -18,7 +18,7 @@ import {
   writeData,
 } from '../../streams/watching.ts'
 
-/** Whether nobody knows what became of a request. */
+/** Whether the outcome of a request is unknown. */
 function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
   return error instanceof Interrupted || error instanceof APIConnectionError
 }
@@ -71,7 +71,7 @@ export const addTasksRun: AddCommand = (program) => {
       const project = context.project()
       if (context.options.dryRun) return context.out.json({ method: 'POST', agent_id, body })
       const client = context.client()
-      // Before the request: somebody waits for a first sign of life.
+      // Before the request: the user waits for a first sign of life.
       const view = new LiveView(context.out, { hasText: !dataOnly })
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
       const send = () =>

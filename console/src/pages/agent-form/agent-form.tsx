@@ -207,8 +207,8 @@ export function AgentForm({
         {readAgain && (
           <div className="rounded-md border border-line bg-panel p-3">
             <p className="mb-2 text-soft">
-              Somebody changed the agent since you opened this form. Nothing of yours is lost: read the agent again,
-              look at what changes, and save.
+              The agent was changed since you opened this form. Your input is not lost: reload the agent, look at what
+              changes, and save.
             </p>
             <Button disabled={isBusy} onClick={() => void bring()}>
               Read it again, and keep what I wrote
@@ -249,7 +249,7 @@ export function AgentForm({
   )
 }
 
-/** Whether what was sent is refused because somebody else changed the agent meanwhile. */
+/** Whether the change is refused because the agent was changed meanwhile. */
 function isConflict(error: unknown): boolean {
   return error instanceof APIError && error.status === 412
 }

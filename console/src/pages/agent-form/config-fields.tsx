@@ -114,7 +114,7 @@ function tokens(count: number): string {
   return formatCount(count)
 }
 
-/** What of a configuration has a field of its own; all else is kept, and is there as JSON. */
+/** Members of a configuration with a field; all others are preserved, and editable as JSON. */
 export function ConfigFields({
   project_id,
   config,
@@ -218,7 +218,7 @@ export function ConfigFields({
           'On (default)',
         )}
       </div>
-      <Field label="Instructions" fault={fault('config.system_prompt')} hint="What it is told before every task.">
+      <Field label="Instructions" fault={fault('config.system_prompt')} hint="Sent to the model before every task.">
         <TextArea
           rows={10}
           value={text('system_prompt')}
@@ -290,7 +290,7 @@ export function ConfigFields({
             />
           </Field>
           {numbers(patience)}
-          <Field label="When nobody answers an approval" fault={fault('config.approval_on_timeout')}>
+          <Field label="When an approval times out" fault={fault('config.approval_on_timeout')}>
             <SelectInput
               value={text('approval_on_timeout')}
               onChange={(event) => set('approval_on_timeout', event.target.value || undefined)}

@@ -36,7 +36,7 @@ test('what was written stays when the agent is read again, and what was left alo
     metadata: { tags: null, team: null, cost_center: 7 },
     config: { model: 'b', environment_variables: { TOKEN: null } },
   })
-  // What somebody else wrote meanwhile stays.
+  // A concurrent change by another user is preserved.
   assert.deepEqual(brought.metadata, { room: 'A', cost_center: 7 })
   assert.equal(brought.description, 'New')
 })

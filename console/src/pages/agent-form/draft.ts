@@ -64,7 +64,7 @@ export function bodyOfChange(before: Draft, now: Draft) {
   }
 }
 
-/** Members that a change replaces whole: member by member, a schema would become one that nobody wrote. */
+/** Members that a change replaces whole: merged by member, two schemas would become a third. */
 const replacedWhole = ['input_schema', 'output_schema']
 
 function configPatch(before: Draft['config'], now: Draft['config']): Record<string, unknown> {

@@ -7,7 +7,7 @@ export function ListInput({
   onChange,
 }: {
   value: readonly string[]
-  /** Is told the words, each once. */
+  /** Called with the entries, without duplicates. */
   onChange: (words: string[]) => void
 }) {
   const [text, setText] = useState('')

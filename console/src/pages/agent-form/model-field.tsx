@@ -11,8 +11,8 @@ import { useModelProviders } from './model-providers.ts'
 const tones = { reachable: 'good', refused: 'bad', unreachable: 'bad' } as const
 
 /**
- * The model: typed, or chosen from those that providers told of. Owners and admins see which providers answer; to others the
- * models that agents of the project have are offered.
+ * The model: typed, or chosen from those that providers list. Owners and admins see which providers answer; others are
+ * offered the models that agents of the project use.
  */
 export function ModelField({
   project_id,
@@ -83,7 +83,7 @@ export function ModelField({
   )
 }
 
-/** What is known of the model that is typed; a model that a provider did not tell of may work all the same. */
+/** Known facts of the typed model; an unlisted model may work all the same. */
 function Verdict({ provider, model }: { provider: ModelProvider | undefined; model: string }) {
   if (!provider)
     return (

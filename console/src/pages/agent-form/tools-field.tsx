@@ -147,7 +147,7 @@ function ToolLine({
   )
 }
 
-/** The schema of a tool's arguments; of a server or document, its tools. Read when somebody looks. */
+/** The schema of a tool's arguments; of a server or document, its tools. Loaded when it is opened. */
 function Definition({
   project_id,
   tool_id,

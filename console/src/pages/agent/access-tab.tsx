@@ -14,7 +14,7 @@ import { Time } from '../../ui/time.tsx'
 
 const pageSize = 20
 
-/** What somebody may want with an agent, and what that asks for. */
+/** Actions on an agent, and the permission that each needs. */
 const rights = [
   ['see it', 'agents:read'],
   ['give it tasks', 'tasks:write'],
@@ -24,7 +24,9 @@ const rights = [
 type Key = Operations['listApiKeys']['result']['api_keys'][number] & { user?: { id: string; name: string } }
 type Search = { members?: number | string | undefined; keys?: number | string | undefined }
 
-/** Who may do what with it: by their role, and by the scopes of their keys. Everybody of the organization reaches every project. */
+/**
+ * Who may do what with it: by role, and by the scopes of keys. Every member of the organization can open every project.
+ */
 export function AccessTab() {
   const [search, change] = useSearchState<Search>()
   const memberOffset = Number(search.members ?? 0)

@@ -32,7 +32,7 @@ export function ActivityTab({ agent }: TabProps) {
     <Panel title="Who changed it">
       <ErrorBox error={error} retry={() => void refetch()} />
       {!data && !error && <Skeleton />}
-      {data?.total === 0 && <EmptyState title="Nobody has changed it yet" />}
+      {data?.total === 0 && <EmptyState title="No changes yet" />}
       <ul>
         {data?.items.map((entry) => (
           <Entry key={entry.id} {...entry} offset={offset} />

@@ -18,7 +18,7 @@ export function UseTab({ project_id, agent }: TabProps) {
     <div className="space-y-4">
       <p className="max-w-3xl text-soft">
         A task is durable before its creation is answered, so a program may lose its connection, or end, and ask again.
-        Whoever calls needs a key that may give tasks: <Link {...paths.keys({ panel: 'new' })}>make one</Link>.
+        Callers need a key that may create tasks: <Link {...paths.keys({ panel: 'new' })}>create one</Link>.
       </p>
       <Panel title="Give it a task, and wait for the end">
         <div className="p-4">
@@ -46,7 +46,7 @@ export function UseTab({ project_id, agent }: TabProps) {
         <div className="p-4">
           <p className="mb-3 max-w-3xl text-soft">
             Server-sent events: every step, and text while it is written. A connection that broke goes on where it was,
-            by <code>Last-Event-ID</code>; the SDK and the command line do that by themselves.
+            by <code>Last-Event-ID</code>; the SDK and the command line do that for you.
           </p>
           <Snippets
             texts={{

@@ -18,7 +18,7 @@ type Webhook = Operations['listWebhooks']['result']['webhooks'][number]
 
 const pageSize = 20
 
-/** Who is told of what it does, and how that went lately. */
+/** Webhooks that get its events, and their last results. */
 export function WebhooksTab({ agent }: TabProps) {
   const [search, change] = useSearchState<{ page?: number | string | undefined }>()
   const page = Number(search.page ?? 1)
@@ -31,12 +31,12 @@ export function WebhooksTab({ agent }: TabProps) {
   return (
     <>
       <p className="mb-3 max-w-3xl text-soft">
-        Addresses that can be told of this agent, by the events that they subscribed to and what their filters say of
-        its id, name and project.
+        Addresses that may get events of this agent, by the events that they subscribe to and by their filters on its
+        id, name and project.
       </p>
       <Panel>
         <PagedTable
-          label="Webhooks that are told of the agent"
+          label="Webhooks for this agent"
           noun="webhooks"
           query={webhooks}
           columns={columns}
@@ -46,13 +46,13 @@ export function WebhooksTab({ agent }: TabProps) {
           go={(offset) => change({ page: offset ? offset / pageSize + 1 : undefined })}
           empty={
             <EmptyState
-              title="Nobody is told of this agent"
+              title="No webhooks for this agent"
               actions={<ButtonLink {...paths.webhooks({ panel: 'new' })}>Create a webhook</ButtonLink>}
             >
               <p>
-                A webhook tells a service of yours when a task ends, the agent fails or somebody must approve. With the
-                filter <code>{JSON.stringify({ agent_id: [agent.id] })}</code> on events of tasks it is told of this
-                agent alone.
+                A webhook sends a request to your service when a task ends, the agent fails or an approval is needed.
+                With the filter <code>{JSON.stringify({ agent_id: [agent.id] })}</code> on events of tasks it gets those
+                of this agent alone.
               </p>
             </EmptyState>
           }

@@ -38,7 +38,7 @@ export function BulkBar({
   /** Those of them that are not on the page that is shown, and of which nothing new is heard. */
   hidden: ReadonlySet<string>
   onOutcome: (agent_id: string, outcome: Outcome) => void
-  /** Is told which of them are gone. */
+  /** Called with the missing ones. */
   onEnd: (deleted: readonly string[]) => void
   clear: () => void
 }) {

@@ -14,7 +14,7 @@ import type { Approval } from '../../task-parts/types.ts'
 import { ToolRisk } from './tool-risk.tsx'
 import { ValueView } from '../../task-parts/value-view.tsx'
 
-/** In words: the first answer wins, whoever of these gives it. */
+/** In words: the first answer wins, from any of these people. */
 const whoMayAnswer = `In this organization ${new Intl.ListFormat('en').format(
   roles.filter((role) => sessionScopes(role).includes(approvalScope)).map((role) => `${role}s`),
 )} may answer, and keys with the scope ${approvalScope}. The first answer counts.`
@@ -115,7 +115,7 @@ export function ApprovalCard({
       </div>
       {isRecovery && (
         <p className="mt-1 text-sm">
-          The call was begun and cut off, and nobody knows whether it took effect. Look there before you answer.
+          The call was interrupted; whether it took effect is unknown. Check there before you answer.
         </p>
       )}
       {mode === 'edit' ? (

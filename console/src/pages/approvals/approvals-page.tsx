@@ -70,7 +70,7 @@ export function ApprovalsPage() {
         <EmptyState title={status === 'pending' ? 'Nothing waits for you' : 'There are none'}>
           <p>
             An agent asks before it calls a tool whose policy is <code>ask</code>, and after a crash about a call whose
-            outcome nobody knows.
+            unknown outcome.
           </p>
           <p>
             To try it: give an agent <code>{'"tool_policies": {"http_request": "ask"}'}</code>.

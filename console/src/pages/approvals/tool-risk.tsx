@@ -8,7 +8,7 @@ const risks = {
   safe: ['good', 'safe', 'It changes nothing outside.'],
   keyed: ['info', 'keyed', 'It may change something; its receiver does it once, however often it is repeated.'],
   unsafe: ['warn', 'unsafe', 'It may change something outside, and cannot be taken back from here.'],
-  unknown: ['quiet', 'risk not known', 'Nobody has said what a call of this tool may change.'],
+  unknown: ['quiet', 'risk not known', 'It is not declared what a call of this tool may change.'],
 } as const
 type Risk = keyof typeof risks
 

@@ -18,7 +18,7 @@ export interface LogWords extends Search {
   from: string
   to: string
   density: 'roomy'
-  /** `off`: nothing is read by itself. */
+  /** `off`: new lines are not loaded. */
   tail: 'off'
   wrap: boolean
   zone: 'utc' | 'local'

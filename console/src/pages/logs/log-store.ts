@@ -39,7 +39,7 @@ export class LogStore {
   live: LogLine[] = []
   isRead = false
   isTailing = true
-  /** Whether somebody calls `happened` when an agent has done something. */
+  /** Whether a caller reports activity of an agent with `happened`. */
   isTold = false
   error: unknown
   version = 0

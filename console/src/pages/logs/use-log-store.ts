@@ -17,7 +17,7 @@ export function useLogStore(filter: LogFilter, isTailing: boolean): LogStore {
     store.isTold = state === 'live'
   }, [store, state])
   useProjectEvents((event) => {
-    // Whoever connects again is not told which agents did something meanwhile.
+    // After a reconnect it is unknown which agents were active meanwhile.
     if (event.type === 'project.snapshot' || filter.agent === undefined || event.agent_id === filter.agent)
       store.happened()
   })

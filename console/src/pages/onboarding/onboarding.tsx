@@ -49,7 +49,7 @@ export default function OnboardingPage() {
           </>
         }
       >
-        A first task within a minute. What is done is ticked by itself, whoever did it and however.
+        Your first task within a minute. Steps are checked off as they are done, here or elsewhere.
       </PageHeader>
       <ErrorBox error={failed} retry={() => void Promise.all([project.refetch(), agents.refetch(), tasks.refetch()])} />
       {!agents.data && !failed && <Skeleton />}

@@ -15,7 +15,7 @@ interface CaseDialog {
   changed: TestCase | undefined
   input: TaskInput
   close: () => void
-  /** Is told which case was kept. */
+  /** Called with the saved case. */
   saved: (test_case: TestCase) => void
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { blankInput, readInput, textOf } from './input.ts'
 
-test('a list of messages is read as one, all else is a text, and a broken list is told', () => {
+test('a list of messages is read as one, all else is a text, and a broken list is an error', () => {
   const messages = [
     { role: 'user', content: 'Hello' },
     { role: 'assistant', content: 'Hello.' },

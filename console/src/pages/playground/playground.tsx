@@ -27,8 +27,8 @@ import { useRuns, type More } from './use-runs.ts'
 import { WhichAgents } from './which-agents.tsx'
 
 /**
- * Where an agent is tried: what it is given, what it does and says, and what that costs; a task by itself, or one after the
- * other in a conversation. Two agents answer side by side.
+ * Tries an agent: its input, what it does and says, and the cost; single tasks, or a conversation. Two agents can
+ * answer side by side.
  */
 export default function Playground() {
   const project_id = useProjectId()

@@ -1,7 +1,7 @@
 import type { TaskInput } from './input.ts'
 import type { More } from './use-runs.ts'
 
-/** The same as a program over the SDK: giving an agent a task, by itself or in a conversation, and reading what it says. */
+/** The same as a program over the SDK: a single task or one of a conversation, and its answer. */
 export function asSdk(
   {
     project_id,

@@ -6,7 +6,7 @@ import { after, nothingYet } from './transcript.ts'
 const told = (...events: [type: string, data: object][]) =>
   events.reduce((known, [type, data]) => after(known, { type, data } as unknown as TaskStreamEvent), nothingYet)
 
-test('text grows by what comes, is replaced by what is told anew, and taken back where its call is made again', () => {
+test('text grows, is replaced by a newer version, and removed where its call is repeated', () => {
   const { items } = told(
     ['message.delta', { message_id: 'a', text: 'Hel' }],
     ['message.delta', { message_id: 'a', text: 'lo' }],
@@ -45,7 +45,7 @@ test('the data of an answer comes with the end of its task, or with a task that 
   )
 })
 
-test('each compaction is told once, in its place', () => {
+test('each compaction is shown once, in its place', () => {
   const compacted = ['context.compacted', { step_id: 's' }] as [string, object]
   const { items } = told(['message.completed', { message_id: 'a', content: 'Hello' }], compacted, compacted)
   assert.deepEqual(

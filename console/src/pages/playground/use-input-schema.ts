@@ -22,10 +22,7 @@ export function useInputSchema(
   return isObject(input_schema) ? input_schema : undefined
 }
 
-/**
- * Puts what a schema requires, or without one a message to begin with, in the place of what stood there before anybody typed;
- * what was typed stays.
- */
+/** Fills an untouched input with what a schema requires, or with a first message without one; typed input stays. */
 export function useBlankInput(
   schema: object | undefined,
   setText: (change: (now: string) => string) => void,

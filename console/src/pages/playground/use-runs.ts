@@ -17,7 +17,7 @@ export interface Run {
   /** Tells it from the others before it has an id, and where it was refused. */
   key: number
   agent_id: string
-  /** The conversation that it goes on; undefined for a task by itself. */
+  /** The conversation that it continues; undefined for a single task. */
   thread_id: string | undefined
   input: TaskInput
   task_id: string | undefined

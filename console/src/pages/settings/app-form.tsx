@@ -20,7 +20,7 @@ export function AppForm({
   submit,
 }: {
   values?: AppValues
-  /** What the service refused, to be told at its field. */
+  /** The error of the service, shown at its field. */
   error: unknown
   isBusy: boolean
   submit: (values: AppValues) => void

@@ -13,7 +13,7 @@ import { tell, tellFailure } from '../../ui/toast.tsx'
 
 const limit = 20
 
-/** Links that nobody has used yet. */
+/** Links that are not used yet. */
 export function Invitations() {
   const [search, change] = useSearchState<{ invitations?: number | undefined }>()
   const offset = search.invitations ?? 0
@@ -35,7 +35,7 @@ export function Invitations() {
   if (error) return <ErrorBox error={error} title="Invitations" retry={() => void refetch()} />
   if (!data || data.total === 0) return null
   const columns: Column<Invitation>[] = [
-    { id: 'email', header: 'For', isWide: true, cell: ({ email }) => email ?? 'whoever has the link' },
+    { id: 'email', header: 'For', isWide: true, cell: ({ email }) => email ?? 'anyone with the link' },
     { id: 'role', header: 'Role', cell: ({ role }) => role },
     { id: 'status', header: 'State', cell: ({ status }) => <Status state={status} /> },
     { id: 'made', header: 'Made', cell: ({ created_at }) => <Time at={created_at} /> },
@@ -47,7 +47,7 @@ export function Invitations() {
         <Button
           kind="ghost"
           onClick={() => void revoke(invitation)}
-          aria-label={`Withdraw the invitation for ${invitation.email ?? 'whoever has the link'}`}
+          aria-label={`Withdraw the invitation for ${invitation.email ?? 'anyone with the link'}`}
         >
           Withdraw
         </Button>

@@ -51,7 +51,7 @@ export function InviteDialog({
         secret={url}
         lead={
           <>
-            It works once: whoever opens it{email !== '' && <> as {email}</>} becomes {role}.
+            It works once: the person who opens it{email !== '' && <> as {email}</>} becomes {role}.
           </>
         }
         saved="I have sent it, or saved it"
@@ -59,11 +59,11 @@ export function InviteDialog({
       />
     )
   return (
-    <Dialog isOpen={isOpen} close={end} title="Invite somebody" refused={refused}>
+    <Dialog isOpen={isOpen} close={end} title="Invite a member" refused={refused}>
       <form onSubmit={(event) => void submit(event)} className="space-y-4">
         <Field
           label="E-mail address"
-          hint="Only an account with this address can use the link. Leave it empty for whoever has the link."
+          hint="Only an account with this address can use the link. Leave it empty for anyone with the link."
         >
           <TextInput type="email" value={email} onChange={(event) => setEmail(event.target.value)} autoComplete="off" />
         </Field>

@@ -98,7 +98,7 @@ export function KeyForm({
       {!values && (
         <Field
           label="Expires"
-          hint={days === '' ? 'A key that never expires is found by nobody when it leaks.' : undefined}
+          hint={days === '' ? 'A leaked key without an expiry works until it is revoked.' : undefined}
         >
           <SelectInput value={days} onChange={(event) => setDays(event.target.value)}>
             <Options of={expiries} />

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { roles } from '#contract/core/scopes.ts'
 import { rolesToGive, whyNotChange, whyNotInvite, whyNotLeave } from './member-rules.ts'
 
-test('nobody is offered what the service refuses: who may change whom, invite, and leave', () => {
+test('only actions that the service permits are offered: who may change whom, invite, and leave', () => {
   const may = (role: (typeof roles)[number], owners: number) =>
     roles.filter((member) => whyNotChange({ role, owners }, member) === undefined)
   assert.deepEqual(may('owner', 2), [...roles])

@@ -6,9 +6,9 @@ export interface Onlooker {
   owners: number | undefined
 }
 
-const lastOwner = 'The last owner stays one. Make somebody else an owner first'
+const lastOwner = 'An organization needs an owner. Make another member an owner first'
 
-/** Why somebody cannot change or remove a member of this role; undefined where nothing is known against it. The service decides. */
+/** Why a member of this role cannot be changed or removed; undefined where no reason is known. The service decides. */
 export function whyNotChange({ role, owners }: Onlooker, member: Role): string | undefined {
   if (role === undefined) return undefined
   if (!isAdministrator(role)) return 'Owners and administrators change members'
@@ -21,12 +21,12 @@ export function whyNotLeave({ role, owners }: Onlooker): string | undefined {
   return role === 'owner' && owners === 1 ? lastOwner : undefined
 }
 
-/** Why somebody cannot invite. */
+/** Why the user cannot invite. */
 export function whyNotInvite({ role }: Onlooker): string | undefined {
   return role !== undefined && !isAdministrator(role) ? 'Owners and administrators invite people' : undefined
 }
 
-/** The roles that somebody can give. */
+/** The roles that the user can give. */
 export function rolesToGive({ role }: Onlooker, all: readonly Role[]): readonly Role[] {
   return role === 'owner' ? all : all.filter((one) => one !== 'owner')
 }

@@ -113,7 +113,7 @@ export default function MembersPage() {
           <>
             <CopyAsCurl path="/api/v1/auth/members" query={query} />
             <Button kind="primary" reason={whyNotInvite(onlooker)} onClick={() => change({ panel: 'invite' })}>
-              Invite somebody
+              Invite a member
             </Button>
           </>
         }

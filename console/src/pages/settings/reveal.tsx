@@ -13,7 +13,7 @@ interface Revealed {
   file?: string
   /** What to do with it. */
   lead?: ReactNode
-  /** What somebody says who has done so. */
+  /** The confirmation that it is saved. */
   saved?: string
   children?: ReactNode
   done: () => void
@@ -22,8 +22,8 @@ interface Revealed {
 }
 
 /**
- * Shows a secret the only time that it can be shown. It closes only for somebody who says that it is saved, and whoever leaves
- * the page before is asked; it is in no address, no store and no cache, so leaving the page forgets it.
+ * Shows a secret the only time that it can be shown. It closes only after the user confirms that it is saved, and
+ * leaving the page before asks. The secret is in no address, store or cache, so leaving the page forgets it.
  */
 export function Reveal({
   title,
@@ -58,7 +58,7 @@ export function Reveal({
       <Checkbox className="mt-4" label={saved} checked={isSaved} onChange={(event) => setSaved(event.target.checked)} />
       {isAsked && !isSaved && (
         <p role="alert" className="mt-2 text-bad">
-          Save it first, and say so: nobody can show it again.
+          Save it first, and confirm that: it cannot be shown again.
         </p>
       )}
       <div className="mt-4 flex flex-wrap justify-end gap-2">
@@ -78,7 +78,7 @@ export function Reveal({
         </Button>
       </div>
       <UnsavedGuard isUnsaved={() => !isSaved} isOfTab title="Leave without it?">
-        You have not said that it is saved. When you leave, nobody can show it again.
+        You have not confirmed that it is saved. After you leave, it cannot be shown again.
       </UnsavedGuard>
     </Dialog>
   )

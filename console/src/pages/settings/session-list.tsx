@@ -116,7 +116,7 @@ export function SessionList({
           {asked?.is_current
             ? 'You are signed out here.'
             : asked?.app === null
-              ? `Whoever uses “${deviceOf(asked.user_agent)}” must sign in again.`
+              ? `Users of “${deviceOf(asked.user_agent)}” must sign in again.`
               : 'The app is refused with its next request, and must ask you again.'}
         </p>
         <div className="flex justify-end">

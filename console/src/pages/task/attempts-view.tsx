@@ -26,7 +26,7 @@ export function AttemptsView({ live }: { live: TaskLive }) {
     .toSorted((a, b) => b.sequence - a.sequence)
   if (events.length === 0)
     return (
-      <EmptyState title="Nobody has begun it yet">
+      <EmptyState title="No attempts yet">
         <p>A worker takes the task when its agent has room.</p>
       </EmptyState>
     )

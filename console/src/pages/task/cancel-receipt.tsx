@@ -8,7 +8,10 @@ interface Receipt {
   forced?: boolean
 }
 
-/** What a canceled task had done by then: why it was canceled, which calls took effect, and of which nobody knows. */
+/**
+ * What a canceled task had done by then: why it was canceled, which calls took effect, and which have an unknown
+ * outcome.
+ */
 export function CancelReceipt({ live }: { live: TaskLive }) {
   const last = live.lastSequence
   useEffect(() => live.needEvents(last, last), [live, last])
@@ -19,7 +22,7 @@ export function CancelReceipt({ live }: { live: TaskLive }) {
     <ul className="mt-1 grid gap-1 text-sm">
       {reason && <li>Why: {reason}</li>}
       <li>{effects.length === 0 ? 'No call of a tool had taken effect.' : <>Had taken effect: {named(effects)}</>}</li>
-      {uncertain.length > 0 && <li className="text-warn">Nobody knows whether it took effect: {named(uncertain)}</li>}
+      {uncertain.length > 0 && <li className="text-warn">Outcome unknown: {named(uncertain)}</li>}
       {forced && <li className="text-warn">Its worker did not confirm that it stopped.</li>}
     </ul>
   )

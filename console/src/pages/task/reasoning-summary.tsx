@@ -1,6 +1,6 @@
 import { Prose } from '../../task-parts/prose.tsx'
 
-/** What a model tells of its reasoning, folded: it is no part of the answer. */
+/** A model's summary of its reasoning, folded: it is no part of the answer. */
 export function ReasoningSummary({ text }: { text: string }) {
   return (
     <details className="text-sm">

@@ -8,7 +8,7 @@ import type { Approval, Step, Task, TaskEvent } from '../../task-parts/types.ts'
 /** Steps and events of one request. */
 const stepsPage = 50
 const eventsPage = 100
-/** What changed is told and read this often at most: faster than that nobody reads. */
+/** Changes are read this often at most: a person reads no faster. */
 const tell_ms = 60
 const refresh_ms = 350
 
@@ -20,9 +20,9 @@ interface Writing {
 }
 
 /**
- * A task as it is watched: the newest steps and events are read first, older ones when somebody looks at them, and what
- * happens comes over its stream, which begins where the reading ended. Steps are kept by index and events by sequence, both
- * dense, so nothing can be shown twice, and what is missing is known to be.
+ * A live task: the newest steps and events are read first, older ones on demand, and new ones come over its stream,
+ * which begins where the reading ended. Steps are stored by index and events by sequence, both dense, so nothing is
+ * shown twice, and gaps are known.
  */
 export class TaskLive {
   readonly project: string
@@ -81,7 +81,7 @@ export class TaskLive {
     this.#tell()
   }
 
-  /** Reads the stream to its end. Whoever comes back to the page is told what was missed. */
+  /** Reads the stream to its end. A page that comes back gets what it missed. */
   #watch(signal: AbortSignal): Promise<void> {
     return whileVisible(signal, async (line) => {
       const stream = this.#api.tasks.stream(this.project, this.id, {

@@ -74,7 +74,7 @@ export interface TimeAxis {
   ticks: { at: number; label: string }[]
 }
 
-/** Of less time only the ends are told: durations are told in whole milliseconds. */
+/** Shorter spans show only their ends: durations are whole milliseconds. */
 const finest_ms = 30
 
 /** Of the width that a gap keeps. */

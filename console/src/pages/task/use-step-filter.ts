@@ -68,7 +68,7 @@ function matches({ status, name, input, output, error }: Step, { isFailed, text 
   )
 }
 
-/** Every text and number in a value, and the names of members: what somebody who reads it would look for. */
+/** Every text and number in a value, and the names of members: what a reader may search for. */
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value]
   if (typeof value === 'number' || typeof value === 'boolean') return [String(value)]

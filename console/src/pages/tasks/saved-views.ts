@@ -11,7 +11,7 @@ export const viewBounds = { views: 20, name: 40 } as const
 
 const key = (project: string): string => `cadre.views.tasks.${project}`
 
-/** Views that somebody named, kept by this browser for each project. */
+/** Named views, stored by this browser for each project. */
 export function useSavedViews(project: string) {
   const [views, setViews] = useState(() => readViews(project))
   const put = useCallback(
@@ -47,7 +47,7 @@ function wordsOf(search: Search): string {
   return JSON.stringify(said.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** What another version, or somebody's hand, has written there is left out. */
+/** Entries of another version, or edited by hand, are dropped. */
 function readViews(project: string): SavedView[] {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(key(project)) ?? '[]')

@@ -14,7 +14,7 @@ interface TaskFilterBar {
   filter: TaskFilter
 }
 
-/** Which tasks are shown: common views as links, and every choice by itself. */
+/** Which tasks are shown: common views as links, and single filters. */
 export function TaskFilterBar({ project, filter }: TaskFilterBar) {
   const { agent, status, since, from, until, isOldestFirst, choose } = filter
   const [zone] = useTimeZone()

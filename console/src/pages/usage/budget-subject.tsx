@@ -13,7 +13,7 @@ import type { Budget } from '../../../../sdk/src/types.ts'
 const keysToChoose = 200
 const another = 'another'
 
-/** The keys of the one who looks: nobody is shown the names of those of others. */
+/** The user's own keys: names of other users' keys are not shown. */
 function useOwnKeys(isWanted: boolean) {
   return useQuery({
     queryKey: ['api-keys', 'to choose'],
@@ -45,7 +45,7 @@ export function SubjectPicker({ project, scope, value, onChange }: Picked) {
   if (scope !== 'api_key') return null
   return (
     <>
-      <Field label="API key" hint="The keys that you have made; one of somebody else’s by its identifier.">
+      <Field label="API key" hint="Your own keys; a key of another user by its id.">
         <SelectInput
           value={isOther ? another : value}
           onChange={({ target }) => {

@@ -1,6 +1,6 @@
 /** What each limit counts, in words. */
 export const limitWords: Record<string, string> = {
-  general: 'Requests to endpoints without a limit of their own',
+  general: 'Requests to endpoints without a specific limit',
   'api_keys.create': 'Creating API keys',
   'api_keys.read': 'Reading API keys',
   'api_keys.write': 'Changing API keys',

@@ -104,7 +104,7 @@ export default function UsagePage() {
           </p>
           <p className="mt-2 max-w-prose text-sm text-soft">
             {stored === undefined
-              ? 'What each kind takes on disk is told to owners and admins where the service has one organization: of several, PostgreSQL cannot tell one’s part.'
+              ? 'Disk usage by kind is shown to owners and admins where the service has one organization: with several, PostgreSQL cannot tell them apart.'
               : `${bytesInWords(stored)} in all, of every project, with indexes and with room that was freed and not used again: what is removed makes room for what comes.`}
           </p>
         </>

@@ -35,7 +35,7 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
         .listDeliveries(webhook_id, { ...filter, ...(created_after ? { created_after } : {}) })
         .page({ page })
     },
-    // While something is on its way its state changes by itself.
+    // The state of a pending delivery changes without a reload.
     refetchInterval: ({ state }) => (state.data?.items.some((one) => one.status === 'pending') ? 2000 : 15_000),
   })
   const items = deliveries.data?.items ?? []

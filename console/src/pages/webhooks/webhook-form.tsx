@@ -93,7 +93,7 @@ export function WebhookForm({
       </fieldset>
       <Field
         label="Filters (optional)"
-        hint="JSON: for members of an event’s data, the values to be told of. Events without the member are told of too."
+        hint="JSON: values that members of an event’s data must have. Events without the member are sent too."
         fault={filters === undefined ? 'This is no JSON object of lists, such as {"severity": ["high"]}' : undefined}
       >
         <TextArea

@@ -8,7 +8,7 @@ const disabledWords = {
   failing: 'nothing reached it for 5 days',
 } as const
 
-/** Whether a webhook is told of events, and why not. */
+/** Whether a webhook gets events, and why not. */
 export function WebhookState({
   status,
   disabled_reason,

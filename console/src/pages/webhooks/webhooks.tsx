@@ -26,7 +26,7 @@ import { WebhookState } from './webhook-state.tsx'
 type Webhook = Operations['listWebhooks']['result']['webhooks'][number]
 const pageSize = 20
 
-/** Addresses that are told of events, and how they fared lately. */
+/** Addresses that get events, and their last results. */
 export default function Webhooks() {
   const [words, setWords] = useAddressWords()
   const page = Number(words.page ?? 1)
@@ -75,7 +75,7 @@ export default function Webhooks() {
   return (
     <PageFrame
       title="Webhooks"
-      lead="Addresses that are told of events of all projects of this organization: signed, and again until they answer."
+      lead="Addresses that get events of all projects of this organization: signed, and retried until they answer."
       path="/api/v1/webhooks"
       query={query}
       actions={isEmpty ? undefined : add('Create webhook')}
@@ -103,8 +103,8 @@ export default function Webhooks() {
       {isEmpty && (
         <EmptyState title="No webhooks yet" actions={add('Create the first webhook')}>
           <p>
-            A webhook tells a service of yours when a task ends, an agent fails or somebody must approve. Each request
-            is signed, so that yours can tell it from a forged one, and repeated for days where yours is down.
+            A webhook sends a request to your service when a task ends, an agent fails or an approval is needed. Each
+            request is signed, so that yours can tell it from a forged one, and repeated for days where yours is down.
           </p>
         </EmptyState>
       )}

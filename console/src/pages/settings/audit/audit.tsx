@@ -129,7 +129,7 @@ const columns = (words: Record<string, string | undefined>): Column<AuditEntry>[
     header: 'Who',
     cell: ({ actor }) => (
       <span className="inline-block max-w-full truncate align-bottom sm:max-w-48">
-        {actor?.name ?? actor?.id ?? 'nobody known'}
+        {actor?.name ?? actor?.id ?? 'unknown'}
       </span>
     ),
   },
@@ -156,7 +156,7 @@ const columns = (words: Record<string, string | undefined>): Column<AuditEntry>[
 
 const wordsOf = (name: string): string => name.replaceAll('_', ' ')
 
-/** Takes whatever identifier or address somebody has, with Enter: each becomes a filter beside it. */
+/** Takes any id or address with Enter: each becomes a filter. */
 function IdentifierSearch({ find }: { find: (text: string) => void }) {
   const [text, setText] = useState('')
   const words = text.trim()
@@ -183,7 +183,7 @@ function IdentifierSearch({ find }: { find: (text: string) => void }) {
   )
 }
 
-/** Has the browser write all that match to a file as it comes, however many. What would be refused is told first. */
+/** Streams all matching entries into a file, however many. An error is shown first. */
 async function exportEntries(filter: object): Promise<void> {
   try {
     await cadre.audit.list({ ...filter, limit: 1 }).page()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { changesOf } from './changes.ts'
 
-test('what was changed, made or removed is told member by member, also where one side is a tree and the other is not', () => {
+test('changed, added and removed members are listed, also where one side is a tree and the other is not', () => {
   assert.deepEqual(
     changesOf(
       { config: { model: 'a', tools: ['x'] }, old: {} },

@@ -28,7 +28,7 @@ export function EntryDialog({ entry, words, close }: { entry: AuditEntry; words:
         <dt>{exactFilters.actor}</dt>
         <dd>
           {actor === null ? (
-            'nobody known'
+            'unknown'
           ) : (
             <>
               {actor.name} <CopyId id={actor.id} short={actor.name !== undefined} /> {only('actor', actor.id)}

@@ -18,7 +18,7 @@ export const exactFilters = {
 
 export type ExactFilter = keyof typeof exactFilters
 
-/** Which of them somebody means who puts in an identifier or an address. */
+/** Which filter an id or an address belongs to. */
 export function filterMeant(text: string): ExactFilter {
   if (text.startsWith('req_')) return 'request_id'
   if (text.startsWith('sess_')) return 'credential_id'
@@ -48,7 +48,7 @@ export function filterOf(words: Readonly<Record<string, string | undefined>>, no
   }
   if (words.action !== undefined) filter.action = words.action
   const days = words.days !== undefined && Object.hasOwn(periods, words.days) ? Number(words.days) : 0
-  // To the minute, so that what is asked for stays the same while somebody reads.
+  // To the minute, so that the query stays the same while the page is read.
   if (days > 0) filter.start_time = new Date(Math.floor(now / 60_000) * 60_000 - days * 86_400_000).toISOString()
   return filter
 }
