@@ -16,7 +16,7 @@ import { readOptions } from './options.ts'
 /**
  * Requests a second, in turns with what PostgreSQL and Node do at most for the same: a row by its key, a page of 20 of 1,000,
  * a durable insert of one row, all three by prepared statements of `pg` over as many connections as the service has; and a
- * bare `node:http`. The service is a process of its own with authentication, exact rate windows (scaled, not off), validation
+ * bare `node:http`. The service is a separate process with authentication, exact rate windows (scaled, not off), validation
  * and the journal on.
  *
  *     node bench/http.ts --seconds 5 --rounds 3 [--only get,list,create] [--costs]

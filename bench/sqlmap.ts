@@ -13,7 +13,7 @@ import { startTestService } from '../server/test/harness.ts'
  *
  *     node bench/sqlmap.ts --seconds 45 --level 2
  *
- * `--seconds` bounds each operation; one that is cut is told as such, with what it was asked until then.
+ * `--seconds` bounds each operation; one that is cut is reported as cut, with what it was asked until then.
  */
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '45' }, level: { type: 'string', default: '2' } },

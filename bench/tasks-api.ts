@@ -13,7 +13,7 @@ import { load, machine, percentile, summarize } from './figures.ts'
 import { readOptions } from './options.ts'
 
 /**
- * The figures of `tasks.ts` as a client of the API has them: a service as a process of its own, callers over HTTP, an
+ * The figures of `tasks.ts` as a client of the API has them: a service as a separate process, callers over HTTP, an
  * `Idempotency-Key` with every creation, and the first token as it comes over a stream. In turns with durable one-row
  * inserts, and with the same request to the model's provider.
  *

@@ -19,9 +19,9 @@ import { load, machine, percentile, summarize } from './figures.ts'
 import { readOptions } from './options.ts'
 
 /**
- * How fast webhooks are delivered to a receiver on this machine, and how soon one is told of an event while nothing else
+ * How fast webhooks are delivered to a receiver on this machine, and how soon one gets an event while nothing else
  * happens: one process, the embedded PostgreSQL with its ordinary durability. In turns with the same requests alone,
- * each over a connection of its own as every delivery has it.
+ * each over a separate connection as every delivery has it.
  *
  *     node bench/webhooks.ts --webhooks 50 --events 100 --rounds 3
  */

@@ -13,6 +13,7 @@ const steps: { name: string; command: string }[] = [
   { name: 'lint, with types', command: 'oxlint --type-aware --deny-warnings' },
   { name: 'direction of imports', command: 'node tools/check/check-boundaries.ts' },
   { name: 'citations', command: 'node tools/check/check-citations.ts' },
+  { name: 'prose', command: 'node tools/check/check-prose.ts' },
   { name: 'size of folders', command: 'node tools/check/check-folders.ts' },
   { name: 'dead code', command: 'knip' },
   { name: 'format', command: 'oxfmt --check' },

@@ -38,7 +38,7 @@ after(async () => {
   await rm(home, { recursive: true })
 })
 
-/** Gives a task that asks for a call, has a command decide of it, and gives the task's answer. */
+/** Creates a task that asks for a call, decides it by a command, and returns the task's answer. */
 async function decided(words: (approval_id: string) => string[]): Promise<string> {
   const input = JSON.stringify([
     { tool_calls: [{ name: 'run_javascript', arguments: { code: '6 * 7' } }] },

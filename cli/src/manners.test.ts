@@ -46,7 +46,7 @@ function assertHarmless(said: string): void {
   for (const obeyed of ['\u0007', '\u001B', '\u009B', '\u202E']) assert.ok(!said.includes(obeyed), JSON.stringify(said))
 }
 
-test('programs are told every command, with its exit codes', async () => {
+test('the help lists every command for programs, with its exit codes', async () => {
   const { stdout } = await runCommand({}, ['--help', '--json'])
   const all: { command: string; exit_codes: { code: number }[]; examples: string[] }[] = JSON.parse(stdout)
   const of = (command: string) => all.find((one) => one.command === command) ?? assert.fail(command)
@@ -59,7 +59,7 @@ test('programs are told every command, with its exit codes', async () => {
   assert.deepEqual(JSON.parse(one.stdout), [of('cadre tasks run')])
 })
 
-test('nothing is bold where somebody wants no colors, and nothing is said beside the result to whoever is quiet', async () => {
+test('NO_COLOR removes bold text, and --quiet all messages beside the result', async () => {
   const agents = Array.from({ length: 2 }, (_, at) => ({ id: `agent_${at}`, name: 'echo' }))
   answer = (_, response) =>
     json(response, 200, { agents, pagination: { total: 9, limit: 2, offset: 0, has_more: true } })
@@ -103,8 +103,8 @@ test('an error says its code, whether to repeat it, and what helps; the exit cod
     [1, 'rate_limit_exceeded', true],
     [1, 'service_unavailable', true],
   ])
-  const nobody = await runner.run(['agents', 'list', '--json'], { ...env, CADRE_BASE_URL: 'http://127.0.0.1:1' })
-  assert.deepEqual([nobody.code, JSON.parse(nobody.stderr).error.retryable], [1, true])
+  const unreachable = await runner.run(['agents', 'list', '--json'], { ...env, CADRE_BASE_URL: 'http://127.0.0.1:1' })
+  assert.deepEqual([unreachable.code, JSON.parse(unreachable.stderr).error.retryable], [1, true])
   const meaningless = await runner.run(['agents', 'list', '--limit', 'x', '--json'], env)
   assert.deepEqual([meaningless.code, JSON.parse(meaningless.stderr).error.code], [2, 'usage'])
 })
@@ -161,7 +161,7 @@ test('nor where webhooks are passed on', { timeout: 60_000 }, async (t) => {
       'webhook-signature': new Webhook(secret).sign('evt_1', now, body),
     },
   })
-  assert.equal(delivery.status, 502, 'nobody takes them')
+  assert.equal(delivery.status, 502, 'no receiver takes them')
   await eventually(async () => said.stdout.includes('evt_1'))
   assert.match(said.stdout, cleaned)
   assertHarmless(said.stdout + said.stderr)

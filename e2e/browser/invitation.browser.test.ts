@@ -86,7 +86,7 @@ test(
   inBrowser,
   async () => {
     const open = await invite({ role: 'admin' })
-    const bound = await invite({ role: 'admin', email: 'somebody.else@example.com' })
+    const bound = await invite({ role: 'admin', email: 'other@example.com' })
     for (const width of [390, 1440]) {
       for (const colorScheme of ['light', 'dark'] as const) {
         const page = await openPage(browser, { width, colorScheme }, true)

@@ -87,7 +87,7 @@ test('pages fit a telephone and a desk, light and dark, and have no fault that a
   for (const width of [390, 1440]) {
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await openPage(browser, { width, colorScheme }, true)
-      for (const path of ['/login', '/oauth2/authorize?client_id=nobody']) {
+      for (const path of ['/login', '/oauth2/authorize?client_id=unknown']) {
         await page.goto(new URL(path, localUrl(service)).href)
         assert.deepEqual(await faultsOf(page), [], `${path} at ${width}, ${colorScheme}`)
       }

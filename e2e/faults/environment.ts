@@ -82,7 +82,7 @@ export async function startEnvironment(run: Run, options: EnvironmentOptions = {
 
   const env = {
     DATABASE_URL: `postgres://${user}@127.0.0.1:${network.port}/${postgres.connection.database}`,
-    CADRE_SECRET_KEY: 'a secret that all processes share, and nobody else',
+    CADRE_SECRET_KEY: 'a secret key that all processes share',
     CADRE_ADMIN_API_KEY: api_key,
     CADRE_RATE_LIMITS_SCALE: '1000',
     CADRE_TOKENS_PER_HOUR: '1000000000000',

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { test } from 'node:test'
 import { testSeed } from '../../server/test/rng.ts'
 
-/** Faults whose short forms keep their promises beside other tests; the rest want a machine of their own. */
+/** Faults whose short forms keep their promises beside other tests; the rest need a quiet machine. */
 const besideOthers = ['F1', 'F2', 'F4', 'F8']
 
 /** The short form of the faults, as `npm run faults -- --short` runs it: nothing is broken that is promised. */

@@ -74,7 +74,7 @@ async function happen(): Promise<number[]> {
   await receivers.until(
     () => find().length >= well,
     10_000,
-    () => `${find().length} of ${well} were told`,
+    () => `${find().length} of ${well} have it`,
   )
   return find().map(({ at, body }) => at - Date.parse(JSON.parse(body).timestamp))
 }
@@ -129,7 +129,7 @@ describe('receivers that are well', () => {
       `${told} events to ${healthy.length + hooks.length} webhooks; told within ${spread(delays_ms)}, alone within ${spread(alone_ms)}; memory ${mebibytes(before_bytes)} and ${mebibytes(growth_bytes)} more`,
     )
     const later_ms = Math.max(...delays_ms) - Math.max(...alone_ms)
-    assert.ok(later_ms < delayMax_ms, `one was told ${later_ms} ms later`)
+    assert.ok(later_ms < delayMax_ms, `one got it ${later_ms} ms later`)
     assert.ok(growth_bytes < growthMax_bytes, `it took ${mebibytes(growth_bytes)} more`)
   })
 

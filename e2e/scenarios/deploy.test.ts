@@ -27,7 +27,7 @@ function faultsOf(env: Record<string, string>): unknown[] {
 }
 
 const { scripts, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const nobody = 65_534
+const otherUser = 65_534
 const isRoot = process.getuid?.() === 0
 
 describe('the image', () => {
@@ -83,13 +83,13 @@ describe('the image', () => {
       copyFileSync(process.execPath, node)
       chmodSync(node, 0o755)
       assert.equal(spawnSync('chmod', ['-R', 'a-w,a+rX', app]).status, 0)
-      if (isRoot) chownSync(data, nobody, nobody)
+      if (isRoot) chownSync(data, otherUser, otherUser)
       else t.diagnostic('not run as root: the service runs as the same user')
 
       const { PORT: _port, ...settings } = env
       const key = `cadre_${'1a'.repeat(16)}`
-      const asNobody = `exec setpriv --reuid=${nobody} --regid=${nobody} --clear-groups "$@"`
-      const shell = ['bash', '-c', isRoot ? asNobody : 'exec "$@"', 'bash'] as const
+      const asOtherUser = `exec setpriv --reuid=${otherUser} --regid=${otherUser} --clear-groups "$@"`
+      const shell = ['bash', '-c', isRoot ? asOtherUser : 'exec "$@"', 'bash'] as const
       const command: [string, ...string[]] = [...shell, 'env', '-C', app, node, 'cadre.mjs', 'serve']
       const service = await startProcess(
         {

@@ -87,7 +87,7 @@ test('an agent answers a task by calling an OpenAI-compatible server, and its re
 
 test('a task that a provider fails for good is failed with the reason, and counted', async () => {
   models.next({ do: 'status', status: 401, message: 'no such key' })
-  const task = await send('POST', `${agent}/tasks?wait=30`, { body: { input: 'Anybody?' } })
+  const task = await send('POST', `${agent}/tasks?wait=30`, { body: { input: 'Are you there?' } })
   assert.equal(task.body.status, 'failed')
   assert.equal(task.body.error.code, 'provider_credentials_refused')
   const { body } = await send('GET', agent)

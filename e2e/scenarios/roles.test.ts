@@ -19,7 +19,7 @@ describe('processes of different roles on one database', () => {
   let project: string
   let agent: string
 
-  /** Gives the agent a script to play; its id. */
+  /** Sets the script that an agent plays; returns its id. */
   const give = async (script: object[]): Promise<string> => {
     const { body } = await send('POST', `${project}/agents/${agent}/tasks`, { body: { input: JSON.stringify(script) } })
     return body.id

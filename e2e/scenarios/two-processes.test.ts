@@ -21,7 +21,7 @@ before(async () => {
   // The same folder for both, as it is for two processes of one checkout, or two containers of one image.
   env = {
     DATABASE_URL: `postgres://${user}@localhost/${name}?host=${encodeURIComponent(host!)}`,
-    CADRE_SECRET_KEY: 'a secret that all processes share, and nobody else',
+    CADRE_SECRET_KEY: 'a secret key that all processes share',
     CADRE_DATA_DIR: folder.path,
     CADRE_ADMIN_API_KEY: api_key,
     CADRE_RATE_LIMITS_SCALE: '100',

@@ -289,7 +289,7 @@ describe('then none of them', () => {
       'the deliveries': JSON.stringify(deliveries),
       'the audit log': JSON.stringify(await done('GET', '/api/v1/auth/audit?limit=1000')),
       'the export of the audit log': await done('GET', '/api/v1/auth/audit/export'),
-      'what is told of tasks that reason': reasoned,
+      'responses about tasks that reason': reasoned,
       'the metrics': await (await fetch(metrics)).text(),
       'the description of the API': JSON.stringify(await done('GET', '/api/v1/docs')),
       'the log': service.output(),

@@ -25,7 +25,7 @@ export interface TaskNow {
 export interface EngineUnderTest {
   sql: Sql
   enqueue(task: NewTask): Promise<void>
-  /** Gives a new agent of this configuration a task. */
+  /** Creates an agent with this configuration, and a task of it. */
   give(config: object, input: string): Promise<string>
   read(id: string): Promise<TaskNow>
   /** The task once it has ended. */

@@ -96,7 +96,7 @@ export async function insertWebhooks(
   return rows.map(({ id }) => id)
 }
 
-/** Gives a webhook so many deliveries of one event at once, as if it had not been reached for a while. */
+/** Creates so many deliveries of a webhook of one event at once, as if it had not been reached for a while. */
 export async function insertBacklog(
   { sql, owner }: Pick<TestService, 'sql' | 'owner'>,
   webhook_id: string,

@@ -68,7 +68,7 @@ function byDevice(context: Context, client: unknown, scope: unknown): Promise<Lo
     base_url: context.base_url,
     client_id: appOf(context, client),
     scope: typeof scope === 'string' ? scope : scopeDefault,
-    // Not a note: nobody could log in without it.
+    // Not a note: without it no user could log in.
     show: ({ user_code, verification_uri, verification_uri_complete }) =>
       void process.stderr.write(
         plain(

@@ -13,7 +13,7 @@ interface Live {
   resume: () => void
   /** Called with every event of the project; returns a function that ends that. */
   listen: (listener: (event: ProjectStreamEvent) => void) => () => void
-  /** Gives the tab's connection to a stream of the page's own; gives the way to give it back. */
+  /** Hands the tab's connection to the page's stream; returns a function that takes it back. */
   lend: () => () => void
 }
 

@@ -24,7 +24,7 @@ export function MissingPage() {
         </>
       }
     >
-      <p>The address may be wrong, what was here may have been deleted, or it belongs to somebody else.</p>
+      <p>The address may be wrong, the object may have been deleted, or it belongs to another organization.</p>
     </EmptyState>
   )
 }

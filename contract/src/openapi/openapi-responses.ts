@@ -41,7 +41,7 @@ export function failures(operation: Operation, shared: Record<string, Json>): Js
   if (!Object.keys(answers).some((status) => status.startsWith('4'))) {
     answers[431] = { description: 'The headers of the request are too large. Answered without a body.' }
   }
-  // An operation that always redirects has no response of its own except errors.
+  // An operation that always redirects has no response except errors.
   if (operation.responses.every(({ status }) => status >= 300)) {
     const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` }
     answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }

@@ -144,7 +144,7 @@ export const resolveApproval = defineOperation({
   method: 'POST',
   summary: 'Answer an approval',
   description:
-    'The first answer wins; a second is refused with 409. Of a `tool_call`, `approve` makes the call, with `arguments` in place of its own where they are given; `reject` refuses it, and the model reads `reason` as its result. Of a `recovery`, `approve` makes the call again, or with `result` counts it as done; `reject` counts it as failed.',
+    'The first answer wins; a second is refused with 409. Of a `tool_call`, `approve` makes the call, with `arguments` in place of the original ones where given; `reject` refuses it, and the model reads `reason` as its result. Of a `recovery`, `approve` makes the call again, or with `result` counts it as done; `reject` counts it as failed.',
   scope: approvalScope,
   bucket: 'tasks.action',
   body: Type.Object({

@@ -29,9 +29,9 @@ export const diskFull: Fault = {
   id: 'F6',
   title: 'The disk is full',
   hypothesis:
-    'The disk of PostgreSQL’s data, and one of its own for the log, have no room left, with fsync on. Without room for data, writes are ' +
+    'The disk of PostgreSQL’s data, and a separate one for the log, have no room left, with fsync on. Without room for data, writes are ' +
     'answered 503 with Retry-After, and reads are served. Without room for the log PostgreSQL ends, cannot come back, and everything is ' +
-    'answered 503 within 5 s. No answer is a 500, and no process of ours ends. Once there is room it serves by itself: PostgreSQL is ' +
+    'answered 503 within 5 s. No answer is a 500, and no process of ours ends. Once there is room it serves again: PostgreSQL is ' +
     'tried again at least every 5 s, and requests are served 2 s after it accepts connections. What was acknowledged is there, and ' +
     'no page is damaged. With the embedded database, log and metrics have told that the disk fills before a write was refused.',
   isAlone: true,

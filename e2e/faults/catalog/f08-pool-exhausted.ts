@@ -12,7 +12,7 @@ export const poolExhausted: Fault = {
   id: 'F8',
   title: 'The pool of connections is exhausted',
   hypothesis:
-    'Somebody holds a lock on the agents, and hundreds of requests hold or await the few connections of a process. Each is answered ' +
+    'A transaction holds a lock on the agents, and hundreds of requests hold or await the few connections of a process. Each is answered ' +
     'within 5 s, with 503 and Retry-After; the process stays ready, for it is not the process that is ill; it serves at full speed ' +
     'within 1 s after the lock is gone, and nothing is stuck.',
   async run(run) {

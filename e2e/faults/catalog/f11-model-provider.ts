@@ -74,7 +74,7 @@ function caller(
   return (method, path, body) => send(method, `${project}${path}`, body ? { body } : {})
 }
 
-/** Gives each case its tasks: five of an agent at most, so that all of them have begun before it is put into `error`. */
+/** Creates the tasks of each case: five of an agent at most, so that all of them have begun before it is put into `error`. */
 async function giveAll(environment: Environment, cases: readonly ProviderCase[], short: boolean): Promise<Given[]> {
   const given: Given[] = []
   for (const [index, one] of cases.entries()) {

@@ -41,7 +41,7 @@ export const webhookReceivers: Fault = {
   title: 'Receivers of webhooks do every wrong thing there is',
   hypothesis:
     'Of many receivers of one organization nine in ten refuse, answer 500, 429, 301 or 410, never, a byte a second or a gigabyte, reset, have ' +
-    'no trustworthy certificate, no TLS or no name, or are slow. One that is well is told at most 1 s later than without them, and in 99 ' +
+    'no trustworthy certificate, no TLS or no name, or are slow. A healthy one gets its events at most 1 s later than without them, and in 99 ' +
     'of 100 cases within 2 s after the commit; it misses nothing. Attempts follow the schedule within a fifth, or wait as long as a ' +
     'receiver asks; after ten a delivery is given up. 410 ends a webhook at once, five days of failures end one, and a minute less does ' +
     'not. The worker takes no more than 512 MiB, and of the second half of the time keeps no more than 50 MiB.',
@@ -176,7 +176,7 @@ function checkBad(
     `${gaps.length} second attempts come no sooner than 4 s after the first`,
     gaps.length === 0 ? ['none came'] : gaps.filter((gap) => gap < 3950).map((gap) => `${gap} ms`),
   )
-  run.holds('R8', 'redirects lead nobody anywhere', receivers.canary() > 0 ? ['somebody came'] : [])
+  run.holds('R8', 'redirects are not followed', receivers.canary() > 0 ? ['a request came'] : [])
 }
 
 /** With the first answer 410 a webhook has ended. */

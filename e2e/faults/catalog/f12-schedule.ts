@@ -91,7 +91,7 @@ export async function checkSchedule(run: Run, { sql }: Environment, bad: readonl
       const wait_ms = seen.get(`${id} ${i + 1}`)
       if (wait_ms === undefined) {
         // The first ones may have passed before the first look.
-        if (i > 1) wrong.push(`${path}: nobody saw the wait after attempt ${i + 1}`)
+        if (i > 1) wrong.push(`${path}: the wait was not seen after attempt ${i + 1}`)
         continue
       }
       const min_ms = Math.max(wait_s * (1 - share), asked_s) * 1000 - margin_ms

@@ -27,7 +27,7 @@ export const slowClients: Fault = {
   hypothesis:
     'Hundreds of connections send a header or a byte of a body a second, or nothing at all, and thousands rest between two requests. The ' +
     'service closes the slow ones within 15 s of their begin, goes on serving everybody else meanwhile without an answer 5xx, and its ' +
-    'connections that rest cost nobody an answer.',
+    'idle connections cost no response.',
   isAlone: true,
   async run(run) {
     const { short } = run

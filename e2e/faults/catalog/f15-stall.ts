@@ -11,7 +11,7 @@ export const eventLoopStalled: Fault = {
   id: 'F15',
   title: 'The event loop of a process stalls for five seconds',
   hypothesis:
-    'One process computes for 5 s and answers nobody: whoever asks for its readiness waits in vain. The others serve on as before, ' +
+    'One process computes for 5 s and does not answer: probes of its readiness time out. The others serve on as before, ' +
     'without an answer 5xx. It serves within 1 s after the stall, and nothing that it was doing is lost or done twice.',
   async run(run) {
     const environment = await startEnvironment(run)

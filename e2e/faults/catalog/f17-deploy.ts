@@ -21,7 +21,7 @@ export const deploy: Fault = {
     'Behind a balancer of connections that repeats nothing, two API processes and two workers are replaced one after the other by ' +
     'SIGTERM, each after its successor is ready: first by the same version; then, after the schema was migrated under load, half of ' +
     'them by a later version, which works beside the older one for a while, and the rest; then all of them by the older version ' +
-    'again, on the later schema. No request fails: none loses its connection, none is answered 5xx. Each process ends by itself with ' +
+    'again, on the later schema. No request fails: none loses its connection, none is answered 5xx. Each process ends without a kill, with ' +
     'code 0. No task has to be taken over from a worker that is gone: workers hand back what they have. Nothing is lost or done twice.',
   isAlone: true,
   async run(run) {
@@ -95,7 +95,7 @@ async function replace(
   run.say(`${ended.length} processes replaced in ${((performance.now() - began) / 1000).toFixed(1)} s: ${what}`)
   run.holds(
     'R13',
-    `${what}: ${ended.length} processes end by themselves`,
+    `${what}: ${ended.length} processes end without a kill`,
     ended.filter(({ code }) => code !== 0).map(({ code, signal }) => `one ended with ${code ?? signal}`),
   )
 }

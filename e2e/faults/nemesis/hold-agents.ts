@@ -56,7 +56,7 @@ export async function holdAgents(environment: Environment, count: number, say: (
         await delay(200)
       }
     })
-    .catch((error: unknown) => say(`the lock ended by itself: ${String(error)}`))
+    .catch((error: unknown) => say(`the lock ended early: ${String(error)}`))
   const healed = performance.now()
   const served = (await untilServed(environment)).toSorted(byLength)[0]
   await Promise.all(asked)

@@ -12,7 +12,7 @@ export interface SmallDisk {
   path: string
   /** Fills it until so much of it is used, or to its end. */
   fillTo(share?: number): Promise<void>
-  /** Gives the room back that was taken. */
+  /** Frees the space that was taken. */
   free(): Promise<void>
   remove(): Promise<void>
 }

@@ -55,7 +55,7 @@ export async function makeRequest(
   const { caller, url, op, key, value = null, method, path, body, scheduled } = request
   const sent = performance.now()
   return history.record(op, key, value, async () => {
-    if (!url) throw new Error('nobody is there')
+    if (!url) throw new Error('no process is up')
     let status: number | undefined
     try {
       const response = await fetch(url + path, {

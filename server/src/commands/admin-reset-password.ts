@@ -7,7 +7,7 @@ import { askSecret } from './ask-secret.ts'
 import { CommandError, defineCommand } from './command.ts'
 import { withInstallation } from './installation.ts'
 
-/** `cadre admin reset-password <email>`: a way in for whoever lost theirs. */
+/** `cadre admin reset-password <email>`: sets a new password for a user. */
 export const adminResetPassword = defineCommand({
   summary: "Sets a user's password",
   description:
@@ -32,7 +32,7 @@ export const adminResetPassword = defineCommand({
       const sessions_ended = await resetPassword(sql, user, await createPasswords().hash(password))
       if (sessions_ended === undefined)
         throw new CommandError(
-          'The password was changed by somebody else at this moment. Nothing was done; run it again.',
+          'The password was changed by another process at the same time. Nothing was done; run it again.',
         )
       if (generate) call.print(password)
       return sessions_ended

@@ -7,7 +7,7 @@ import { CommandError } from './command.ts'
 const secretMax_chars = 4096
 
 /**
- * A secret from whoever runs the command: typed twice without being shown where standard input is a terminal, and the
+ * A secret from the user: typed twice without being shown where standard input is a terminal, and the
  * first line of it otherwise. `what` names it in the questions. Throws `CommandError` where there is none, or where the
  * two differ.
  */

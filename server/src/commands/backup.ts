@@ -15,7 +15,7 @@ export const backup = defineCommand({
   summary: 'Writes a backup of the database to a file',
   description:
     'Writes all data as it is at one moment, while the service runs: one file, compressed (tar, gzip), with checksums, that ' +
-    '`cadre restore` loads into an empty database, embedded or not, of this version or a later one. Nobody has to wait meanwhile.\n' +
+    '`cadre restore` loads into an empty database, embedded or not, of this version or a later one. The service stays available meanwhile.\n' +
     'The secret key is not in it: keep it elsewhere, it is the file secret.key of the data folder, or CADRE_SECRET_KEY. Without it ' +
     'environment variables of agents, credentials and secrets of webhooks cannot be read.\n' +
     'The file appears under its name when it is whole. Its mode is 0600.',
@@ -31,7 +31,7 @@ export const backup = defineCommand({
     force: { type: 'boolean', description: 'Replaces a file that is there.' },
     'include-secret-key': {
       type: 'boolean',
-      description: 'Puts the secret key into the file: whoever has it can read every secret.',
+      description: 'Puts the secret key into the file: its holder can read every secret.',
     },
     quiet: { type: 'boolean', short: 'q', description: 'Says nothing unless something is wrong.' },
   },

@@ -70,7 +70,7 @@ export type CommandTable = Readonly<Record<string, () => Promise<Command>>>
 export function defineCommand<const O extends Options, const A extends Arguments>(
   definition: CommandDefinition<O, A>,
 ): Command {
-  // Whoever calls it has read the command line by these very definitions.
+  // The caller has parsed the command line by these definitions.
   return { ...definition, run: (call) => definition.run(call as Circumstances & Words & Call<O, A>) }
 }
 

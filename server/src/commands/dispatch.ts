@@ -12,7 +12,7 @@ export interface Surroundings extends Omit<Circumstances, 'signal'> {
 
 /**
  * Runs the command that `words` name in `table`, or gives help, and returns the exit code. Throws `UsageError` where they
- * mean nothing, and whatever the command throws. The table is handed in, so that whoever has further commands adds
+ * mean nothing, and whatever the command throws. The table is handed in, so that a caller with further commands adds
  * theirs to it.
  */
 export async function dispatch(

@@ -6,7 +6,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Whether a command ended because it was told to, by whatever error that reached its caller. */
+/** Whether a command ended because of an interrupt, by any error that reached its caller. */
 export function isInterrupted(error: unknown): boolean {
   return error instanceof Interrupted || (error instanceof Error && error.cause instanceof Interrupted)
 }

@@ -50,7 +50,7 @@ export async function supervise({
   })
   try {
     foundation = await layFoundation(config, { log, signal, processes })
-    // Others wait for what it makes, and ports that cannot be had are told once.
+    // Others wait for what it makes, and ports that cannot be opened are reported once.
     first = await parts[0]!.start(signal)
     await Promise.all(parts.slice(1).map((part) => part.start(signal)))
     const { welcome } = await import('../welcome.ts')

@@ -12,7 +12,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-const nobody = 'agent_00000000000000000000000000'
+const absentAgent = 'agent_00000000000000000000000000'
 const webhook = { url: 'https://hooks.example.com/', events: ['agent.failed'], secret: 'a webhook secret' }
 
 /** Lets every new webhook fail in the database with this SQLSTATE while `work` runs. */
@@ -38,7 +38,7 @@ describe('an error', () => {
         await test.send('POST', '/api/v1/projects', { body: {} }),
         ['code', 'details', 'message', 'request_id', 'timestamp'],
       ],
-      [await test.send('GET', `${agents}/${nobody}`), ['code', 'details', 'message', 'request_id', 'timestamp']],
+      [await test.send('GET', `${agents}/${absentAgent}`), ['code', 'details', 'message', 'request_id', 'timestamp']],
     ]
     for (const [{ headers, body }, members] of answers) {
       assert.deepEqual(Object.keys(body), ['error'])
@@ -60,17 +60,17 @@ describe('an error', () => {
       ],
       [
         'GET',
-        `/api/v1/projects/999999/agents/${nobody}`,
+        `/api/v1/projects/999999/agents/${absentAgent}`,
         'resource_not_found',
         { resource_type: 'project', resource_id: '999999' },
       ],
       [
         'POST',
-        `/api/v1/projects/nope/agents/${nobody}/start`,
+        `/api/v1/projects/nope/agents/${absentAgent}/start`,
         'resource_not_found',
         { resource_type: 'project', resource_id: 'nope' },
       ],
-      ['GET', `${agents}/${nobody}`, 'agent_not_found', { resource_type: 'agent', resource_id: nobody }],
+      ['GET', `${agents}/${absentAgent}`, 'agent_not_found', { resource_type: 'agent', resource_id: absentAgent }],
       ['DELETE', `${agents}/nope`, 'agent_not_found', { resource_type: 'agent', resource_id: 'nope' }],
       ['GET', '/api/v1/auth/api-keys/nope', 'resource_not_found', { resource_type: 'api_key', resource_id: 'nope' }],
       [

@@ -328,10 +328,10 @@ describe('a kept answer whose time is over', () => {
     const { sql } = test
     await sql`
       insert into idempotency (subject, key, hash, status, body, created_at)
-      values ('somebody', ${key}, ''::bytea, 200, ''::bytea, now() - interval '25 hours')`
+      values ('user_x', ${key}, ''::bytea, 200, ''::bytea, now() - interval '25 hours')`
     let swept!: Promise<number>
     await sql.begin(async (tx) => {
-      await tx`update idempotency set created_at = now() where subject = 'somebody' and key = ${key}`
+      await tx`update idempotency set created_at = now() where subject = 'user_x' and key = ${key}`
       swept = sweepIdempotency(sql)
       await eventually(async () => {
         const waiting = await sql`
@@ -341,6 +341,6 @@ describe('a kept answer whose time is over', () => {
       })
     })
     assert.equal(await swept, 0)
-    assert.equal((await sql`select 1 from idempotency where subject = 'somebody' and key = ${key}`).length, 1)
+    assert.equal((await sql`select 1 from idempotency where subject = 'user_x' and key = ${key}`).length, 1)
   })
 })

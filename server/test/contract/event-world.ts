@@ -17,7 +17,7 @@ export interface EventWorld {
   /** Sends a request below the project. */
   call(method: string, path: string, body?: unknown): Promise<Reply>
   act(agent: Agent, action: string): Promise<Reply>
-  /** Gives a task, and waits until it has ended or waits itself. */
+  /** Creates a task, and waits until it has ended or waits itself. */
   give(agent: Agent, input: string, more?: object): Promise<Reply>
   settled(agent: { id: string }, status: string): Promise<unknown>
   /** An agent that runs. Its model plays scripts unless another is said. */

@@ -208,7 +208,7 @@ async function fill(
   const completed = await give('echo', 'hello', { metadata: { a: 1 } })
   await until(completed, 'completed')
   models.next({ do: 'status', status: 401, message: 'no such key' })
-  const failed = await give('slow', 'anybody?')
+  const failed = await give('slow', 'are you there?')
   await until(failed, 'failed')
   const canceled = await give('script', call('wait', { seconds: 3000 }))
   await until(canceled, 'waiting', 'timer')

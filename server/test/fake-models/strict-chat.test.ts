@@ -177,7 +177,7 @@ describe('Chat Completions of OpenAI', () => {
       message: `Invalid schema for response_format 'answer': In context=('properties', 'name'), 'minLength' is not permitted.`,
     },
     {
-      title: 'An answer in JSON is refused where nobody speaks of it.',
+      title: 'An answer in JSON is refused where no message mentions it.',
       body: { response_format: { type: 'json_object' } },
       message: `'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.`,
     },

@@ -270,7 +270,7 @@ describe('Messages of Anthropic', () => {
       message: "service_tier: Input should be 'auto' or 'standard_only'",
     },
     {
-      title: 'A forced call is refused while the model is told to think.',
+      title: 'A forced call is refused while thinking is on.',
       body: { tools: [tool()], tool_choice: { type: 'any' }, thinking: { type: 'adaptive' } },
       message: 'Thinking may not be enabled when tool_choice forces tool use.',
     },

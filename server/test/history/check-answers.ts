@@ -22,7 +22,7 @@ export function checkAnswer(answer: SeenAnswer, canaries: Readonly<Record<string
   if (status === 503 && !/^\d+$/.test(headers.get('retry-after') ?? ''))
     wrong.push(`${where} was answered 503 without Retry-After`)
   for (const [owner, word] of Object.entries(canaries))
-    if (owner !== caller && text.includes(word)) wrong.push(`${where} was told of ${owner}: ${text.slice(0, 200)}`)
+    if (owner !== caller && text.includes(word)) wrong.push(`${where} saw data of ${owner}: ${text.slice(0, 200)}`)
   return wrong
 }
 

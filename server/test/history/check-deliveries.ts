@@ -55,9 +55,9 @@ export function checkDeliveries({ events, hooks, seen, killed }: DeliveryHistory
   for (const { path, event_id, body, isGenuine } of seen) {
     const hook = byPath.get(path)
     const event = committed.get(event_id)
-    const what = `${path} was told ${event_id}`
+    const what = `${path} got ${event_id}`
     if (!hook) wrong.push(`${what} and is no webhook's`)
-    if (!event) wrong.push(`${what}, which nobody committed: ${body}`)
+    if (!event) wrong.push(`${what}, which was never committed: ${body}`)
     if (!isGenuine) wrong.push(`${what} with a signature that is not genuine`)
     if (hook && event && hook.org_id !== event.org_id) wrong.push(`${what}, which is of ${event.org_id}`)
     else if (hook && event && !isFor(hook, event)) wrong.push(`${what}, to which it has not subscribed`)
@@ -71,7 +71,7 @@ export function checkDeliveries({ events, hooks, seen, killed }: DeliveryHistory
   for (const [after, again] of repetitions(seen))
     if (!killed.some((at) => at >= after.at - slack_ms && at <= Math.min(after.at + written_ms, again.at + slack_ms)))
       wrong.push(
-        `${again.path} had taken ${again.event_id} and was told it again after ${again.at - after.at} ms, though nobody was killed`,
+        `${again.path} had taken ${again.event_id} and got it again after ${again.at - after.at} ms, though no process was killed`,
       )
   return wrong
 }

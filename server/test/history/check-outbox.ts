@@ -57,10 +57,10 @@ export function checkOutbox({ events, projects, tasks, operations }: OutboxHisto
   const there = new Set(projects.map(({ id }) => String(id)))
   for (const id of there) {
     if (!created.has(id)) wrong.push(`project ${id} is there and has no event`)
-    if (deleted.has(id)) wrong.push(`project ${id} is there and was told to be deleted`)
+    if (deleted.has(id)) wrong.push(`project ${id} exists and has a deleted event`)
   }
   for (const id of created.keys())
-    if (!there.has(id) && !deleted.has(id)) wrong.push(`project ${id} was told to be created and is not there`)
+    if (!there.has(id) && !deleted.has(id)) wrong.push(`project ${id} has a created event and does not exist`)
 
   const ended = Map.groupBy(
     events.filter(({ type, data }) => Object.values(ends).includes(type) && data.task),
@@ -70,7 +70,7 @@ export function checkOutbox({ events, projects, tasks, operations }: OutboxHisto
     const told = (ended.get(id) ?? []).map(({ type, data }) => `${type} ${data.task!.status}`)
     const expected = ends[status] ? [`${ends[status]} ${status}`] : []
     if (told.join() !== expected.join())
-      wrong.push(`task ${id} is ${status} and was told as ${told.join(' and ') || 'nothing'}`)
+      wrong.push(`task ${id} is ${status} and has the events ${told.join(' and ') || 'nothing'}`)
   }
   return wrong
 }

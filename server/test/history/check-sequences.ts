@@ -25,17 +25,17 @@ export function checkSequences(watches: readonly Watch[]): string[] {
   for (const { watcher, task_id, events } of watches) {
     const where = `${watcher} of ${task_id}`
     const gap = events.findIndex(({ sequence }, i) => sequence !== i + 1)
-    if (gap >= 0) wrong.push(`${where} was told ${events[gap]!.sequence} as event ${gap + 1}`)
+    if (gap >= 0) wrong.push(`${where} got ${events[gap]!.sequence} as event ${gap + 1}`)
     const ends = events.filter(({ type }) => isTerminalEvent(type)).length
     const last = events.at(-1)?.type
-    if (last === undefined || !isTerminalEvent(last)) wrong.push(`${where} was told ${last ?? 'nothing'} last`)
-    if (ends > 1) wrong.push(`${where} was told ${ends} ends`)
+    if (last === undefined || !isTerminalEvent(last)) wrong.push(`${where} got ${last ?? 'nothing'} last`)
+    if (ends > 1) wrong.push(`${where} got ${ends} ends`)
     for (const { sequence, ...event } of events) {
       const text = canonical(event)
       const before = told.get(`${task_id}/${sequence}`)
       if (before === undefined) told.set(`${task_id}/${sequence}`, { text, watcher })
       else if (before.text !== text)
-        wrong.push(`${where} was told ${text} as event ${sequence}, ${before.watcher} was told ${before.text}`)
+        wrong.push(`${where} got ${text} as event ${sequence}, ${before.watcher} got ${before.text}`)
     }
   }
   return wrong

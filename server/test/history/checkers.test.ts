@@ -137,7 +137,7 @@ describe('the checker of sequences', () => {
       [two!, one!, three!],
       [two!, three!],
     ])
-      refuses(checkSequences([watch(list)]), /was told \d as event \d/)
+      refuses(checkSequences([watch(list)]), /got \d as event \d/)
   })
   it('refuses a watcher without the end, and two ends', () => {
     refuses(checkSequences([watch(whole.slice(0, 2))]), /task\.started last/)
@@ -147,7 +147,7 @@ describe('the checker of sequences', () => {
   })
   it('refuses watchers that got different things', () => {
     const other = whole.map((event) => (event.sequence === 2 ? { ...event, data: { attempt: 2 } } : event))
-    refuses(checkSequences([watch(whole), watch(other, 'bob')]), /bob of task_1 .* ada was told/)
+    refuses(checkSequences([watch(whole), watch(other, 'bob')]), /bob of task_1 .* ada got/)
   })
 })
 

@@ -110,7 +110,7 @@ describe('the checker of answers', () => {
     refuses(check(503), /503 without Retry-After/)
   })
   it('refuses a word of another organization', () => {
-    refuses(check(200, id, '{"name":"canary-two"}'), /list of first was told of second/)
+    refuses(check(200, id, '{"name":"canary-two"}'), /list of first saw data of second/)
   })
 })
 

@@ -38,17 +38,17 @@ describe('the checker of deliveries', () => {
   it('refuses what came again although it had been accepted, without a death before that was known', () => {
     const again = told('/a', 1, { at: 60_000 })
     for (const killed of [[], [500], [30_000], [60_500]])
-      refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and was told it again after 59000 ms/)
+      refuses(check([...whole, again], { killed }), /\/a had taken evt_1 and got it again after 59000 ms/)
     refuses(check([...whole, again, again], { killed: [1040] }), /after 0 ms/)
   })
   it('refuses a signature, a body and an id that are not of this event', () => {
     refuses(check([told('/a', 1, { isGenuine: false }), ...whole.slice(1)]), /not genuine/)
     refuses(check([told('/a', 1, { body: '{"name":"two"}' }), ...whole.slice(1)]), /where it is {"name":"one"}/)
-    refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which nobody committed/)
+    refuses(check([...whole, told('/a', 1, { event_id: 'evt_9' })]), /evt_9, which was never committed/)
   })
   it('refuses what is for another organization, for no webhook, or was not subscribed to', () => {
-    refuses(check([...whole, told('/a', 3)]), /\/a was told evt_3, which is of org_b/)
-    refuses(check([...whole, told('/c', 1)]), /\/c was told evt_1 and is no webhook's/)
+    refuses(check([...whole, told('/a', 3)]), /\/a got evt_3, which is of org_b/)
+    refuses(check([...whole, told('/c', 1)]), /\/c got evt_1 and is no webhook's/)
     const failed = { id: 'evt_4', org_id: 'org_a', type: 'agent.failed', body: '{}' } as const
     const more = { events: [...events, failed] }
     assert.deepEqual(check(whole, more), [])
@@ -124,24 +124,24 @@ describe('the checker of the outbox', () => {
   })
   it('refuses events of what was refused, never asked for, or not done', () => {
     refuses(check({ events: and(project('updated', 7)) }), /rename 7 has an event and was never asked for/)
-    refuses(check({ events: and(project('created', 4)) }), /project 4 was told to be created and is not there/)
+    refuses(check({ events: and(project('created', 4)) }), /project 4 has a created event and does not exist/)
     const refused = check({ events: and(project('created', 3)), projects: [...good.projects, { id: 3, name: 'p3' }] })
     refuses(refused, /create p3 has an event and was refused/)
-    refuses(check({ events: without(3) }), /project 2 was told to be created and is not there/)
+    refuses(check({ events: without(3) }), /project 2 has a created event and does not exist/)
     const there = [...good.projects, { id: 2, name: 'q2' }]
-    refuses(check({ projects: there }), /project 2 is there and was told to be deleted/)
+    refuses(check({ projects: there }), /project 2 exists and has a deleted event/)
   })
   it('refuses a second event of one thing', () => {
     refuses(check({ events: and(project('updated', 2)) }), /rename 2 has 2 events/)
-    refuses(check({ events: and(task('completed', 't1', 'completed')) }), /t1 is completed and was told as .* and /)
+    refuses(check({ events: and(task('completed', 't1', 'completed')) }), /t1 is completed and has the events .* and /)
   })
   it('refuses the end of a task that was not told, told otherwise, or is none', () => {
-    refuses(check({ events: without(4) }), /t1 is completed and was told as nothing/)
+    refuses(check({ events: without(4) }), /t1 is completed and has the events nothing/)
     refuses(
       check({ events: [...without(5), task('completed', 't2', 'completed')] }),
-      /t2 is failed and was told as agent/,
+      /t2 is failed and has the events agent/,
     )
-    refuses(check({ events: and(task('failed', 't4', 'failed')) }), /t4 is canceled and was told as agent.failed/)
+    refuses(check({ events: and(task('failed', 't4', 'failed')) }), /t4 is canceled and has the events agent.failed/)
     refuses(check({ events: and(task('completed', 't5', 'completed')) }), /t5 is running/)
   })
 })

@@ -30,7 +30,7 @@ export async function assertEnded(run: TaskRun, task: ModelTask): Promise<void> 
 function endOf({ last, last_sequence }: ModelTask, events: readonly SeenEvent[]): string[] {
   const end = events.find(({ type }) => isTerminalEvent(type))
   return [
-    ...(end?.type === `task.${last}` ? [] : [`its end is told as ${end?.type}`]),
+    ...(end?.type === `task.${last}` ? [] : [`its end event is ${end?.type}`]),
     ...(end?.sequence === last_sequence ? [] : [`its last event is ${end?.sequence}, not ${last_sequence}`]),
   ]
 }

@@ -107,7 +107,7 @@ export class TaskRun {
     }
   }
 
-  /** Gives the agent a task; with `meanwhile`, something happens to the agent at the same time. */
+  /** Creates a task of the agent; with `meanwhile`, something happens to the agent at the same time. */
   async create(
     kind: TaskKind,
     { isThreaded, isKeyed }: { isThreaded: boolean; isKeyed: boolean },

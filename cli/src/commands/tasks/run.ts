@@ -52,7 +52,7 @@ async function bodyOf(words: string | undefined, given: Record<string, unknown>)
   return { ...(read as NewTask), ...(typeof given.thread === 'string' ? { thread_id: given.thread } : {}) }
 }
 
-/** Gives an agent a task, and shows it. */
+/** Creates a task of an agent, and shows it. */
 export const addTasksRun: AddCommand = (program) => {
   const command = define(program, 'tasks run', {
     summary: 'Give an agent a task, and show it while it is worked on.',

@@ -9,7 +9,7 @@ import { useRuns } from '../playground/use-runs.ts'
 
 const hello = 'Hello, agent'
 
-/** Gives the agent a task beside its form, as it was saved last. `isChanged`: the form says something else by now. */
+/** Tries the agent beside its form, as it was last saved. `isChanged`: the form has unsaved changes. */
 export function TryPanel({
   project_id,
   agent_id,

@@ -24,7 +24,7 @@ export function Output({ run, project_id }: { run: Run; project_id: string }) {
     <div className="space-y-3">
       {/* What was refused is no task: its error stands alone. */}
       {(isRunning || task_id !== undefined) && <Facts run={run} project_id={project_id} />}
-      {/* Only its end is read out: each word by itself would drown everything else. */}
+      {/* Only its end is read out: single words would drown everything else. */}
       <div aria-busy={isRunning} className="space-y-2">
         {transcript.items
           .filter((item) => item !== answer)

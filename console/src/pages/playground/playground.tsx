@@ -145,7 +145,7 @@ export default function Playground() {
         <EmptyState title="No agent to try">
           <p>
             <Link {...paths.newAgent(project_id)}>Create an agent</Link> first. One with the model{' '}
-            <code>builtin/echo</code> needs no key and answers with what it is told.
+            <code>builtin/echo</code> needs no key and answers with its input.
           </p>
         </EmptyState>
       )}

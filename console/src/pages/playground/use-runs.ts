@@ -40,7 +40,7 @@ export interface Given {
   accepted?: () => void
 }
 
-/** Gives tasks to an agent, one at a time, and follows them. Leaving the page ends the watching, not the task; `stop` ends the task. */
+/** Creates tasks of an agent, one at a time, and follows them. Leaving the page ends the watching, not the task; `stop` ends the task. */
 export function useRuns(project_id: string) {
   const [runs, setRuns] = useState<readonly Run[]>([])
   const watching = useRef<AbortController>(undefined)

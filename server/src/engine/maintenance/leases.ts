@@ -111,7 +111,7 @@ export function givenBack(task: LockedTask, { crashed }: { crashed: boolean }): 
   return { task, crashes: task.crashes + (crashed ? 1 : 0), job: { kind: 'back' } }
 }
 
-/** Gives back tasks that a worker holds by their rows, but for those in `except`. */
+/** Requeues tasks that a worker holds by their rows, but for those in `except`. */
 export async function requeueTasks(
   sql: Sql,
   queue: Queue,

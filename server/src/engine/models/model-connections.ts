@@ -7,7 +7,7 @@ export interface ModelCallConnection {
   fetch: typeof globalThis.fetch
   /** Bytes that crossed the network since the call began. */
   use(): NetworkUse
-  /** Gives the connection back if its answer was read to the end; ends it otherwise. */
+  /** Returns the connection to the pool if its answer was read to the end; ends it otherwise. */
   end(): Promise<void>
 }
 

@@ -53,7 +53,7 @@ export interface Queue {
    * owns them, and they would count for their project until they expire. Returns how many there were.
    */
   discardLost(sql: Sql): Promise<number>
-  /** Gives active jobs back: the next fetch gets them at their old place, with the next attempt. */
+  /** Requeues active jobs: the next fetch gets them at their old place, with the next attempt. */
   requeue(tx: Sql, ids: readonly string[]): Promise<void>
   /** Stops its maintenance. Jobs stay as they are. */
   close(): Promise<void>

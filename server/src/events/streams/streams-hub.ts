@@ -33,7 +33,7 @@ export interface Watcher {
 
 /** Where those who watch tasks and those who write their events meet, within the process and across processes. */
 export interface Hub {
-  /** Watches until the returned function is called. A reader that comes while the process stops is told so at once. */
+  /** Watches until the returned function is called. A reader that comes while the process stops gets an error at once. */
   watch(task_id: string, watcher: Watcher): () => void
   /** Publishes events after their commit: readers here get them directly, other processes get a signal to look. */
   publish(task_id: string, events: readonly TaskEvent[]): void

@@ -312,21 +312,21 @@ describe('the order of checks (decision D3)', () => {
 
 describe('the organization of a cookie (decision D62)', () => {
   it('is the one joined first, or the one that X-Organization-ID names', async () => {
-    const somebody = await makePerson(test)
+    const person = await makePerson(test)
     const second = await makePerson(test)
-    await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${somebody.user_id}, 'viewer', now() + interval '1 second')`
-    const { cookie } = await makeSession(test, somebody)
+    await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${person.user_id}, 'viewer', now() + interval '1 second')`
+    const { cookie } = await makeSession(test, person)
     const create = (headers: Record<string, string>, name: string) =>
       test.send('POST', '/api/v1/projects', { cookie, headers, body: { name } })
     assert.equal((await create({}, 'first-org')).status, 201)
-    assert.equal((await create({ 'x-organization-id': somebody.org_id }, 'first-too')).status, 201)
+    assert.equal((await create({ 'x-organization-id': person.org_id }, 'first-too')).status, 201)
     // Of the second they are a viewer.
     assert.equal((await create({ 'x-organization-id': second.org_id }, 'second-org')).status, 403)
     const names = async (org_id: string) =>
       (await test.sql<{ name: string }>`select name from project where org_id = ${org_id} order by id`).map(
         ({ name }) => name,
       )
-    assert.deepEqual(await names(somebody.org_id), ['first-org', 'first-too'])
+    assert.deepEqual(await names(person.org_id), ['first-org', 'first-too'])
     assert.deepEqual(await names(second.org_id), [])
   })
 

@@ -105,7 +105,7 @@ async function writeUses(
       where k.id = o.key_id and k.id in (
         select i.id from api_key i join jsonb_to_recordset(${JSON.stringify(origins)}::jsonb) as n(key_id text, ip text)
           on i.id = n.key_id and i.last_ip is distinct from n.ip
-        -- Somebody changes the key: its next request tells.
+        -- The key is locked by a change: its next request counts.
         for no key update of i skip locked)
     ), calls as (
       insert into api_key_call as c (key_id, day, operation, requests, last_at)

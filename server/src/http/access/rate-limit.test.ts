@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-const nobody = 'agent_00000000000000000000000000'
+const absentAgent = 'agent_00000000000000000000000000'
 const absent = '/api/v1/projects/proj_999999'
 
 /** A request that each bucket of credentials counts; most of them fail, which changes nothing about being counted. */
@@ -27,13 +27,13 @@ const requests: Partial<Record<BucketName, [method: string, path: string, status
   sessions: ['GET', '/api/v1/auth/sessions', 403],
   'agents.list': ['GET', `${absent}/agents`, 404],
   'agents.create': ['POST', `${absent}/agents`, 404],
-  'agents.get': ['GET', `${absent}/agents/${nobody}`, 404],
-  'agents.update': ['PUT', `${absent}/agents/${nobody}`, 404],
-  'agents.delete': ['DELETE', `${absent}/agents/${nobody}`, 404],
-  'agents.action': ['POST', `${absent}/agents/${nobody}/stop`, 404],
-  'agents.logs': ['GET', `${absent}/agents/${nobody}/logs`, 404],
-  'agents.metrics': ['GET', `${absent}/agents/${nobody}/metrics`, 404],
-  'tasks.create': ['POST', `${absent}/agents/${nobody}/tasks`, 404],
+  'agents.get': ['GET', `${absent}/agents/${absentAgent}`, 404],
+  'agents.update': ['PUT', `${absent}/agents/${absentAgent}`, 404],
+  'agents.delete': ['DELETE', `${absent}/agents/${absentAgent}`, 404],
+  'agents.action': ['POST', `${absent}/agents/${absentAgent}/stop`, 404],
+  'agents.logs': ['GET', `${absent}/agents/${absentAgent}/logs`, 404],
+  'agents.metrics': ['GET', `${absent}/agents/${absentAgent}/metrics`, 404],
+  'tasks.create': ['POST', `${absent}/agents/${absentAgent}/tasks`, 404],
   'tasks.read': ['GET', `${absent}/tasks`, 404],
   'tasks.action': ['POST', `${absent}/tasks/task_1/cancel`, 404],
   'tasks.stream': ['GET', `${absent}/tasks/task_1/events/stream`, 404],
@@ -150,7 +150,7 @@ describe('every bucket of a credential', () => {
       ['start', 429],
       ['stop', 429],
     ] as const) {
-      assert.equal((await test.send('POST', `${agents}/${nobody}/${action}`, { key })).status, status)
+      assert.equal((await test.send('POST', `${agents}/${absentAgent}/${action}`, { key })).status, status)
     }
   })
 })
@@ -229,7 +229,7 @@ describe('requests at once', () => {
   it('on two processes are admitted exactly as many times as the limit says', async () => {
     for (const [bucket, limit, count, method, path] of [
       ['agents.create', 10, 50, 'POST', `${absent}/agents`],
-      ['agents.update', 20, 40, 'PUT', `${absent}/agents/${nobody}`],
+      ['agents.update', 20, 40, 'PUT', `${absent}/agents/${absentAgent}`],
       ['general', 100, 120, 'GET', '/api/v1/hello'],
     ] as const) {
       const { id, key } = await newKey()

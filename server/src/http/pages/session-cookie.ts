@@ -12,7 +12,7 @@ export function readSessionCookie(request: FastifyRequest): string | undefined {
   return valid && value !== null ? value : undefined
 }
 
-/** Gives the browser a session; `secure` wherever the service is reached by https. */
+/** Sets the session cookie; `secure` wherever the service is reached by https. */
 export function setSessionCookie(reply: FastifyReply, secret: string, secure: boolean): void {
   void reply.setCookie(name, secret, { ...attributes(reply, secure), signed: true, maxAge: maxAge_seconds })
 }

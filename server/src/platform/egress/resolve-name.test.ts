@@ -105,7 +105,7 @@ it('what name servers do not know is asked of the system, one name at a time', a
   const gone = new AbortController()
   const second = resolve('two.internal', gone.signal)
   const third = resolve('three.internal', soon())
-  gone.abort(new Error('nobody waits'))
+  gone.abort(new Error('no caller waits'))
   open()
   assert.deepEqual([await first, await third], [['198.51.100.1'], ['198.51.100.1']])
   await assert.rejects(second)
@@ -123,8 +123,8 @@ it('a name in the file of hosts is the one of the system, in any case and with a
 })
 
 it('an unknown name is refused, as one without name servers and hosts file is asked of the system', async () => {
-  const nobody = async (): Promise<never> => Promise.reject(new Error('ENOTFOUND'))
-  await assert.rejects(make({ system: nobody })('nowhere.test', soon()), /ENOTFOUND/)
-  const resolve = make({ name_servers: ['127.0.0.1:1'], hosts: nobody, system: async () => ['::1'] })
+  const unknown = async (): Promise<never> => Promise.reject(new Error('ENOTFOUND'))
+  await assert.rejects(make({ system: unknown })('nowhere.test', soon()), /ENOTFOUND/)
+  const resolve = make({ name_servers: ['127.0.0.1:1'], hosts: unknown, system: async () => ['::1'] })
   assert.deepEqual(await resolve('localhost', soon()), ['::1'])
 })

@@ -15,7 +15,7 @@ export interface DataFolder {
   keepSecretKey(key: string): Promise<void>
   /** Keeps what the first start generated in `credentials.json` (mode 0600, decision D69); gives the file's path. */
   writeCredentials(credentials: Readonly<Record<string, unknown>>): Promise<string>
-  /** Gives the folder free for another process. */
+  /** Releases the folder for another process. */
   close(): Promise<void>
 }
 

@@ -18,7 +18,7 @@ const faults = (body: any): string[] => body.error.details.map(({ field, code }:
 const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString()
 
 /** A new user with a key for everything. */
-async function somebody(): Promise<Person & { id: string; key: string }> {
+async function newUser(): Promise<Person & { id: string; key: string }> {
   const person = await makePerson(test)
   return { ...person, ...(await makeKey(test, person, ['admin'])) }
 }
@@ -199,7 +199,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
 
 describe('listing keys (decisions D55, D56, D59)', () => {
   it("shows one's own in the organization, newest first, with a preview and without statistics", async () => {
-    const me = await somebody()
+    const me = await newUser()
     const made = []
     for (const name of ['a', 'b', 'c']) made.push((await create({ name }, { key: me.key })).body)
     const colleague = await makePerson(test, 'admin', me.org_id)
@@ -232,7 +232,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
   })
 
   it('leaves out what has expired unless asked, and what is revoked for ever', async () => {
-    const me = await somebody()
+    const me = await newUser()
     const expired = await makeKey(test, me, ['read'], inSeconds(-1))
     const lasting = await makeKey(test, me, ['read'], inSeconds(3600))
     const revoked = await makeKey(test, me, ['read'])
@@ -259,7 +259,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
   })
 
   it('of a user in two organizations belong to one each', async () => {
-    const me = await somebody()
+    const me = await newUser()
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${me.user_id}, 'member', now() + interval '1 second')`
     const { cookie } = await makeSession(test, me)
@@ -278,10 +278,10 @@ describe('listing keys (decisions D55, D56, D59)', () => {
   })
 
   it('of other users do not exist, not even for an administrator', async () => {
-    const owner = await somebody()
+    const owner = await newUser()
     const member = await makePerson(test, 'member', owner.org_id)
     const theirs = await makeKey(test, member, ['read'])
-    for (const me of [owner, await somebody()]) {
+    for (const me of [owner, await newUser()]) {
       for (const method of ['GET', 'PUT', 'DELETE']) {
         const { status, body } = await test.send(method, `${path}/${theirs.id}`, {
           key: me.key,

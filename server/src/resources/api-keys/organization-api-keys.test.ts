@@ -57,7 +57,7 @@ describe('the keys of all members (decision D59)', () => {
     }
     assert.deepEqual((await list(`user_id=${member.user_id}`))[0], [member.id])
     assert.deepEqual((await list(`user_id=${member.user_id}&active_only=false`))[0], [expired.id, member.id])
-    assert.deepEqual(await list('user_id=nobody'), [[], { total: 0, limit: 20, offset: 0, has_more: false }])
+    assert.deepEqual(await list('user_id=unknown'), [[], { total: 0, limit: 20, offset: 0, has_more: false }])
     assert.deepEqual(await list('limit=1&offset=2'), [
       [(await list(''))[0][2]],
       { total: 4, limit: 1, offset: 2, has_more: true },

@@ -15,7 +15,7 @@ after(() => test.stop())
 const path = '/api/v1/auth/api-keys'
 
 /** A new user with a key for everything. */
-async function somebody(scopes: Scope[] = ['admin']): Promise<Person & { id: string; key: string }> {
+async function newUser(scopes: Scope[] = ['admin']): Promise<Person & { id: string; key: string }> {
   const person = await makePerson(test)
   return { ...person, ...(await makeKey(test, person, scopes)) }
 }
@@ -27,7 +27,7 @@ const seconds = (from: string, to: string): number => (Date.parse(to) - Date.par
 
 describe('rotating a key', () => {
   it('gives it a new secret, shown once, and leaves the old one good for a day', async () => {
-    const { id, key } = await somebody()
+    const { id, key } = await newUser()
     const { status, body } = await rotate(id, { key })
     assert.equal(status, 200)
     assert.match(body.key, /^cadre_[0-9a-f]{32}$/)
@@ -55,7 +55,7 @@ describe('rotating a key', () => {
   })
 
   it('keeps of both secrets only the hash, and writes neither into the audit log or a kept answer', async () => {
-    const { id, key, org_id, user_id } = await somebody()
+    const { id, key, org_id, user_id } = await newUser()
     const headers = { 'idempotency-key': 'once' }
     const { body } = await rotate(id, { key, headers })
     const again = await rotate(id, { key: body.key, headers })
@@ -76,7 +76,7 @@ describe('rotating a key', () => {
   })
 
   it('ends the old secret when the overlap does: at once where that is 0, in 30 days at the latest', async () => {
-    const { id, key } = await somebody()
+    const { id, key } = await newUser()
     const none = await rotate(id, { key }, { overlap_seconds: 0 })
     assert.deepEqual([none.status, none.body.previous_expires_at], [200, null])
     assert.deepEqual([await statusOf(key), await statusOf(none.body.key)], [401, 200])
@@ -98,14 +98,14 @@ describe('rotating a key', () => {
   })
 
   it('again during the overlap ends the oldest secret', async () => {
-    const { id, key: first } = await somebody()
+    const { id, key: first } = await newUser()
     const { key: second } = (await rotate(id, { key: first })).body
     const { key: third } = (await rotate(id, { key: first })).body
     assert.deepEqual(await Promise.all([first, second, third].map(statusOf)), [401, 200, 200])
   })
 
   it('leaves one key: revoking it ends both secrets, usage and limits are counted together', async () => {
-    const { id, key } = await somebody()
+    const { id, key } = await newUser()
     const { key: second } = (await rotate(id, { key })).body
     await statusOf(key)
     await statusOf(second)
@@ -120,7 +120,7 @@ describe('rotating a key', () => {
   })
 
   it('keeps its end: neither secret outlives it, and one that has expired is created anew', async () => {
-    const owner = await somebody()
+    const owner = await newUser()
     const expires_at = new Date(Date.now() + 3600_000).toISOString()
     const { id, key } = await makeKey(test, owner, ['read'], expires_at)
     const { body } = await rotate(id, { key: owner.key })
@@ -132,7 +132,7 @@ describe('rotating a key', () => {
   })
 
   it('takes the time of the database, so that the overlap is the same for every process', async () => {
-    const { id, key } = await somebody()
+    const { id, key } = await newUser()
     await rotate(id, { key }, { overlap_seconds: 60 })
     const [row] = await test.sql<{ seconds: number }>`
       select extract(epoch from previous_expires_at - updated_at)::float8 as seconds from api_key where id = ${id}`
@@ -142,9 +142,9 @@ describe('rotating a key', () => {
 
 describe('who rotates which key', () => {
   it('a key rotates itself, whatever its scopes are, if it may write keys', async () => {
-    const both = await somebody(['api_keys:write', 'agents:write'])
+    const both = await newUser(['api_keys:write', 'agents:write'])
     assert.equal((await rotate(both.id, { key: both.key })).status, 200)
-    const reader = await somebody(['read'])
+    const reader = await newUser(['read'])
     const { status, body } = await rotate(reader.id, { key: reader.key })
     assert.deepEqual([status, body.error.required_scopes], [403, ['api_keys:write']])
   })
@@ -174,10 +174,10 @@ describe('who rotates which key', () => {
   })
 
   it('no key of another user or organization, and no revoked key, can be rotated', async () => {
-    const owner = await somebody()
+    const owner = await newUser()
     const colleague = await makePerson(test, 'admin', owner.org_id)
     const theirs = await makeKey(test, colleague, ['read'])
-    const foreign = await somebody()
+    const foreign = await newUser()
     const revoked = await makeKey(test, owner, ['read'])
     await test.send('DELETE', `${path}/${revoked.id}`, { key: owner.key })
     for (const id of [theirs.id, foreign.id, revoked.id, 'key_00000000000000000000000000', 'x']) {
@@ -190,8 +190,8 @@ describe('who rotates which key', () => {
 
 describe('a secret of before a rotation', () => {
   it('is forgotten when its time is over, and no earlier', async () => {
-    const over = await somebody()
-    const running = await somebody()
+    const over = await newUser()
+    const running = await newUser()
     for (const { id, key } of [over, running]) await rotate(id, { key })
     await test.sql`update api_key set previous_expires_at = now() - interval '1 second' where id = ${over.id}`
     await sweepPreviousSecrets(test.sql)

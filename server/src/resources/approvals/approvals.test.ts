@@ -31,7 +31,7 @@ describe('approvals', () => {
     await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
     return `/agents/${body.id}`
   }
-  /** Gives a task and waits until it has ended or waits. */
+  /** Creates a task and waits until it has ended or waits. */
   const give = async (agent: string, ...steps: unknown[]) =>
     (await call('POST', `${agent}/tasks?wait=10`, { input: script(...steps) })).body
   const read = async (task: { id: string }) => (await call('GET', `/tasks/${task.id}?wait=10`)).body

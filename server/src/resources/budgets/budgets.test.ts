@@ -74,8 +74,8 @@ describe('setting a budget', () => {
       'validation_error',
       'max_cost_usd',
     ])
-    const nobody = 'agent_00000000000000000000000000'
-    assert.equal((await create({ scope: 'agent', subject: nobody, max_tokens: 1 })).status, 404)
+    const absentAgent = 'agent_00000000000000000000000000'
+    assert.equal((await create({ scope: 'agent', subject: absentAgent, max_tokens: 1 })).status, 404)
   })
 
   it('is one a subject and period', async () => {

@@ -65,7 +65,7 @@ export async function insertCredential(
   })
 }
 
-/** Gives a credential another name, another value, or both; 404 where it is gone. */
+/** Changes the name or the value of a credential, or both; throws 404 where it is missing. */
 export async function updateCredential(
   sql: Sql,
   { id, project_id, name: old }: CredentialRow,

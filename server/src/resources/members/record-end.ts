@@ -15,10 +15,10 @@ export async function recordEnd(tx: Sql, actor: Actor, ended: EndedMembership): 
   if (own) {
     // The removed user does not learn which organization it was, only that they have a new one.
     const isOther = actor.actor !== member.user_id
-    const nobody = { actor: null, credential: null, ip: null, user_agent: null }
+    const unknownActor = { actor: null, credential: null, ip: null, user_agent: null }
     await recordAudit(
       tx,
-      { ...actor, ...(isOther ? nobody : {}), org_id: own.id },
+      { ...actor, ...(isOther ? unknownActor : {}), org_id: own.id },
       { action: 'organization.created', target: own.id, after: { name: own.name }, detail: { owner: member.user_id } },
     )
   }

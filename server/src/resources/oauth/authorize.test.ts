@@ -106,7 +106,7 @@ test('an unknown app or redirect URI is a 400 and never a redirect', async () =>
   }
   await refused({ client_id: undefined }, 'invalid_request')
   await refused({ client_id: 'nobody' }, 'invalid_client')
-  await refused({ client_id: 'nobody\u0000' }, 'invalid_request')
+  await refused({ client_id: 'unknown\u0000' }, 'invalid_request')
   await refused({ redirect_uri: undefined }, 'invalid_request')
   const tricks = [
     'https://evil.example/cb',

@@ -103,7 +103,7 @@ test('what an app is called cannot change the page', async () => {
   assert.ok(page.html.includes('&lt;script&gt;'))
 })
 
-test('a decision without the token of its own page, session and authorization is rejected', async () => {
+test('a decision without the token of its page, session and authorization is rejected', async () => {
   const before = await grants()
   const one = await asked()
   const two = await asked()

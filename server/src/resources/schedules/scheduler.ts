@@ -28,7 +28,7 @@ const concurrency = 4
 
 type Parts = Pick<Context, 'sql' | 'log' | 'engine'>
 
-/** Gives agents their scheduled tasks. */
+/** Creates the scheduled tasks of agents. */
 export interface Scheduler {
   /** Resolves when what has begun is done, and stops. */
   stop(): Promise<void>

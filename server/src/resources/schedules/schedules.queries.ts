@@ -119,7 +119,7 @@ export async function insertSchedule(
   return row!
 }
 
-/** Gives a locked schedule new content. `next_run_at` is null for a paused one. */
+/** Replaces the content of a locked schedule. `next_run_at` is null for a paused one. */
 export async function updateSchedule(
   tx: Sql,
   { id }: ScheduleKey,

@@ -90,7 +90,7 @@ function compiles(context: QuickJSContext, code: string): boolean {
   return !result.error
 }
 
-/** Gives the program its console and environment; returns how values and errors become text. */
+/** Sets up the program's console and environment; returns how values and errors become text. */
 function prepare(context: QuickJSContext, env: SandboxJob['env'], logs: Lines): [QuickJSHandle, QuickJSHandle] {
   const keep = context.newFunction('keep', (text) => logs.add(context.getString(text)))
   const give = context.unwrapResult(context.evalCode(prelude, 'prelude.js'))

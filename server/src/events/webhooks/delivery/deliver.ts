@@ -119,7 +119,7 @@ export class Delivery {
     }
   }
 
-  /** Gives whether there is more to do at once. */
+  /** Returns whether there is more to do at once. */
   async #round(): Promise<boolean> {
     await this.#write()
     const more = await this.#take()
@@ -196,7 +196,7 @@ export class Delivery {
       .then(() => this.#stir())
   }
 
-  /** Gives whether something is due in one of them already. */
+  /** Returns whether something is due in one of them already. */
   async #rest(webhook_ids: readonly string[], options: { leave: boolean }): Promise<boolean> {
     let isDue = false
     for (let from = 0; from < webhook_ids.length; from += batch) {

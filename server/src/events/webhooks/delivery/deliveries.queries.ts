@@ -151,7 +151,7 @@ async function restLeases(
   if (rests.length === 0) return new Map()
   const rows = await tx<{ webhook_id: string; rest: Rest }>`
     update webhook_lane l set
-      -- Whoever leaves before it is done goes to the end of the queue.
+      -- A lease that is returned before it is done goes to the end of the queue.
       due_at = case when ${leave}::boolean then greatest(n.due_at, now()) else n.due_at end,
       owner = case when ${leave}::boolean or not (n.is_sending or coalesce(n.due_at <= now(), false)) then null else ${owner} end
     from (

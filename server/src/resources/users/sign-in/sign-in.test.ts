@@ -157,7 +157,7 @@ test('every sign-in has a new identifier, and the old session of that browser en
   assert.notEqual(cookieOf(again).value, first.slice('cadre_session='.length))
   assert.equal((await get(first)).status, 401)
   assert.equal((await get(`cadre_session=${cookieOf(again).value}`)).status, 200)
-  const planted = await login({ email, password }, { cookie: 'cadre_session=chosen-by-somebody-else' })
+  const planted = await login({ email, password }, { cookie: 'cadre_session=chosen-by-another' })
   assert.ok(!cookieOf(planted).value.includes('chosen'))
 })
 

@@ -91,7 +91,7 @@ describe('where accounts are made by invitation', () => {
 
   it('an invitation for another address makes none', async () => {
     const { body } = await closed.send('POST', '/api/v1/auth/invitations', {
-      body: { role: 'member', email: 'somebody-else@example.com' },
+      body: { role: 'member', email: 'other@example.com' },
     })
     const query = { invitation: body.url.split('/').at(-1) }
     assert.equal((await signIn(closed, { query })).answer.status, 403)
@@ -114,7 +114,7 @@ describe('where accounts are made by invitation', () => {
     assert.equal(withoutId(taken.answer.html), withoutId(free.answer.html))
 
     const { body } = await closed.send('POST', '/api/v1/auth/invitations', {
-      body: { role: 'member', email: 'somebody-else@example.com' },
+      body: { role: 'member', email: 'other@example.com' },
     })
     for (const invitation of ['made-up', body.url.split('/').at(-1)]) {
       const [one, other] = [email, 'free@example.com'].map((email) => ({ ...provider.person, email }))
@@ -251,9 +251,9 @@ describe("a company's own provider", () => {
     const { browser } = await signIn(company)
     const { id } = await get(company, browser)
     for (const change of [
-      { email: 'somebody@example.net' },
-      { email: 'somebody@sub.example.com' },
-      { email: 'somebody@example.com.evil.example' },
+      { email: 'person@example.net' },
+      { email: 'person@sub.example.com' },
+      { email: 'person@example.com.evil.example' },
       { email: 'example.com@evil.example' },
       { email_verified: false },
     ]) {
@@ -272,7 +272,7 @@ describe("a company's own provider", () => {
     const [last] = await company.sql<{ target: string; detail: object }>`
       select target, detail from audit where target = ${id} and action = 'user.sign_in_failed' order by id desc limit 1`
     assert.deepEqual(last?.detail, { method: 'sso', provider: 'okta', reason: 'domain_not_allowed' })
-    provider.person = { ...provider.person, email: 'Somebody@Example.ORG' }
+    provider.person = { ...provider.person, email: 'Person@Example.ORG' }
     assert.equal((await signIn(company)).answer.status, 303)
   })
 })

@@ -24,7 +24,7 @@ export interface SsoAttempt {
 
 /** Sign-ins that are under way, each in a cookie of its browser. */
 export interface SsoAttempts {
-  /** Gives the browser the attempt; one that it has with the same provider is given up. */
+  /** Stores the attempt in the browser; an earlier one with the same provider is dropped. */
   keep(reply: FastifyReply, provider: SsoConfig, attempt: SsoAttempt): void
   /** Takes the attempt from the browser: it counts once. Undefined where there is none, or its time is over. */
   take(request: FastifyRequest, reply: FastifyReply, provider: SsoConfig): SsoAttempt | undefined
