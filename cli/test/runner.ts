@@ -22,6 +22,8 @@ export interface Ran {
  */
 export class Runner {
   readonly #child = fork(new URL('./runner-process.ts', import.meta.url), {
+    // What the test runner was started with is not meant for it: it would write over the runner's report.
+    execArgv: [],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
 

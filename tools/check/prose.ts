@@ -16,11 +16,7 @@ export function hardWords(text: string): { line: number; word: string; instead: 
   return text.split('\n').flatMap((line, at) =>
     worst.flatMap(([pattern, instead]) => {
       const word = pattern.exec(line)?.[0]
-      return word === undefined || account.test(line)
-        ? []
-        : [{ line: at + 1, word, instead }]
-          ? []
-          : [{ line: at + 1, word, instead }]
+      return word === undefined || account.test(line) ? [] : [{ line: at + 1, word, instead }]
     }),
   )
 }
