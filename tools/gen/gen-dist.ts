@@ -9,7 +9,7 @@ const built: Record<string, () => string> = { 'dist/openapi.json': openApiText, 
 /** Writes `dist/openapi.json` and the pages of `dist/reference`; they replace those of an earlier run. */
 export async function writeBuilt(): Promise<void> {
   for (const [name, make] of Object.entries(built)) {
-    const file = join(import.meta.dirname, '..', name)
+    const file = join(import.meta.dirname, '../..', name)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, make())
   }

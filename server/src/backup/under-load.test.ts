@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { load, makeEmptyDatabase, save } from '../../test/backups.ts'
+import { isLongRun } from '../../test/long-run.ts'
 import { makeRng, testSeed } from '../../test/rng.ts'
 import { maker } from '../../test/contract/full-installation.ts'
 import { eventually, sender, startOn, startTestService, type TestService } from '../../test/harness.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
 const callers = 6
-const backups = 4
+const backups = isLongRun ? 4 : 1
 
 /** Invariants of any Cadre database at any moment: each query returns the rows that break one. */
 const invariants: Record<string, string> = {

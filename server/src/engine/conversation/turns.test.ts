@@ -59,7 +59,7 @@ describe('the turns of a task', () => {
     },
   }
   const resolve = (name: string) => {
-    if (name === 'nobody/x') throw new ModelError('model_not_found', 'There is no such model.', { retryable: false })
+    if (name === 'unknown/x') throw new ModelError('model_not_found', 'There is no such model.', { retryable: false })
     return { model, name }
   }
   const give = async (config: object, ...steps: object[]) => {
@@ -111,7 +111,7 @@ describe('the turns of a task', () => {
   })
 
   it('give back what a call had reserved where nothing is behind the name that takes over', async () => {
-    const agent = await insertTestAgent(sql, { model: 'refuses', fallback_models: ['nobody/x'] })
+    const agent = await insertTestAgent(sql, { model: 'refuses', fallback_models: ['unknown/x'] })
     await sql`
       insert into budget (id, org_id, project_id, scope, subject, max_tokens, period, window_start, created_by)
       select ${newId('budget')}, org_id, id, 'project', ${`proj_${agent.project_id}`}, 1000000, 'total', now(), 'user_x'
