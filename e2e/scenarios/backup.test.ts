@@ -132,7 +132,7 @@ describe('an installation that moves by its backup', () => {
   })
 
   it('says what it is without a database', async () => {
-    const { stdout } = await succeed({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' }, [
+    const { stdout } = await succeed({ DATABASE_URL: 'postgres://unknown@127.0.0.1:1/nowhere' }, [
       'restore',
       '--check',
       file,

@@ -259,10 +259,10 @@ describe('commands on the embedded database', () => {
   it('a password that is not given, and a user that there is not, change nothing', async () => {
     const nothing = await runCommand(env, ['admin', 'reset-password', email], '\n')
     assert.deepEqual([nothing.code, nothing.stderr], [1, 'No new password was given.\n'])
-    const nobody = await runCommand(env, ['admin', 'reset-password', 'nobody@example.com'], 'the third pass-phrase\n')
+    const unknown = await runCommand(env, ['admin', 'reset-password', 'unknown@example.com'], 'the third pass-phrase\n')
     assert.deepEqual(
-      [nobody.code, nobody.stderr],
-      [1, 'There is no active user with the address nobody@example.com.\n'],
+      [unknown.code, unknown.stderr],
+      [1, 'There is no active user with the address unknown@example.com.\n'],
     )
   })
 

@@ -284,7 +284,7 @@ describe('then none of them', () => {
     assert.equal(deliveries.length, told.length)
     assert.equal(JSON.stringify(deliveries).includes('[redacted]'), true)
     const places: Record<string, string> = {
-      'what a webhook was told': told.map(({ headers, body }) => `${JSON.stringify(headers)}\n${body}`).join('\n'),
+      'what a webhook got': told.map(({ headers, body }) => `${JSON.stringify(headers)}\n${body}`).join('\n'),
       'the list of webhooks': JSON.stringify(webhooks),
       'the deliveries': JSON.stringify(deliveries),
       'the audit log': JSON.stringify(await done('GET', '/api/v1/auth/audit?limit=1000')),
@@ -294,7 +294,7 @@ describe('then none of them', () => {
       'the description of the API': JSON.stringify(await done('GET', '/api/v1/docs')),
       'the log': service.output(),
     }
-    isSearched(places, ['what a webhook was told', 'the deliveries', 'the audit log', 'the export of the audit log'])
+    isSearched(places, ['what a webhook got', 'the deliveries', 'the audit log', 'the export of the audit log'])
     assert.deepEqual(canaries.found(places), [])
   })
 

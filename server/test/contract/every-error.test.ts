@@ -101,7 +101,7 @@ describe('an error of high severity', () => {
     const receiver = await startLocalServer(t, (_request, response) => void response.writeHead(410).end())
     const body = { url: `${receiver.url}/`, events: ['project.created'], secret: 'x' }
     const { id } = (await test.send('POST', '/api/v1/webhooks', { body })).body
-    const project = (await test.send('POST', '/api/v1/projects', { body: { name: 'told-to-nobody' } })).body
+    const project = (await test.send('POST', '/api/v1/projects', { body: { name: 'sent-to-none' } })).body
     const error = {
       code: 'webhook_disabled',
       message: 'A webhook was disabled: its receiver answered 410.',

@@ -249,7 +249,7 @@ for (const kind of providerKinds) {
         failsWith('provider_unavailable', true, ({ message }) => message.includes('ECONNREFUSED')),
       )
       await assert.rejects(
-        makeModel(kind, 'http://nobody.invalid/v1').call(modelRequest('Hello?')),
+        makeModel(kind, 'http://unknown.invalid/v1').call(modelRequest('Hello?')),
         failsWith('provider_unavailable', true),
       )
     })

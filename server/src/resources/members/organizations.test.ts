@@ -257,8 +257,8 @@ describe('a user without an organization', () => {
       Object.values(permissions.permissions).flatMap((one) => Object.values(one as object)),
       Array.from({ length: 10 }, () => false),
     )
-    const renamed = await test.send('PUT', '/api/v1/auth/user', { cookie, body: { name: 'Nobody' } })
-    assert.deepEqual([renamed.status, renamed.body.name], [200, 'Nobody'])
+    const renamed = await test.send('PUT', '/api/v1/auth/user', { cookie, body: { name: 'Renamed' } })
+    assert.deepEqual([renamed.status, renamed.body.name], [200, 'Renamed'])
     assert.equal((await test.send('DELETE', '/api/v1/auth/sessions', { cookie })).status, 200)
     const made = await test.send('POST', '/api/v1/auth/organizations', { cookie, body: { name: 'Mine' } })
     assert.equal(made.status, 403)

@@ -84,7 +84,7 @@ test('a wrong password, an unknown address and a disabled account are one answer
   await service.sql`update app_user set disabled_at = now() where email = 'disabled@example.com'`
   const answers = await Promise.all([
     login({ email, password: 'wrong wrong wrong' }),
-    login({ email: 'nobody@example.com', password }),
+    login({ email: 'unknown@example.com', password }),
     login({ email: 'disabled@example.com', password }),
   ])
   for (const { status, body, headers } of answers) {

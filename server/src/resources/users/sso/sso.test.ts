@@ -168,7 +168,7 @@ test('an app that wants its user to sign in anew has the provider ask them too',
   const { browser } = await signInWith(service, 'okta', provider)
   const login = await browser.follow(await browser.get(driver.authorizeUrl(app, { prompt: 'login' })))
   assert.match(login.html, /href="\/api\/v1\/auth\/sso\/okta\?return_to=[^"]+&amp;prompt=login"/)
-  const wrong = await browser.submit(login, '/login', { email: 'nobody@example.com', password: 'wrong wrong wrong' })
+  const wrong = await browser.submit(login, '/login', { email: 'unknown@example.com', password: 'wrong wrong wrong' })
   assert.match(wrong.html, /&amp;prompt=login"/)
 })
 
@@ -182,7 +182,7 @@ test('the providers are listed, by name and with where to go', async () => {
 })
 
 test('a provider that there is not is 404, for people as a page', async () => {
-  for (const path of ['/api/v1/auth/sso/nobody', '/api/v1/auth/sso/nobody/callback', '/api/v1/auth/sso/OKTA']) {
+  for (const path of ['/api/v1/auth/sso/unknown', '/api/v1/auth/sso/unknown/callback', '/api/v1/auth/sso/OKTA']) {
     const { status, body } = await service.send('GET', path, { key: null })
     assert.deepEqual(
       [status, body.error.code, body.error.details.resource_type],
