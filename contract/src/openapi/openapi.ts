@@ -76,7 +76,7 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
 
 const introduction = `Projects, agents, and the tasks that agents do: durable, observable, and yours to host.
 
-Send an API key as \`X-API-Key\`, or an OAuth 2.0 access token as \`Authorization: Bearer\`. Every answer has an
+Send an API key as \`X-API-Key\` or \`Authorization: Bearer\`, or an OAuth 2.0 access token as \`Authorization: Bearer\`. Every answer has an
 \`X-Request-ID\`; errors repeat it, and say by their \`code\` what happened. Unknown members of answers must be ignored:
 within this version members are only added.`
 

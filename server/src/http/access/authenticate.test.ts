@@ -111,7 +111,6 @@ describe('a request without a good credential', () => {
     ['two', () => `Bearer ${good.token} ${good.token}`],
     ['of another scheme', () => `Basic ${good.token}`],
     ['without scheme', () => good.token],
-    ['a key', () => `Bearer ${good.key}`],
     ['very long', () => `Bearer ${'x'.repeat(8000)}`],
     ['SQL', () => "Bearer ' or 1=1 --"],
     [
@@ -189,6 +188,7 @@ describe('a good credential', () => {
       { key: null, headers: { authorization: `bearer ${good.token}` } },
       { key: null, headers: { authorization: `BEARER  ${good.token}` } },
       { key: null, cookie: `a=b; ${good.cookie}; c=d` },
+      { key: null, headers: { authorization: `Bearer ${good.key}` } },
     ]
     for (const options of each)
       assert.equal((await test.send('GET', '/api/v1/auth/user', options)).status, 200, JSON.stringify(options))
@@ -199,6 +199,34 @@ describe('a good credential', () => {
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 200)
     assert.equal((await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })).status, 200)
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 401)
+  })
+})
+
+describe('an API key as a bearer', () => {
+  const send = (authorization: string, headers: Record<string, string> = {}) =>
+    test.send('GET', '/api/v1/auth/user', { key: null, headers: { authorization, ...headers } })
+
+  it('is refused as a key where it is wrong, cut or revoked', async () => {
+    const { id, key } = await makeKey(test, person, ['admin'])
+    assert.equal((await send(`Bearer ${key}`)).status, 200)
+    await test.send('DELETE', `/api/v1/auth/api-keys/${id}`, { key })
+    for (const bad of [key, `cadre_${'0'.repeat(32)}`, good.key.slice(0, -1), 'cadre_']) {
+      const { status, body } = await send(`Bearer ${bad}`)
+      assert.deepEqual([status, body.error.code], [401, 'invalid_api_key'], bad)
+    }
+  })
+
+  it('counts before another key in X-API-Key', async () => {
+    assert.equal((await send(`Bearer ${good.key}`, { 'x-api-key': 'cadre_wrong' })).status, 200)
+    assert.equal((await send('Bearer cadre_wrong', { 'x-api-key': good.key })).status, 401)
+  })
+
+  it('counts in the windows of the key', async () => {
+    const { key } = await makeKey(test, person, ['admin'])
+    const remaining = async (headers: Record<string, string>) =>
+      Number((await test.send('GET', '/api/v1/hello', { key: null, headers })).headers.get('x-ratelimit-remaining'))
+    const before = await remaining({ 'x-api-key': key })
+    assert.equal(await remaining({ authorization: `Bearer ${key}` }), before - 1)
   })
 })
 

@@ -48,9 +48,13 @@ export type Presented =
   | { kind: 'token'; token: string }
   | { kind: 'session'; cookie: string }
 
+/** The prefix of every API key; no OAuth token begins with it. */
+const keyPrefix = 'cadre_'
+
 /**
  * Which credential of a request counts (decision D20): `Authorization` before `X-API-Key` before the cookie, without
- * falling back. Undefined where there is none.
+ * falling back. A bearer with the prefix of keys is an API key, because clients of other APIs send keys there. Undefined
+ * where there is none.
  */
 export function presentedCredential(
   headers: IncomingHttpHeaders,
@@ -58,8 +62,8 @@ export function presentedCredential(
 ): Presented | undefined {
   const { authorization } = headers
   if (authorization !== undefined) {
-    const bearer = /^bearer +(\S+) *$/i.exec(authorization)
-    return { kind: 'token', token: bearer?.[1] ?? '' }
+    const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
+    return bearer.startsWith(keyPrefix) ? { kind: 'api_key', key: bearer } : { kind: 'token', token: bearer }
   }
   const key = headers['x-api-key']
   if (key !== undefined) return { kind: 'api_key', key: Array.isArray(key) ? '' : key }
