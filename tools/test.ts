@@ -118,6 +118,8 @@ async function runProcess(
     [
       '--test',
       '--test-isolation=none',
+      // A file of its process may leave something open after a failure; its errors are printed all the same.
+      ...(files.length === 1 ? ['--test-force-exit'] : []),
       '--test-reporter=spec',
       '--test-reporter-destination=stdout',
       `--test-reporter=${join(import.meta.dirname, 'tests/files-reporter.ts')}`,

@@ -29,6 +29,8 @@ interface Member {
   isBusy: boolean
   /** Ends with the process that is there or comes. */
   coming: Promise<void>
+  /** Why it did not come back. */
+  failure?: unknown
 }
 
 /** The processes of a run. */
@@ -61,8 +63,8 @@ export interface Cluster {
 const busy_ms = 2000
 const idleShare = 0.15
 const retry_ms = 50
-/** So long a start is tried again: the database may be away. */
-const comeback_ms = 60_000
+/** So long a start is tried again: the database may be away, and the processors busy. */
+const comeback_ms = 180_000
 
 export async function startCluster(
   rng: Rng,
@@ -90,12 +92,19 @@ export async function startCluster(
       const timeoutMultiplier = rng.happens(idleShare) ? 0 : busy_ms
       for (const until = performance.now() + timeoutMultiplier; performance.now() < until && busy().length === 0;)
         await delay(5)
-      while (isThere(kind).length === 0) await delay(5)
+      while (isThere(kind).length === 0) {
+        const failed = members.filter((member) => member.kind === kind && member.failure !== undefined)
+        if (failed.length === members.filter((member) => member.kind === kind).length)
+          throw new Error(`no ${kind} came back`, { cause: failed[0]!.failure })
+        await delay(5)
+      }
       const member = rng.pick(busy().length > 0 ? busy() : isThere(kind))
       const { process, url } = member
       member.process = member.url = undefined
       member.isBusy = false
       member.coming = end(process!).then(() => comeBack(member, () => closed))
+      // A member that does not come back is seen by `whole`, and by a kill that finds none of its kind.
+      member.coming.catch((error: unknown) => void (member.failure = error))
       return { killed: { process: process!, ...(url ? { url } : {}) }, isBack: member.coming }
     },
     async replace(kind, { start, isThere: ready, count = Infinity } = {}) {
