@@ -8,8 +8,8 @@ import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
 import { planTests } from './tests/plan.ts'
 
-/** Processes that run tests at a time: one more than the two processors that a run is planned for, because most tests wait. */
-const processesAtOnce = 3
+/** Processes that run tests at a time: the processors that a run is planned for. */
+const processesAtOnce = 2
 
 /** A process that finishes no test for this long is stuck, and is killed. */
 const stuck_ms = 300_000
