@@ -3,7 +3,7 @@
 // commands as it is, they run in this process, otherwise in the Node that npm installed as a package. Does not need
 // install scripts.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import module from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,55 +38,18 @@ async function runHere() {
   } else stopWithNpm()
   // Compiled code is kept, which halves the time to load; where the folder cannot be written to, it is not.
   module.enableCompileCache(join(root, 'node_modules/.cache/cadre'))
-  const words = process.argv.slice(2)
-  const { isForClient } = await import('./cli/src/operations/nouns.ts')
-  const about = words[0] === 'help' ? words.slice(1) : words
-  if (isForClient(about)) {
-    if (words[0] === 'help') process.argv.splice(2, words.length, ...about, '--help')
-    // No .env: whoever wrote that of this folder would choose the service that a key is sent to.
-    await import('./cli/src/main.ts')
-  } else if (about.every((word) => ['--help', '-h', '--json'].includes(word)))
-    await sayAllCommands(about.includes('--json'))
-  else if (!(await sayClientWord(about[0] ?? ''))) {
-    if (existsSync('.env')) process.loadEnvFile('.env')
-    await import('./server/src/main.ts')
-  }
-}
-
-/**
- * Says which word of a client's was probably meant, where none of an operator's is as near. The operator's own commands
- * answer everything else.
- * @param {string} word
- */
-async function sayClientWord(word) {
-  const [{ commands }, { clientNouns }, { nearest }] = await Promise.all([
+  const [{ main }, { serverCommands }] = await Promise.all([
+    import('./cli/src/main.ts'),
     import('./server/src/commands/commands.ts'),
-    import('./cli/src/operations/nouns.ts'),
-    import('./server/src/platform/nearest.ts'),
   ])
-  const own = Object.keys(commands).map((name) => name.split(' ')[0] ?? '')
-  if (word.startsWith('-') || own.includes(word)) return false
-  const meant = nearest(word, [...own, ...clientNouns])
-  if (meant === undefined || own.includes(meant)) return false
-  console.error(
-    `There is no command "${word}". Did you mean "cadre ${meant}"? \`cadre --help\` lists those that there are.`,
-  )
-  process.exitCode = 2
-  return true
-}
-
-/**
- * Commands of an operator and of a client, in one list.
- * @param {boolean} isJson
- */
-async function sayAllCommands(isJson) {
-  const [{ helpTree, listHelp }, { commands }, { clientHelp, clientTree }] = await Promise.all([
-    import('./server/src/commands/help.ts'),
-    import('./server/src/commands/commands.ts'),
-    import('./cli/src/output/overview.ts'),
-  ])
-  if (isJson) console.log(JSON.stringify([...(await helpTree(commands)), ...clientTree()], null, 2))
-  else console.log(`${await listHelp(commands)}\n\n${clientHelp()}`)
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  await main({
+    version: manifest.version,
+    server: {
+      commands: serverCommands,
+      run: async (...call) => (await import('./server/src/commands/run-command.ts')).runServerCommand(...call),
+    },
+  })
 }
 
 /** A launcher that was killed could not tell us, but the channel to it ends. */

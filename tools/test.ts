@@ -88,10 +88,15 @@ async function main(): Promise<number> {
 /** Runs the processes of a plan, several at a time. */
 async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull: boolean): Promise<FileResult[]> {
   const results: FileResult[] = []
-  const waiting = plan.values()
-  const work = async (): Promise<void> => {
-    for (const files of waiting) {
-      if (stopping.signal.aborted) return
+  const isBrowser = ([file = '']: readonly string[]): boolean => file.includes('.browser.test.')
+  const browsers = plan.filter(isBrowser)
+  const others = plan.filter((files) => !isBrowser(files))
+  /** A browser keeps more than one processor busy, so one process takes the browser tests and the others take the rest. */
+  const work = async (isForBrowsers: boolean): Promise<void> => {
+    const [first, second] = isForBrowsers ? [browsers, others] : [others, browsers]
+    for (;;) {
+      const files = first.shift() ?? second.shift()
+      if (files === undefined || stopping.signal.aborted) return
       const { output, ended } = await runProcess(files, env)
       results.push(...ended)
       const hasFailed = ended.some(({ passed }) => !passed)
@@ -102,7 +107,7 @@ async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull:
         )
     }
   }
-  await Promise.all(Array.from({ length: processesAtOnce }, work))
+  await Promise.all(Array.from({ length: processesAtOnce }, (_, nth) => work(nth === 0)))
   return results
 }
 

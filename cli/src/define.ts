@@ -1,8 +1,10 @@
 import { Command, Help } from 'commander'
 import { type CommonOptions, type Context, contextOf } from './context.ts'
 import type { Environment } from './config/config.ts'
-import { exitMeanings } from './failure.ts'
+import { exitMeanings } from '#contract/core/exit-codes.ts'
 import { makeFilter } from './output/jq.ts'
+import { loadWidths } from './output/output.ts'
+import { plain } from './output/plain.ts'
 
 /** A command: what its help says, and what it does. */
 export interface Definition {
@@ -31,6 +33,11 @@ export function examplesOf(command: Command): readonly string[] {
 
 const exits = new WeakMap<Command, Readonly<Record<number, string>>>()
 
+/** Whether a command does something, and is not only the noun of others. */
+export function isDefined(command: Command): boolean {
+  return exits.has(command)
+}
+
 /** What the exit codes of a command mean. */
 export function exitsOf(command: Command): Readonly<Record<number, string>> {
   return { ...exitMeanings, ...exits.get(command) }
@@ -40,6 +47,14 @@ export function exitsOf(command: Command): Readonly<Record<number, string>> {
 export function makeProgram(env: Environment): Command {
   const program = new Command('cadre')
   const help = new Help()
+  program
+    .description('Cadre: a self-hosted service for running AI agents.')
+    .usage('<command> [options]')
+    .helpOption('-h, --help', 'Show this help.')
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(plain(text.replace(/^error: /, 'cadre: '))) })
+    .addHelpText('after', '\nRun `cadre <command> --help` for the options and examples of a command.')
   program.configureHelp({
     // A command's specific options come first: users look for them.
     groupItems(all, visible, groupOf) {
@@ -48,6 +63,9 @@ export function makeProgram(env: Environment): Command {
       groups.delete(commonGroup)
       return common ? groups.set(commonGroup, common) : groups
     },
+    subcommandTerm: (command) => command.name(),
+    subcommandDescription: (command) =>
+      isDefined(command) ? command.summary() : command.commands.map((one) => one.name()).join(', '),
   })
   environments.set(program, env)
   return program
@@ -55,6 +73,25 @@ export function makeProgram(env: Environment): Command {
 
 /** Adds a command by its words, making its noun where that is not there yet. */
 export function define(program: Command, words: string, definition: Definition): Command {
+  const command = addCommand(program, words, definition)
+  for (const argument of definition.args ?? []) command.argument(argument)
+  addCommon(command)
+  command.action(async (...given: unknown[]) => {
+    const options: CommonOptions & Record<string, unknown> = command.opts()
+    const args = given.slice(0, command.registeredArguments.length).flat() as (string | undefined)[]
+    if (process.stdout.isTTY) await loadWidths()
+    const filter = options.jq === undefined ? undefined : await makeFilter(options.jq)
+    await definition.run(contextOf(options, environments.get(program) ?? {}, filter), args, options)
+  })
+  return command
+}
+
+/** Adds a command with its help, without arguments, options and an action. */
+export function addCommand(
+  program: Command,
+  words: string,
+  definition: Pick<Definition, 'summary' | 'description' | 'examples' | 'exits'>,
+): Command {
   const [noun = '', verb] = words.split(' ')
   const parent =
     verb === undefined ? program : (program.commands.find((one) => one.name() === noun) ?? group(program, noun))
@@ -63,19 +100,11 @@ export function define(program: Command, words: string, definition: Definition):
   exits.set(command, definition.exits ?? {})
   parent.addCommand(command)
   settle(program, command)
-  for (const argument of definition.args ?? []) command.argument(argument)
   command.summary(definition.summary).description(definition.description)
-  addCommon(command)
-  command.showHelpAfterError(`\`cadre ${words} --help\` says more, as in: ${definition.examples[0]}`)
-  const codes = Object.entries(exitsOf(command)).map(([code, meaning]) => `  ${code}  ${meaning}`)
+  command.showHelpAfterError(`See \`cadre ${words} --help\`. Example: ${definition.examples[0]}`)
+  const codes = Object.entries(exitsOf(command)).map(([code, meaning]) => `  ${code.padEnd(3)}  ${meaning}`)
   command.addHelpText('after', `\nExit codes:\n${codes.join('\n')}`)
   command.addHelpText('after', `\nExamples:\n${definition.examples.map((example) => `  $ ${example}`).join('\n')}`)
-  command.action(async (...given: unknown[]) => {
-    const options: CommonOptions & Record<string, unknown> = command.opts()
-    const args = given.slice(0, command.registeredArguments.length).flat() as (string | undefined)[]
-    const filter = options.jq === undefined ? undefined : await makeFilter(options.jq)
-    await definition.run(contextOf(options, environments.get(program) ?? {}, filter), args, options)
-  })
   return command
 }
 
@@ -90,23 +119,23 @@ function group(program: Command, noun: string): Command {
 /** Commander copies these settings only to commands that it makes itself. */
 function settle(program: Command, command: Command): void {
   command.copyInheritedSettings(program)
-  command.showHelpAfterError(false)
+  command.showHelpAfterError(false).helpCommand(false)
 }
 
 function addCommon(command: Command): void {
   command
     .optionsGroup(commonGroup)
-    .option('-p, --project <id>', 'The project, in the place of the chosen one.')
-    .option('--json', 'Writes JSON; --json=id,name only those members.')
-    .option('--fields <names>', 'Members to write, with commas between.')
-    .option('--jq <expression>', 'Writes what jq makes of the JSON.')
-    .option('--profile <name>', 'The profile, in the place of the chosen one.')
-    .option('--base-url <url>', 'Where the service is.')
-    .option('-y, --yes', 'Asks nothing before it deletes.')
-    .option('--no-input', 'Asks nothing at all.')
-    .option('--dry-run', 'Says what a change would send, and sends nothing.')
-    .option('-q, --quiet', 'Says nothing beside the result.')
-    .option('--debug', 'Says what is sent and answered, without secrets and bodies.')
-    .option('--no-color', 'Writes no colors; so does NO_COLOR.')
+    .option('-p, --project <id>', 'Project; overrides the selected one.')
+    .option('--json', 'Print JSON; --json=id,name prints only those members.')
+    .option('--fields <names>', 'Members to print, separated by commas.')
+    .option('--jq <expression>', 'Filter the JSON with a jq expression.')
+    .option('--profile <name>', 'Profile; overrides the selected one.')
+    .option('--base-url <url>', 'URL of the service.')
+    .option('-y, --yes', 'Skip confirmation.')
+    .option('--no-input', 'Never prompt; fail if input is required.')
+    .option('--dry-run', 'Print the request without sending it.')
+    .option('-q, --quiet', 'Print only the result.')
+    .option('--debug', 'Log requests and responses, without secrets and bodies.')
+    .option('--no-color', 'Disable colors, like NO_COLOR.')
     .optionsGroup('Options:')
 }

@@ -1,31 +1,18 @@
+import { exitCodes } from '#contract/core/exit-codes.ts'
 import { APIConnectionError, APIError, AuthenticationError, CadreError } from '#sdk/errors.ts'
 
-/** What commands end with. */
-export const exitCodes = {
-  done: 0,
-  failed: 1,
-  /** A usage error or a declined prompt. */
-  usage: 2,
-  authentication: 4,
-} as const
-
-/** What the exit codes of a command mean, where it says nothing else. */
-export const exitMeanings: Readonly<Record<number, string>> = {
-  0: 'It was done.',
-  1: 'It could not be done; standard error says why.',
-  2: 'The command line means nothing, a question was answered with no, or Ctrl-C ended it.',
-  4: 'Not logged in, or the credential was refused.',
-}
-
-/** A command line that means nothing, or a question that was not answered with yes: exit code 2. */
+/** A usage error or a declined prompt: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Ctrl-C in a command that runs until then: exit code 2, and no message. */
+/** Ctrl-C or a signal ended the command: exit code 130. Printed only if it has a message. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
-  readonly exit = exitCodes.usage
+  readonly exit = exitCodes.interrupted
+  constructor(message = '') {
+    super(message)
+  }
 }
 
 /** Not logged in: exit code 4. */
@@ -33,7 +20,7 @@ export class NotLoggedIn extends Error {
   override readonly name = 'NotLoggedIn'
 }
 
-/** A fault that the caller can mend: exit code 1, and `next` says how. */
+/** An error that the user can fix: exit code 1, and `next` says how. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
   readonly next: string | undefined
@@ -54,7 +41,7 @@ export class UnknownOutcome extends CommandFailure {
 }
 
 /** An error as people and programs see it. */
-export interface Told {
+export interface ErrorDescription {
   exit: number
   code: string
   message: string
@@ -64,11 +51,12 @@ export interface Told {
   issues: { field: string; message: string }[]
 }
 
-/** Message of an error. */
-export function tell(error: unknown): Told {
+/** Describes an error for people and programs. */
+export function describeError(error: unknown): ErrorDescription {
   const message = error instanceof Error ? error.message : String(error)
   const plain = { message, request_id: null, retryable: false, next: undefined, issues: [] }
   if (error instanceof UsageError) return { ...plain, exit: exitCodes.usage, code: 'usage' }
+  if (error instanceof Interrupted) return { ...plain, exit: error.exit, code: 'interrupted' }
   if (error instanceof NotLoggedIn)
     return { ...plain, exit: exitCodes.authentication, code: 'not_logged_in', next: 'cadre login --with-key' }
   if (error instanceof UnknownOutcome)

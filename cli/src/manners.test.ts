@@ -52,7 +52,7 @@ test('the help lists every command for programs, with its exit codes', async () 
   const of = (command: string) => all.find((one) => one.command === command) ?? assert.fail(command)
   assert.deepEqual(
     of('cadre tasks run').exit_codes.map(({ code }) => code),
-    [0, 1, 2, 4],
+    [0, 1, 2, 4, 130],
   )
   assert.ok(of('cadre tasks run').examples.length > 0 && of('cadre serve').exit_codes.length > 3)
   const one = await runner.run(['tasks', 'run', '--help', '--json'], env)
@@ -75,6 +75,16 @@ test('NO_COLOR removes bold text, and --quiet all messages beside the result', a
   ]
   for (const { stdout } of plain) assert.ok(stdout.includes('agent_0') && !stdout.includes('\u001B'))
   assert.equal((await runner.run([...list, '--quiet'], env, true)).stderr, '')
+})
+
+test('a table aligns wide characters by the columns that a terminal gives them', async () => {
+  const agents = ['日本語', 'echo', '👩‍🚀'].map((name, at) => ({ id: `agent_${at}`, name, status: 'running' }))
+  answer = (_, response) =>
+    json(response, 200, { agents, pagination: { total: 3, limit: 20, offset: 0, has_more: false } })
+  const { stdout } = await runner.run(['agents', 'list', '--no-color'], env, true)
+  const [, wide, latin, emoji] = stdout.split('\n').map((line) => line.replace(/running.*/, ''))
+  assert.equal(latin, 'agent_1  echo    ')
+  assert.deepEqual([wide, emoji], ['agent_0  日本語  ', 'agent_2  👩‍🚀      '])
 })
 
 test('an error says its code, whether to repeat it, and what helps; the exit code says of which kind it is', async () => {
@@ -166,5 +176,5 @@ test('nor where webhooks are passed on', { timeout: 60_000 }, async (t) => {
   assert.match(said.stdout, cleaned)
   assertHarmless(said.stdout + said.stderr)
   command.kill('SIGINT')
-  assert.equal((await ended).code, 2)
+  assert.equal((await ended).code, 130)
 })

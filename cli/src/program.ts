@@ -23,7 +23,6 @@ import { addTasksRun } from './commands/tasks/run.ts'
 import { addTasksWatch } from './commands/tasks/watch.ts'
 import { type AddCommand, makeProgram } from './define.ts'
 import type { Environment } from './config/config.ts'
-import { plain } from './output/plain.ts'
 import { operationCommand } from './operations/operation-command.ts'
 import { operationWords } from './operations/operation-words.ts'
 
@@ -52,12 +51,10 @@ const own: Readonly<Record<string, AddCommand>> = {
   'webhooks trigger': addWebhooksTrigger,
 }
 
-/** All commands that speak to a service. */
+/** Makes a program of the commands that speak to a service. */
 export function clientProgram(env: Environment): Command {
   const program = makeProgram(env)
-  program.description('Commands that speak to a service.').exitOverride()
-  program.configureOutput({ outputError: (text, write) => write(plain(text.replace(/^error: /, 'cadre: '))) })
-  program.addHelpText('after', '\n`cadre <noun> <verb> --help` says more of one, with an example.')
+  program.commandsGroup('Commands that call a service, from any machine (run `cadre login` first):')
   for (const operation of operations) {
     const words = operationWords[operation.id]
     if (words !== undefined && !Object.hasOwn(own, words)) operationCommand(program, operation, words)

@@ -1,13 +1,27 @@
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
+import { exitCodes } from '#contract/core/exit-codes.ts'
 import type { Environment } from './config/config.ts'
-import { exitCodes, Interrupted, tell } from './failure.ts'
-import { plain, plainJson } from './output/plain.ts'
-import { clientProgram } from './program.ts'
+import { makeProgram } from './define.ts'
+import { describeError, Interrupted } from './failure.ts'
 import { helpTree } from './output/help-tree.ts'
+import { plain, plainJson } from './output/plain.ts'
+import { addServerCommands, Exit, isServerCommand, type ServerCommand, type ServerCommands } from './server-commands.ts'
 
-/** Runs a command line and gives the exit code. */
-export async function run(words: readonly string[], env: Environment): Promise<number> {
-  const program = clientProgram(env)
+/** What a build of the program has beside the commands that call a service. */
+export interface Build<C extends ServerCommand = ServerCommand> {
+  version?: string
+  /** Absent where the server is not installed. */
+  server?: ServerCommands<C>
+}
+
+/** Runs a command line and returns the exit code. */
+export async function run<C extends ServerCommand>(
+  given: readonly string[],
+  env: Environment,
+  build: Build<C> = {},
+): Promise<number> {
+  const words = normalized(given)
+  const program = await programFor(words, env, build)
   if (words.includes('--help') && words.includes('--json')) {
     process.stdout.write(`${JSON.stringify(helpTree(program, words), null, 2)}\n`)
     return exitCodes.done
@@ -16,13 +30,41 @@ export async function run(words: readonly string[], env: Environment): Promise<n
     await program.parseAsync(words.flatMap(jsonFields), { from: 'user' })
     return exitCodes.done
   } catch (error) {
+    if (error instanceof Exit) return error.code
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
-    if (error instanceof Interrupted) return error.exit
-    return complain(
+    if (error instanceof Interrupted && error.message === '') return error.exit
+    return printError(
       error,
       words.some((word) => word === '--json' || word.startsWith('--json=')),
     )
   }
+}
+
+/** `cadre` is `cadre --help`, and `cadre help agents list` is `cadre agents list --help`. */
+function normalized(words: readonly string[]): readonly string[] {
+  if (words.length === 0) return ['--help']
+  return words[0] === 'help' ? [...words.slice(1), '--help'] : words
+}
+
+/** Makes the part of the program that a command line may mean: loading all of it would slow down each command. */
+async function programFor<C extends ServerCommand>(
+  words: readonly string[],
+  env: Environment,
+  { version, server }: Build<C>,
+): Promise<Command> {
+  if (server && isServerCommand(words, server)) {
+    const program = makeProgram(env)
+    await addServerCommands(program, server, (name) => name.split(' ')[0] === words[0])
+    return program
+  }
+  const { clientProgram } = await import('./program.ts')
+  const program = clientProgram(env)
+  if (version !== undefined) program.version(version, '-V, --version', 'Print the version.')
+  const isOfClient = program.commands.some((command) => command.name() === words[0])
+  // `config` has commands of both kinds, and `completion` knows all commands.
+  if (server && (!isOfClient || words[0] === 'config' || words[0] === 'completion'))
+    await addServerCommands(program, server)
+  return program
 }
 
 /** `--json=id,name` is `--json --fields id,name`: an option whose value may be left out would take the next argument. */
@@ -30,17 +72,17 @@ function jsonFields(word: string): string[] {
   return word.startsWith('--json=') ? ['--json', '--fields', word.slice('--json='.length)] : [word]
 }
 
-function complain(error: unknown, isJson: boolean): number {
-  const { exit, ...told } = tell(error)
+function printError(error: unknown, isJson: boolean): number {
+  const { exit, ...described } = describeError(error)
   const lines = [
-    `cadre: ${told.message} [${told.code}]`,
-    // Some messages say them already.
-    ...told.issues
-      .filter(({ message }) => !told.message.includes(message))
+    `cadre: ${described.message} [${described.code}]`,
+    // Some messages have them already.
+    ...described.issues
+      .filter(({ message }) => !described.message.includes(message))
       .map(({ field, message }) => `  ${field}: ${message}`),
-    ...(told.request_id === null ? [] : [`  request id: ${told.request_id}`]),
-    ...(told.next === undefined ? [] : [`  next: ${told.next}`]),
+    ...(described.request_id === null ? [] : [`  request id: ${described.request_id}`]),
+    ...(described.next === undefined ? [] : [`  next: ${described.next}`]),
   ]
-  process.stderr.write(isJson ? `${plainJson({ error: told })}\n` : `${lines.map(plain).join('\n')}\n`)
+  process.stderr.write(isJson ? `${plainJson({ error: described })}\n` : `${lines.map(plain).join('\n')}\n`)
   return exit
 }

@@ -84,7 +84,7 @@ describe('the guide to backups', () => {
     const port = await freePort()
     const drill = block('A drill, step by step', 'sh').replace('PORT=8099', `PORT=${port}`)
     const { stdout } = await run(drill, { CADRE_API_KEY: api_key, CADRE_METRICS_PORT: '0' })
-    assert.match(stdout, /^A whole backup of /)
+    assert.match(stdout, /^Complete backup of /)
     assert.match(stdout, /"in-the-backup"/)
     await assert.rejects(stat(join(folder, 'drill')), { code: 'ENOENT' })
   })

@@ -54,7 +54,7 @@ describe('the guide to running in production', () => {
       const { code, stderr } = await runCommand(env, words)
       // The address of the example does not exist.
       const expected = words.includes('reset-password')
-        ? [1, 'There is no active user with the address you@example.com.\n']
+        ? [1, 'No active user has the email address you@example.com.\n']
         : [0]
       assert.deepEqual([code, stderr].slice(0, expected.length), expected, line)
     }

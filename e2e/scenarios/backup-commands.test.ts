@@ -103,7 +103,7 @@ describe('cadre backup', () => {
       ['backup', '-o', join(folder, 'no', 'such', 'folder.tar.gz')],
       /cannot be written to \(ENOENT\)\.$/m,
     )
-    await refuse(embedded('nothing'), ['backup'], /^There is no database in \S+ yet\./)
+    await refuse(embedded('nothing'), ['backup'], /^There is no database in \S+\. Run/)
     const { env: empty } = await external()
     await refuse(
       { ...empty, CADRE_SECRET_KEY: otherKey },

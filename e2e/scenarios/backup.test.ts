@@ -123,7 +123,7 @@ describe('an installation that moves by its backup', () => {
       assert.match(file, /\/kept\/cadre-backup-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z\.tar\.gz$/)
       assert.deepEqual(await readdir(join(folder, 'kept')), [file.split('/').at(-1)])
       assert.match(stderr, /^Saved \d+ rows as of \d{4}-.+Z in [\d.]+ s, [\d.]+ MB\.$/m)
-      assert.match(stderr, /^The secret key \([0-9a-f]{8}\) is not in it: keep that elsewhere/m)
+      assert.match(stderr, /^The secret key \([0-9a-f]{8}\) is not in the backup\. Keep a copy of it/m)
       assert.equal((await stat(file)).mode & 0o777, 0o600)
       assert.ok(!(await readFile(file)).includes(await readFile(join(folder, 'first', 'secret.key'))))
       // The service goes on.
@@ -139,7 +139,7 @@ describe('an installation that moves by its backup', () => {
     ])
     assert.match(
       stdout,
-      /^A whole backup of \d{4}-.+Z, by Cadre \d.+ on PostgreSQL \d.+\n {2}Schema +\d{4}_\w+\.sql\n {2}Data +[\d,]+ rows/,
+      /^Complete backup of \d{4}-.+Z, by Cadre \d.+ on PostgreSQL \d.+\n {2}Schema +\d{4}_\w+\.sql\n {2}Data +[\d,]+ rows/,
     )
   })
 
@@ -148,7 +148,7 @@ describe('an installation that moves by its backup', () => {
     await withKey(env)
     const { stdout, stderr } = await succeed(env, ['restore', file])
     assert.equal(stdout, '')
-    assert.match(stderr, /^Restored \d+ rows as of .+Z in [\d.]+ s\. \d+ tasks go on when the service starts\.$/m)
+    assert.match(stderr, /^Restored \d+ rows as of .+Z in [\d.]+ s\. \d+ tasks continue when the service starts\.$/m)
     await serving(env, (url) => finish(url, work))
   })
 
@@ -205,7 +205,7 @@ describe('an installation that moves by its backup', () => {
     )
     assert.match(
       (await succeed(env, ['restore', withIt])).stderr,
-      /secret key of the backup was put to \S.*secret\.key\./,
+      /secret key from the backup was written to \S.*secret\.key\./,
     )
     assert.equal((await stat(join(env['CADRE_DATA_DIR']!, 'secret.key'))).mode & 0o777, 0o600)
     await serving(env, (url) => finish(url, work))
@@ -227,7 +227,7 @@ describe('an installation that moves by its backup', () => {
   it('is saved without its secrets where the key is lost, and says what is missing', async () => {
     const env = embedded('lost key')
     const { stderr } = await succeed(env, ['restore', file, '--without-secrets'])
-    assert.match(stderr, /^Agents that lost their environment variables: asks$/m)
+    assert.match(stderr, /^Agents without their environment variables: asks$/m)
     await serving(env, async (url) => {
       const send = sender(url, api_key)
       await maker(send)(`${work.project}/approvals/${work.approval_id}/resolve`, { decision: 'approve' })

@@ -58,6 +58,6 @@ test('`cadre webhooks listen` goes on when the service is killed and comes back,
   await eventually(async () => hooks.includes('before') && hooks.includes('after'))
 
   listening.process.kill('SIGINT')
-  assert.equal((await listening.ended).code, 2)
+  assert.equal((await listening.ended).code, 130)
   assert.deepEqual((await send('GET', '/api/v1/webhooks')).body.webhooks, [], 'its webhook is gone with it')
 })

@@ -13,14 +13,16 @@ const children: ChildProcess[] = []
 const ownNode = new URL(`../../node_modules/node-${process.platform}-${process.arch}/`, import.meta.url).pathname
 const withoutOwnNode = { skip: existsSync(ownNode) ? false : 'npm installed no Node for this platform' }
 
-const service = `for (const name of ['SIGTERM', 'SIGINT'] as const) {
-  process.on(name, () => {
-    console.log('told', name)
-    process.exit(7)
-  })
+const program = `export function main() {
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      console.log('told', name)
+      process.exit(7)
+    })
+  }
+  console.log('service', process.pid, process.version, ...process.argv.slice(2))
+  setInterval(() => {}, 60_000)
 }
-console.log('service', process.pid, process.version, process.env.FROM_FILE, ...process.argv.slice(2))
-setInterval(() => {}, 60_000)
 `
 /** Makes a Node say that it is an older one, which is all that `start.mjs` asks. */
 const older = [
@@ -34,19 +36,11 @@ before(async () => {
   root = await mkdtemp(join(tmpdir(), 'cadre-start-'))
   await mkdir(join(root, 'server', 'src'), { recursive: true })
   await mkdir(join(root, 'node_modules'))
-  // What they read before they know which Node, and which half of the program, they need.
-  for (const name of [
-    'start.mjs',
-    'cadre.mjs',
-    'tools/console-build.mjs',
-    'cli/src/operations/nouns.ts',
-    'server/src/commands/commands.ts',
-    'server/src/platform/nearest.ts',
-  ])
+  for (const name of ['start.mjs', 'cadre.mjs', 'tools/console-build.mjs', 'server/src/commands/commands.ts'])
     await cp(new URL(`../../${name}`, import.meta.url), join(root, name))
+  await mkdir(join(root, 'cli', 'src'), { recursive: true })
   await writeFile(join(root, 'package.json'), '{ "type": "module" }')
-  await writeFile(join(root, 'server', 'src', 'main.ts'), service)
-  await writeFile(join(root, '.env'), 'FROM_FILE=yes')
+  await writeFile(join(root, 'cli', 'src', 'main.ts'), program)
 })
 afterEach(() => children.splice(0).forEach((child) => child.kill('SIGKILL')))
 after(() => rm(root, { recursive: true, force: true }))
@@ -76,10 +70,10 @@ function start(...nodeArgs: string[]): {
 }
 
 describe('npm start', () => {
-  it('runs the service in the same process on a Node that can, with the settings of .env', async () => {
+  it('runs the service in the same process on a Node that can', async () => {
     const { child, said, ended } = start()
-    const [, pid, , fromFile, words] = await said(/^service (\d+) (\S+) (\S+) (.+)$/m)
-    assert.deepEqual([Number(pid), fromFile, words], [child.pid, 'yes', 'serve'])
+    const [, pid, words] = await said(/^service (\d+) \S+ (.+)$/m)
+    assert.deepEqual([Number(pid), words], [child.pid, 'serve'])
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [7, null])
   })
@@ -87,7 +81,7 @@ describe('npm start', () => {
   it('hands over to the Node that npm installed, with signals and the exit code', withoutOwnNode, async () => {
     await symlink(ownNode, join(root, 'node_modules', `node-${process.platform}-${process.arch}`))
     const { child, said, ended } = start(...older)
-    const [, pid, version, words] = await said(/^service (\d+) v(\S+) \S+ (.+)$/m)
+    const [, pid, version, words] = await said(/^service (\d+) v(\S+) (.+)$/m)
     assert.notEqual(Number(pid), child.pid)
     assert.equal(words, 'serve')
     assert.ok(Number(version?.split('.')[0]) >= 24)

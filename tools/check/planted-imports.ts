@@ -12,7 +12,7 @@ export const planted: Record<string, { file: string; imports: string }> = {
   'middle-parts-apart': { file: 'server/src/events/loop.ts', imports: '../engine/queue/queue.ts' },
   'events-below-http': { file: 'server/src/http/tell.ts', imports: '../events/outbox.ts' },
   'slices-by-queries': { file: 'server/src/resources/tasks/tasks.queries.ts', imports: '../agents/agents.rules.ts' },
-  'routes-from-app': { file: 'server/src/main.ts', imports: './resources/agents/agents.routes.ts' },
+  'routes-from-app': { file: 'server/src/commands/run-command.ts', imports: '../resources/agents/agents.routes.ts' },
   'top-of-the-tree': { file: 'server/src/engine/start.ts', imports: '../app.ts' },
   'sdk-on-contract': { file: 'sdk/src/disk.ts', imports: 'node:fs' },
   'sdk-carries-no-schemas': { file: 'sdk/src/heavy.ts', imports: '../../contract/src/resources/agents.ts' },

@@ -16,7 +16,7 @@ import {
   taskStates,
   waitReasons,
 } from '#contract/tasks/task-lifecycle.ts'
-import { commands } from '../../server/src/commands/commands.ts'
+import { serverCommands } from '../../server/src/commands/commands.ts'
 import { ssoSettings } from '../../server/src/config/config-sso.ts'
 import { providerSettings, sections } from '../../server/src/config/config-settings.ts'
 import { metricList } from '../../server/src/metrics/metric-list.ts'
@@ -86,7 +86,7 @@ describe('the reference', () => {
 
   it('has a section for every command, with all its options', async () => {
     const text = pageText('commands.md')
-    for (const [name, load] of Object.entries(commands)) {
+    for (const [name, { load }] of Object.entries(serverCommands)) {
       const [, section = ''] = text.split(`\n## cadre ${name}\n`)
       const [own = ''] = section.split('\n## ')
       assert.ok(own.includes(`    cadre ${name} [options]`), name)

@@ -39,13 +39,16 @@ function bash(commands: readonly Words[]): string {
     // Not `words`: zsh sets a variable of that name while it completes.
     '  local current="${COMP_WORDS[COMP_CWORD]}" choices=""',
     '  if [ "$COMP_CWORD" -eq 1 ]; then',
-    `    choices="${verbs.map(([noun]) => noun).join(' ')} serve migrate backup restore admin"`,
+    `    choices="${verbs.map(([noun]) => noun).join(' ')}"`,
     '  elif [[ "$current" == -* ]]; then',
     '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in',
-    ...commands.map(
-      ({ noun, verb, flags }) =>
-        `      "${verb ? `${noun} ${verb}` : noun}"${verb ? '' : '*'}) choices="${flags.join(' ')}" ;;`,
-    ),
+    // The longer names first: `migrate status` begins with `migrate`.
+    ...commands
+      .toSorted((one, other) => other.verb.length - one.verb.length)
+      .map(
+        ({ noun, verb, flags }) =>
+          `      "${verb ? `${noun} ${verb}` : noun}"${verb ? '' : '*'}) choices="${flags.join(' ')}" ;;`,
+      ),
     '    esac',
     '  elif [ "$COMP_CWORD" -eq 2 ]; then',
     '    case "${COMP_WORDS[1]}" in',

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { operations } from '#contract/operations.ts'
-import { exitCodes } from '../failure.ts'
+import { exitCodes } from '#contract/core/exit-codes.ts'
 import { leaves } from '../output/help-tree.ts'
-import { clientNouns, isForClient } from './nouns.ts'
 import { operationWords, withoutCommand } from './operation-words.ts'
 import { clientProgram } from '../program.ts'
 
@@ -25,15 +24,6 @@ test('every operation of the contract has a command, or a reason to have none', 
     named.filter((id) => !ids.has(id)),
     [],
     'operations that the contract does not have',
-  )
-})
-
-test('every command is found by its first word, and every first word has a command', () => {
-  for (const words of byWords.keys()) assert.ok(isForClient(words.split(' ')), words)
-  const first = new Set([...byWords.keys()].map((words) => words.split(' ')[0]))
-  assert.deepEqual(
-    clientNouns.filter((noun) => !first.has(noun)),
-    [],
   )
 })
 

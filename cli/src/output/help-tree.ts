@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { examplesOf, exitsOf } from '../define.ts'
+import { examplesOf, exitsOf, isDefined } from '../define.ts'
 
 interface CommandHelp {
   command: string
@@ -23,7 +23,8 @@ export function helpTree(program: Command, words: readonly string[]): CommandHel
 /** Every command with its words. */
 export function leaves(program: Command, before: string): CommandHelp[] {
   const name = `${before} ${program.name()}`.trim()
-  if (program.commands.length > 0) return program.commands.flatMap((command) => leaves(command, name))
+  const below = program.commands.flatMap((command) => leaves(command, name))
+  if (!isDefined(program)) return below
   return [
     {
       command: name,
@@ -34,5 +35,6 @@ export function leaves(program: Command, before: string): CommandHelp[] {
       exit_codes: Object.entries(exitsOf(program)).map(([code, meaning]) => ({ code: Number(code), meaning })),
       examples: examplesOf(program),
     },
+    ...below,
   ]
 }

@@ -51,6 +51,13 @@ const gap = '  '
 /** Nested members that are shown on separate lines. */
 const depthMax = 3
 
+let width = (text: string): number => [...stripVTControlCharacters(text)].length
+
+/** Makes tables align wide characters. Only a terminal needs it, and loading the widths takes 50 ms. */
+export async function loadWidths(): Promise<void> {
+  width = (await import('string-width')).default
+}
+
 /** Writes results to standard output, and what is said beside them to standard error. */
 export class Output {
   readonly options: OutputOptions
@@ -169,10 +176,6 @@ export class Output {
           .trimEnd(),
       )
   }
-}
-
-function width(text: string): number {
-  return [...stripVTControlCharacters(text)].length
 }
 
 /** The members that tables show of a kind of resource. */

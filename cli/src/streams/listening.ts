@@ -7,6 +7,7 @@ import type { Cadre } from '#sdk/client.ts'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 import type { Context } from '../context.ts'
 import { CommandFailure, Interrupted } from '../failure.ts'
+import { onSignal } from '../interrupt.ts'
 import { OwnRecord, removeLeftBehind } from './listening-records.ts'
 import { plain } from '../output/plain.ts'
 
@@ -67,8 +68,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   const stopped = Promise.withResolvers<void>()
-  const stop = (): void => stopped.resolve()
-  for (const signal of endings) process.once(signal, stop)
+  const removals = endings.map((signal) => onSignal(signal, () => stopped.resolve()))
   const own = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
   const url = publicUrl ?? own
   let record: OwnRecord | undefined
@@ -95,7 +95,7 @@ export async function listen(context: Context, { forwardTo, events, port, public
     throw error
   } finally {
     // A second Ctrl-C waits for nothing; the next command removes what is left then.
-    for (const signal of endings) process.off(signal, stop)
+    for (const remove of removals) remove()
     server.close()
     server.closeAllConnections()
     if (webhook_id !== undefined) {

@@ -81,7 +81,7 @@ test('a project is watched, an event a line as it happens, until Ctrl-C', timeou
   await eventually(async () => raw.said.stdout.includes('task.completed'))
   for (const { process, ended, said } of [watching, raw]) {
     process.kill('SIGINT')
-    assert.equal((await ended).code, 2)
+    assert.equal((await ended).code, 130)
     assert.equal(said.stderr, '')
   }
 })
@@ -95,7 +95,7 @@ test('only the events that were asked for are shown, in columns of a pipe', time
   await eventually(async () => said.stdout.includes(`\tagent.status\t${agent.id}\trunning\n`))
   assert.ok(!said.stdout.includes('task.'))
   process.kill('SIGINT')
-  assert.equal((await ended).code, 2)
+  assert.equal((await ended).code, 130)
 })
 
 test('a log is followed until Ctrl-C', timeout, async (t) => {
@@ -106,7 +106,7 @@ test('a log is followed until Ctrl-C', timeout, async (t) => {
   await service.send('POST', `${agents}/${agent.id}/tasks`, { body: { input: 'Hello' } })
   await eventually(async () => said.stdout.includes('Task completed'))
   process.kill('SIGINT')
-  assert.equal((await ended).code, 2)
+  assert.equal((await ended).code, 130)
 })
 
 test('a download comes as it is made, and a file of it is there only whole', timeout, async (t) => {

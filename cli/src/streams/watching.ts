@@ -3,7 +3,8 @@ import { isFinished } from '#sdk/task-stream.ts'
 import type { Task } from '#sdk/types.ts'
 import { confirm } from '../ask.ts'
 import type { Context } from '../context.ts'
-import { CommandFailure, UsageError } from '../failure.ts'
+import { CommandFailure, Interrupted } from '../failure.ts'
+import { exitInterrupted, onSignal } from '../interrupt.ts'
 import { LiveView } from '../output/live-view.ts'
 import type { Output } from '../output/output.ts'
 
@@ -20,11 +21,11 @@ export async function watch(
   let left: Promise<never> | undefined
   const interrupted = Promise.withResolvers<never>()
   const onInterrupt = (): void => {
-    if (left) process.exit(2)
+    if (left) exitInterrupted()
     left = leave(context, client, task_id, mayCancel, view, stop)
     left.catch((error: unknown) => interrupted.reject(error))
   }
-  process.on('SIGINT', onInterrupt)
+  const removeHandler = onSignal('SIGINT', onInterrupt)
   try {
     const stream = async (): Promise<Task> => {
       for await (const event of client.tasks.stream(project, task_id, { signal: stop.signal }))
@@ -40,7 +41,7 @@ export async function watch(
     view.end(task)
     return task
   } finally {
-    process.off('SIGINT', onInterrupt)
+    removeHandler()
     view.pause()
   }
 }
@@ -55,21 +56,24 @@ async function leave(
   stop: AbortController,
 ): Promise<never> {
   view.pause()
-  const isCanceled = mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It goes on otherwise.`))
+  const isCanceled =
+    mayCancel && context.canAsk && (await confirm(context, `Cancel ${task_id}? It keeps running otherwise.`))
   return leaveTask(client, context.project(), task_id, isCanceled).finally(() => stop.abort())
 }
 
 /** Cancels a task or lets it go on, as the user decided; always throws the outcome. */
 export async function leaveTask(client: Cadre, project: string, task_id: string, isCanceled: boolean): Promise<never> {
   if (isCanceled) await client.tasks.cancel(project, task_id, { reason: 'Canceled at a terminal' })
-  throw new UsageError(isCanceled ? `${task_id} was canceled.` : `${task_id} goes on: \`cadre tasks watch ${task_id}\``)
+  throw new Interrupted(
+    isCanceled ? `${task_id} was canceled.` : `${task_id} keeps running: \`cadre tasks watch ${task_id}\``,
+  )
 }
 
 /** Exit codes of commands that show a task to its end. */
 export const taskExits = {
   0: 'The task completed.',
   1: 'It failed, was canceled or expired, or could not be shown to its end; standard error says which.',
-  2: 'The command line means nothing, or Ctrl-C ended the command: standard error says what becomes of the task.',
+  130: 'Interrupted by Ctrl-C; standard error says whether the task was canceled or keeps running.',
 }
 
 /** Fails unless a task ended well. */

@@ -9,17 +9,17 @@ import { withInstallation } from './installation.ts'
 
 /** `cadre admin reset-password <email>`: sets a new password for a user. */
 export const adminResetPassword = defineCommand({
-  summary: "Sets a user's password",
   description:
-    'Asks for the new password, twice and without showing it, or reads it from the first line of standard input where that is no ' +
-    'terminal. It must follow the rules that hold for everybody. All sessions of the user and the access of all their OAuth ' +
-    'apps end at once; API keys stay as they are. The audit log records it.\n' +
-    'Works while the service runs, and when it does not.',
-  arguments: [{ name: 'email', description: 'The address that the user signs in with.' }],
+    'Prompts twice for the new password without showing it. If standard input is not a terminal, reads the password from its first ' +
+    'line. The password must follow the usual rules. Ends all sessions of the user and the access of their OAuth apps; API keys ' +
+    'stay valid. The audit log records it.\n' +
+    'Works whether or not the service runs.',
+  examples: ['cadre admin reset-password owner@example.com', 'cadre admin reset-password owner@example.com --generate'],
+  arguments: [{ name: 'email', description: 'Email address of the user.' }],
   options: {
     generate: {
       type: 'boolean',
-      description: 'Makes a password, and prints it to standard output: once, it is kept nowhere.',
+      description: 'Generate a password and print it once to standard output.',
     },
   },
   run: async (call) => {
@@ -27,12 +27,12 @@ export const adminResetPassword = defineCommand({
     const { generate } = call.options
     const ended = await withInstallation(call, { schema: 'current' }, async ({ sql }) => {
       const user = await findUserForSignIn(sql, email)
-      if (!user) throw new CommandError(`There is no active user with the address ${email}.`)
+      if (!user) throw new CommandError(`No active user has the email address ${email}.`)
       const password = generate ? newPassword() : await chosen(user, call.signal)
       const sessions_ended = await resetPassword(sql, user, await createPasswords().hash(password))
       if (sessions_ended === undefined)
         throw new CommandError(
-          'The password was changed by another process at the same time. Nothing was done; run it again.',
+          'Another process changed the password at the same time. Nothing was changed; run the command again.',
         )
       if (generate) call.print(password)
       return sessions_ended
@@ -50,6 +50,6 @@ async function chosen({ email }: SignInRow, signal: AbortSignal): Promise<string
 }
 
 function endings(count: number): string {
-  if (count === 0) return 'there were no sessions to end'
-  return count === 1 ? 'one session was ended' : `${count} sessions were ended`
+  if (count === 0) return 'there were no sessions'
+  return count === 1 ? '1 session ended' : `${count} sessions ended`
 }

@@ -12,13 +12,17 @@ import { withInstallation } from './installation.ts'
 
 /** `cadre backup`: everything that a restore needs, but for the key. */
 export const backup = defineCommand({
-  summary: 'Writes a backup of the database to a file',
   description:
-    'Writes all data as it is at one moment, while the service runs: one file, compressed (tar, gzip), with checksums, that ' +
-    '`cadre restore` loads into an empty database, embedded or not, of this version or a later one. The service stays available meanwhile.\n' +
-    'The secret key is not in it: keep it elsewhere, it is the file secret.key of the data folder, or CADRE_SECRET_KEY. Without it ' +
-    'environment variables of agents, credentials and secrets of webhooks cannot be read.\n' +
-    'The file appears under its name when it is whole. Its mode is 0600.',
+    'Writes all data of one moment to one compressed file (tar, gzip) with checksums, while the service runs and stays available. ' +
+    '`cadre restore` loads the file into an empty database, embedded or not, of this version or a later one.\n' +
+    'The secret key is not in the backup: keep a copy of it elsewhere. It is CADRE_SECRET_KEY, or the file secret.key of the data ' +
+    'folder. Environment variables of agents, credentials and webhook secrets cannot be decrypted without it.\n' +
+    'The file appears under its name once it is complete. Its mode is 0600.',
+  examples: [
+    'cadre backup',
+    'cadre backup --output /backups/',
+    'cadre backup --output - | age -r $RECIPIENT > cadre.tar.gz.age',
+  ],
   arguments: [],
   options: {
     output: {
@@ -26,22 +30,20 @@ export const backup = defineCommand({
       short: 'o',
       value: 'file',
       description:
-        'Where to; in a folder, and by default in this one, cadre-backup-<time>.tar.gz; `-` is standard output.',
+        'File to write, or a folder for cadre-backup-<time>.tar.gz; `-` is standard output. Default: the current folder.',
     },
-    force: { type: 'boolean', description: 'Replaces a file that is there.' },
+    force: { type: 'boolean', description: 'Overwrite an existing file.' },
     'include-secret-key': {
       type: 'boolean',
-      description: 'Puts the secret key into the file: its holder can read every secret.',
+      description: 'Include the secret key. Anyone who has the file can then read every secret.',
     },
-    quiet: { type: 'boolean', short: 'q', description: 'Says nothing unless something is wrong.' },
+    quiet: { type: 'boolean', short: 'q', description: 'Print nothing except errors.' },
   },
   run: async ({ options, ...call }) => {
     const say = options.quiet ? (): void => {} : call.note
     const isStream = options.output === '-'
     if (isStream && process.stdout.isTTY)
-      throw new UsageError(
-        'A terminal is no place for an archive. Redirect standard output, or name a file by --output.',
-      )
+      throw new UsageError('Standard output is a terminal. Redirect it, or name a file with --output.')
     const began_ms = performance.now()
     const file = isStream ? undefined : await archiveFile(options.output, new Date())
     try {
@@ -63,10 +65,10 @@ export const backup = defineCommand({
           say(
             `Saved ${count(rows)} rows as of ${manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s${size}.`,
           )
-          if (secret_key) call.note('The secret key is in the backup: keep it where you would keep the key.')
+          if (secret_key) call.note('The backup contains the secret key. Protect the file like the key.')
           else if (manifest.key_id !== null)
             say(
-              `The secret key (${manifest.key_id}) is not in it: keep that elsewhere, secrets cannot be read without it.`,
+              `The secret key (${manifest.key_id}) is not in the backup. Keep a copy of it: secrets cannot be decrypted without it.`,
             )
           if (file !== undefined) call.print(file)
           return 0
@@ -83,6 +85,6 @@ export const backup = defineCommand({
 async function findKey({ secret_key, data_dir }: Config): Promise<{ text: string; key_id: string }> {
   const text = secret_key ?? (await findSecretKey(data_dir))
   if (text === undefined)
-    throw new CommandError(`There is no secret key to include: ${data_dir} has none, and CADRE_SECRET_KEY is not set.`)
+    throw new CommandError(`No secret key to include: ${data_dir} has no secret.key, and CADRE_SECRET_KEY is not set.`)
   return { text, key_id: makeSecrets(text).key_id }
 }

@@ -1,12 +1,33 @@
 import type { CommandTable } from './command.ts'
 
-/** The commands of an operator, in the order of the help. */
-export const commands = {
-  serve: async () => (await import('./serve.ts')).serve,
-  migrate: async () => (await import('./migrate.ts')).migrateCommand,
-  'migrate status': async () => (await import('./migrate-status.ts')).migrateStatus,
-  backup: async () => (await import('./backup.ts')).backup,
-  restore: async () => (await import('./restore.ts')).restore,
-  'config check': async () => (await import('./config-check.ts')).configCheck,
-  'admin reset-password': async () => (await import('./admin-reset-password.ts')).adminResetPassword,
+/** The commands that run on the machine of a service, in the order of the help. Each is loaded when it is called. */
+export const serverCommands = {
+  serve: {
+    summary: 'Start the service; `npm start` does the same.',
+    load: async () => (await import('./serve.ts')).serve,
+  },
+  migrate: {
+    summary: 'Migrate the database to the schema of this version.',
+    load: async () => (await import('./migrate.ts')).migrateCommand,
+  },
+  'migrate status': {
+    summary: 'List applied and pending migrations.',
+    load: async () => (await import('./migrate-status.ts')).migrateStatus,
+  },
+  backup: {
+    summary: 'Write a backup of the database to a file.',
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  restore: {
+    summary: 'Load a backup into an empty database.',
+    load: async () => (await import('./restore.ts')).restore,
+  },
+  'config check': {
+    summary: 'Check the settings and list each with its value and source.',
+    load: async () => (await import('./config-check.ts')).configCheck,
+  },
+  'admin reset-password': {
+    summary: "Set a user's password.",
+    load: async () => (await import('./admin-reset-password.ts')).adminResetPassword,
+  },
 } as const satisfies CommandTable

@@ -19,14 +19,14 @@ interface ShownSetting {
 
 /** `cadre config check`: what the service would be started with. */
 export const configCheck = defineCommand({
-  summary: 'Checks the settings, and says what each is and where it comes from',
   description:
-    'Reads the environment and .env as the service does, and lists every setting with its value and where that comes from. ' +
-    'Of a secret it only says whether it is set. A variable that looks like a setting and is none is warned of. ' +
-    'Nothing is opened or connected to.',
+    'Reads the environment and .env as the service does, and lists each setting with its value and where the value comes from. ' +
+    'Of a secret it prints only whether it is set. Warns about variables that look like settings and are not. Opens and connects ' +
+    'to nothing.',
+  examples: ['cadre config check', 'cadre config check --json'],
   arguments: [],
-  options: { json: { type: 'boolean', description: 'The same as one JSON object.' } },
-  exits: { 1: 'the settings have faults, which are listed on standard error' },
+  options: { json: { type: 'boolean', description: 'Print one JSON object.' } },
+  exits: { 1: 'The settings have errors; standard error lists them.' },
   run: async ({ env, options, print, note }) => {
     const { readings, faults, warnings } = inspectConfig(env)
     const settings = readings.map((reading) => shown(reading, faults, env, dotEnv()))
@@ -35,7 +35,7 @@ export const configCheck = defineCommand({
       print(table(settings))
       for (const { name, problem, allowed } of faults) note(`${name}: ${problem}. Allowed: ${allowed}.`)
       for (const warning of warnings) note(warning)
-      note(faults.length === 0 ? 'The service can be started with these settings.' : 'The service would not start.')
+      note(faults.length === 0 ? 'The settings are valid.' : 'The service does not start with these settings.')
     }
     return faults.length === 0 ? 0 : 1
   },

@@ -11,7 +11,7 @@ import {
 } from '../platform/embedded-postgres/embedded-postgres.ts'
 import { makeLog } from '../platform/log.ts'
 import { migrationStatus } from '../platform/postgres/migrate.ts'
-import { type Circumstances, CommandError } from './command.ts'
+import { type CommandContext, CommandError } from './command.ts'
 import { explainDatabaseError } from './database-fault.ts'
 
 /** What a command works on: the database of this configuration. */
@@ -50,7 +50,7 @@ const closing_ms = 1000
  * Throws `CommandError`, `ConfigError`, `DataFolderError`, `EmbeddedPostgresError`, `MigrationError`.
  */
 export async function withInstallation<T>(
-  { env, signal, note }: Pick<Circumstances, 'env' | 'signal' | 'note'>,
+  { env, signal, note }: Pick<CommandContext, 'env' | 'signal' | 'note'>,
   need: Need,
   work: (installation: Installation) => Promise<T>,
 ): Promise<T> {
@@ -89,7 +89,7 @@ async function reach(config: Config, log: Logger, need: Need, signal: AbortSigna
   if (database_url !== undefined) return { connection: database_url, server: 'external', release: async () => {} }
   if (!need.make && !(await hasEmbeddedPostgres(data_dir))) {
     throw new CommandError(
-      `There is no database in ${data_dir} yet. \`cadre serve\` makes one; CADRE_DATA_DIR names another folder, DATABASE_URL a PostgreSQL.`,
+      `There is no database in ${data_dir}. Run \`cadre serve\` to create one, or set CADRE_DATA_DIR or DATABASE_URL.`,
     )
   }
   try {
@@ -109,7 +109,7 @@ async function reach(config: Config, log: Logger, need: Need, signal: AbortSigna
     if (!(error instanceof DataFolderInUse) || need.alone) throw error
     const connection = await appearing(data_dir, signal)
     if (connection) return { connection, server: 'of a running service', release: async () => {} }
-    throw new CommandError(`${error.message.split('. ')[0]}, whose database does not let us in.`, error)
+    throw new CommandError(`${error.message.split('. ')[0]}, and its database refuses the connection.`, error)
   }
 }
 
@@ -129,7 +129,7 @@ async function checkSchema(sql: Sql, { schema }: Need): Promise<void> {
   const { pending } = await migrationStatus(sql)
   if (pending.length === 0) return
   throw new CommandError(
-    `The database is behind this build by ${pending.length === 1 ? 'a migration' : `${pending.length} migrations`}. \`cadre migrate\` brings it up to date.`,
+    `The database lacks ${pending.length === 1 ? 'a migration' : `${pending.length} migrations`} of this version. Run \`cadre migrate\`.`,
   )
 }
 

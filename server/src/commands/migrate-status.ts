@@ -7,13 +7,13 @@ const pendingExit = 3
 
 /** `cadre migrate status`: which migrations the database has. */
 export const migrateStatus = defineCommand({
-  summary: 'Lists migrations that the database has, and those that it lacks',
   description:
-    'A line for every migration: its name, and when it was applied or that it is pending. Works while the service runs. ' +
-    'A database that is ahead of this version is an error.',
+    'Prints a line for each migration: its name, and when it was applied or that it is pending. Works while the service runs. ' +
+    'Fails if the database is ahead of this version.',
+  examples: ['cadre migrate status', 'cadre migrate status --json'],
   arguments: [],
-  options: { json: { type: 'boolean', description: 'The same as one JSON object.' } },
-  exits: { [pendingExit]: 'migrations are pending' },
+  options: { json: { type: 'boolean', description: 'Print one JSON object.' } },
+  exits: { [pendingExit]: 'Migrations are pending.' },
   run: async (call) => {
     const { applied, pending } = await withInstallation(call, { schema: 'any' }, ({ sql }) => migrationStatus(sql))
     if (call.options.json) call.print(JSON.stringify({ applied, pending }, null, 2))

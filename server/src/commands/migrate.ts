@@ -4,12 +4,11 @@ import { withInstallation } from './installation.ts'
 
 /** `cadre migrate`: the migration that the service runs at its start. */
 export const migrateCommand = defineCommand({
-  summary: "Brings the database to this version's schema",
   description:
-    'Runs the migrations that the database does not have yet, each in a transaction, forward only; one process at a time, ' +
-    'others wait. The service does the same when it starts: as a separate step it keeps a long migration out of the reach of ' +
-    'probes, and starts no second version.\n' +
-    'An embedded database is made where there is none. While a service has it, the command is refused.',
+    'Applies pending migrations, each in a transaction, forward only. One process at a time migrates; others wait. The service ' +
+    'does the same when it starts. As a separate step, a long migration does not run into the limits of probes.\n' +
+    'Creates the embedded database if there is none. Refused while a service is using the embedded database.',
+  examples: ['cadre migrate'],
   arguments: [],
   options: {},
   run: async (call) => {

@@ -13,28 +13,31 @@ import { withInstallation } from './installation.ts'
 
 /** `cadre restore <file>`: a backup becomes an installation again. */
 export const restore = defineCommand({
-  summary: 'Loads a backup into an empty database',
   description:
-    'Checks the whole file first, then loads it in one transaction into the database of DATABASE_URL, which must be empty, or ' +
-    'into an embedded one, which is made in CADRE_DATA_DIR. Whatever fails, and when it is interrupted, the database stays empty. ' +
-    'A backup of an older version is migrated to this one.\n' +
-    'It takes the secret key that the service had: CADRE_SECRET_KEY, or the file secret.key of its data folder, put into this one. ' +
-    'Where the backup has the key in it, it is put there.\n' +
-    'When the service is started next, its tasks go on as after a crash. Stop the old service first, or both will do them.',
-  arguments: [{ name: 'file', description: 'What `cadre backup` wrote.' }],
+    'Verifies the whole file first, then loads it in one transaction into the database of DATABASE_URL, which must be empty, or ' +
+    'into a new embedded database in CADRE_DATA_DIR. If it fails or is interrupted, the database stays empty. A backup of an ' +
+    'older version is migrated to this version.\n' +
+    'Needs the secret key of the service that made the backup: set CADRE_SECRET_KEY, or copy its secret.key into the data folder. ' +
+    'A key that is in the backup is written to the data folder.\n' +
+    'Tasks continue, as after a crash, when the service starts. Stop the old service first, or both services will run them.',
+  examples: [
+    'cadre restore cadre-backup-20261101T020000Z.tar.gz',
+    'cadre restore --check cadre-backup-20261101T020000Z.tar.gz',
+  ],
+  arguments: [{ name: 'file', description: 'Backup file, written by `cadre backup`.' }],
   options: {
-    check: { type: 'boolean', description: 'Only reads the file and says what it is; needs no database.' },
+    check: { type: 'boolean', description: 'Only verify the file and print what it contains; needs no database.' },
     'without-secrets': {
       type: 'boolean',
       description:
-        'Where the key is lost: removes the environment variables of agents and all credentials, and disables webhooks.',
+        'For a lost key: delete the environment variables of agents and all credentials, and disable webhooks.',
     },
     rehearsal: {
       type: 'boolean',
       description:
-        'For a drill beside the service: pauses all agents and schedules and disables all webhooks, so that nothing is done twice.',
+        'For a drill while the service runs: pause all agents and schedules and disable all webhooks, so that nothing runs twice.',
     },
-    quiet: { type: 'boolean', short: 'q', description: 'Says nothing unless something is wrong.' },
+    quiet: { type: 'boolean', short: 'q', description: 'Print nothing except errors.' },
   },
   run: async ({ options, arguments: { file }, ...call }) => {
     const say = options.quiet ? (): void => {} : call.note
@@ -71,7 +74,7 @@ export const restore = defineCommand({
           signal: call.signal,
         })
       })
-      if (key?.isNew) call.note(`The secret key of the backup was put to ${config.data_dir}/secret.key.`)
+      if (key?.isNew) call.note(`The secret key from the backup was written to ${config.data_dir}/secret.key.`)
       if (migrated.length > 0) say(`Migrated from the backup's version: ${migrated.join(', ')}.`)
       if (dropped) sayDropped(dropped, call.note)
       const rows = content.checksums.tables.reduce((sum, table) => sum + table.rows, 0)
@@ -79,7 +82,7 @@ export const restore = defineCommand({
         `Restored ${count(rows)} rows as of ${content.manifest.created_at} in ${((performance.now() - began_ms) / 1000).toFixed(1)} s. ` +
           (options.rehearsal
             ? 'For a rehearsal: agents and schedules are paused, webhooks disabled.'
-            : `${count(queued)} tasks go on when the service starts.`),
+            : `${count(queued)} tasks continue when the service starts.`),
       )
       return 0
     } catch (error) {
@@ -112,10 +115,10 @@ function described({ manifest, secret_key, checksums }: ArchiveContent): string 
     checksums.tables.reduce((sum, table) => sum + table[of], 0),
   )
   return [
-    `A whole backup of ${created_at}, by Cadre ${cadre_version} on PostgreSQL ${postgresql_version}`,
+    `Complete backup of ${created_at}, by Cadre ${cadre_version} on PostgreSQL ${postgresql_version}`,
     `  Schema      ${migrations.at(-1)!.name}`,
     `  Data        ${count(rows!)} rows in ${checksums.tables.filter(({ rows: some }) => some > 0).length} tables, ${count(bytes!)} bytes`,
-    `  Secret key  ${key_id ?? 'none was made yet'}${secret_key === undefined ? ', not in the file' : ', in the file'}`,
+    `  Secret key  ${key_id ?? 'not created yet'}${secret_key === undefined ? ', not in the file' : ', in the file'}`,
   ].join('\n')
 }
 
@@ -123,7 +126,7 @@ function sayDropped({ agents, credentials, webhooks }: DroppedSecrets, note: (te
   const list = (what: string, of: readonly string[]): void => {
     if (of.length > 0) note(`${what}: ${of.join(', ')}`)
   }
-  list('Agents that lost their environment variables', agents)
-  list('Credentials that are gone', credentials)
-  list('Webhooks that are disabled until their secret is rotated', webhooks)
+  list('Agents without their environment variables', agents)
+  list('Deleted credentials', credentials)
+  list('Webhooks disabled until their secret is rotated', webhooks)
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
-import type { Circumstances } from './command.ts'
+import type { CommandContext } from './command.ts'
 import type { Role } from '../roles.ts'
 import { makeLog } from '../platform/log.ts'
 import type { Service } from '../service.ts'
@@ -182,7 +182,7 @@ function metricsPort({ metrics_port }: Config, index: number): Config['metrics_p
 }
 
 /** What a process of the service is started with. */
-export interface Serving extends Pick<Circumstances, 'signal' | 'print'> {
+export interface Serving extends Pick<CommandContext, 'signal' | 'print'> {
   config: Config
   role: Role
 }

@@ -13,26 +13,25 @@ const processesMax = 64
 
 /** `cadre serve`, and `npm start`: the service, until SIGINT or SIGTERM. */
 export const serve = defineCommand({
-  summary: 'Starts the service; `npm start` is the same',
   description:
     'Starts the service with its embedded database, or on the PostgreSQL of DATABASE_URL, and runs it until SIGINT or SIGTERM. ' +
-    'Then it is not ready any more, accepts requests for CADRE_DRAIN_SECONDS, answers those in flight, hands its tasks back and ' +
-    'ends; a second signal ends it at once.\n' +
-    'The database is migrated at the start. Where it has migrations that this version does not know, the service refuses to start.',
+    'It then reports not ready, accepts requests for CADRE_DRAIN_SECONDS, answers requests in flight, requeues its tasks and ' +
+    'exits; a second signal exits at once.\n' +
+    'Migrates the database at the start. Refuses to start if the database has migrations that this version does not know.',
+  examples: ['cadre serve', 'cadre serve --processes auto'],
   arguments: [],
   options: {
     role: {
       type: 'string',
       value: 'role',
       description:
-        'api answers requests and runs no tasks; worker runs tasks, schedules, webhooks and retention, and answers /livez and ' +
-        '/readyz alone; all, which is the default, does both. The first two need DATABASE_URL',
+        'api answers requests and runs no tasks; worker runs tasks, schedules, webhooks and retention, and answers only /livez ' +
+        'and /readyz; all (the default) does both. api and worker need DATABASE_URL.',
     },
     processes: {
       type: 'string',
       value: 'count',
-      description:
-        'So many processes share the port, to use the cores of one machine; auto is one a core. One that dies is started again',
+      description: 'Number of processes that share the port; auto is one per core. A process that dies is restarted.',
     },
   },
   async run({ env, signal, print, options }) {
@@ -40,9 +39,7 @@ export const serve = defineCommand({
     const processes = readProcesses(options.processes)
     const config = readConfig(env)
     if (role !== 'all' && !config.database_url)
-      throw new CommandError(
-        `--role ${role} needs DATABASE_URL: the embedded database belongs to one service, and others could not reach it.`,
-      )
+      throw new CommandError(`--role ${role} needs DATABASE_URL: other services cannot reach the embedded database.`)
     if (cluster.isWorker) return runPart({ config, role, signal, print })
     return processes > 1
       ? supervise({ config, role, processes, signal, print })
@@ -71,7 +68,7 @@ async function serveAlone({ config, role, signal, print }: Serving): Promise<num
 
 function readRole(text: string | undefined): Role {
   const role = roles.find((one) => one === (text ?? 'all'))
-  if (!role) throw new UsageError(`--role is ${roles.join(', ')}, not "${text}".`)
+  if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}, not "${text}".`)
   return role
 }
 
@@ -80,6 +77,6 @@ function readProcesses(text: string | undefined): number {
   if (text === 'auto') return availableParallelism()
   const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (count < 1 || count > processesMax)
-    throw new UsageError(`--processes is a number from 1 to ${processesMax}, or auto, not "${text}".`)
+    throw new UsageError(`--processes must be a number from 1 to ${processesMax}, or auto, not "${text}".`)
   return count
 }

@@ -1,4 +1,4 @@
-import { exitMeanings } from '../../../cli/src/failure.ts'
+import { exitMeanings } from '#contract/core/exit-codes.ts'
 import { leaves } from '../../../cli/src/output/help-tree.ts'
 import { clientProgram } from '../../../cli/src/program.ts'
 import { code, section, table, text, type Page } from './markdown.ts'
@@ -8,8 +8,8 @@ const common = new Set(all.find(({ command }) => command === 'cadre whoami')?.op
 
 /** Every command that speaks to a service. */
 export const cliPage: Page = {
-  title: 'Command line',
-  intro: 'What one can do with `cadre` at a service, from any machine.',
+  title: 'Client commands',
+  intro: 'Commands of `cadre` that call a service, from any machine.',
   sources: ['cli/src'],
   body: () =>
     [

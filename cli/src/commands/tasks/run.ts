@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { exitCodes } from '#contract/core/exit-codes.ts'
 import { createTask } from '#contract/tasks/tasks.ts'
 import { APIConnectionError } from '#sdk/errors.ts'
 import type { NewTask } from '#sdk/types.ts'
 import { confirm } from '../../ask.ts'
 import { define, type AddCommand } from '../../define.ts'
-import { exitCodes, Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
+import { Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
 import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { LiveView } from '../../output/live-view.ts'
@@ -26,9 +27,9 @@ function isUnknown(error: unknown): error is Interrupted | APIConnectionError {
 function unknownOutcome(cause: Interrupted | APIConnectionError, key: string): UnknownOutcome {
   const told = cause instanceof Interrupted ? '' : `${cause.message} `
   return new UnknownOutcome(
-    `${told}It is not known whether the agent was given the task.`,
-    `the same command with --idempotency-key ${key} gives it once, whether or not it was`,
-    cause instanceof Interrupted ? exitCodes.usage : exitCodes.failed,
+    `${told}It is not known whether the task was created.`,
+    `the same command with --idempotency-key ${key} creates it once at most`,
+    cause instanceof Interrupted ? exitCodes.interrupted : exitCodes.failed,
     cause,
   )
 }
@@ -85,7 +86,7 @@ export const addTasksRun: AddCommand = (program) => {
         .catch(async (error: unknown) => {
           const isInterrupted = error instanceof UnknownOutcome && error.cause instanceof Interrupted
           if (!isInterrupted || !context.canAsk) throw error
-          const question = 'The task may have been given already. Cancel it? It is worked on otherwise.'
+          const question = 'The task may have been created already. Cancel it? It runs otherwise.'
           const isCanceled = await confirm(context, question).catch(() => Promise.reject(asError(error)))
           // The same key: it is the same task, whether or not the service had it.
           const { id: task_id } = await send()
