@@ -197,7 +197,7 @@ describe('an installation that moves by its backup', () => {
   it('brings its key along where it was asked to, with a warning', async () => {
     const [env, withIt] = [embedded('with key'), join(folder, 'with-key.tar.gz')]
     const { stderr } = await succeed(first(), ['backup', '-o', withIt, '--include-secret-key', '-q'])
-    assert.equal(stderr, 'The secret key is in the backup: keep it where you would keep the key.\n')
+    assert.equal(stderr, 'The backup contains the secret key. Protect the file like the key.\n')
     await refuse(
       { ...first(), CADRE_SECRET_KEY: otherKey },
       ['backup', '-o', join(folder, 'wrong.tar.gz'), '--include-secret-key'],

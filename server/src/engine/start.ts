@@ -158,7 +158,13 @@ export async function startEngine({
       onDeferred(deferred)
       bus.tell('jobs')
     })
-  const creation = makeCreation({ sql, queue, isFull: backlogs.isFull, onSent: () => bus.tell('jobs') })
+  const creation = makeCreation({
+    sql,
+    queue,
+    isFull: backlogs.isFull,
+    onSent: () => bus.tell('jobs'),
+    claim: (tx, jobs) => worker.claimCreated(tx, jobs),
+  })
   /** Where attempts are traced the task says in which trace they can be found. */
   const traced = (task: NewTask): NewTask => ({
     ...task,

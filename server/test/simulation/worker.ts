@@ -41,6 +41,7 @@ const silentHub: Hub = {
   reasoning() {},
   ended() {},
   forget() {},
+  hasRested: () => false,
   currentMessage: () => undefined,
   close() {},
 }

@@ -20,7 +20,13 @@ describe('creation of tasks', () => {
     database = openDatabase({ connection: test.connection })
     queue = openQueue({ database, log: pino({ level: 'silent' }) })
     await queue.ready
-    create = makeCreation({ sql: database.sql, queue, isFull: () => false, onSent: () => (told += 1) }).create
+    create = makeCreation({
+      sql: database.sql,
+      queue,
+      isFull: () => false,
+      claim: async () => new Set(),
+      onSent: () => (told += 1),
+    }).create
     agent = await insertTestAgent(database.sql, { budget: { max_tokens: 500, max_steps: 9 } })
   })
   after(async () => {

@@ -1,9 +1,9 @@
 import { notFound, type Problem } from '#contract/core/problems.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import { isTransient, planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
-import type { Queue } from '../queue/queue.ts'
+import type { NewJob, Queue } from '../queue/queue.ts'
 
 const groupMax = 64
 const concurrency = 2
@@ -17,6 +17,11 @@ export interface CreationOptions {
   isFull: (project_id: number) => boolean
   /** Told after commits with something to fetch. */
   onSent: () => void
+  /**
+   * Claims new tasks for the worker of this process in the transaction that creates them, and returns the ids of those that it
+   * claims. A lone task is so begun without a further commit and fetch.
+   */
+  claim: (tx: Sql, jobs: readonly NewJob[]) => Promise<ReadonlySet<string>>
 }
 
 /** Stores new tasks, each in its own transaction or in a shared one, and returns their rows. */
@@ -35,14 +40,36 @@ export interface Creation {
  * Creates tasks in their own transactions. Ordinary tasks that arrive at the same time share a transaction. All others
  * must first check the limits of concurrency keys, threads and agents.
  */
-export function makeCreation({ sql, queue, isFull, onSent }: CreationOptions): Creation {
-  const createAll: Creation['createAll'] = async (tx, tasks) => {
-    const rows = await insertOrdinary(tx, queue, tasks)
-    tx.afterCommit(onSent)
+export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOptions): Creation {
+  const store = async (tx: Sql, tasks: readonly NewTask[], claiming: typeof claim): Promise<(TaskRow | Problem)[]> => {
+    const { rows, jobs } = await insertOrdinary(tx, queue, tasks)
+    const claimed = await claiming(
+      tx,
+      jobs.filter(({ start_after }) => !start_after),
+    )
+    if (claimed.size < jobs.length) tx.afterCommit(onSent)
     return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
   }
+  /** A task that cannot be begun is fetched later and fails alone: its creation does not fail. */
+  const unlessTransient = <T>(instead: () => T | Promise<T>) => {
+    return (error: unknown): T | Promise<T> => {
+      if (isTransient(error)) throw error
+      return instead()
+    }
+  }
+  const createAll: Creation['createAll'] = async (tx, tasks) => {
+    await planByIndex(tx)
+    return store(tx, tasks, (part, jobs) =>
+      part.begin((inner) => claim(inner, jobs)).catch(unlessTransient(() => new Set<string>())),
+    )
+  }
+  const inTransaction = (tasks: readonly NewTask[], claiming: typeof claim) =>
+    sql.begin((tx) => store(tx, tasks, claiming), 'forceIndexPlan')
   const groups = new Batcher<NewTask, TaskRow>(
-    (tasks) => batchOrEach(tasks, (some) => sql.begin((tx) => createAll(tx, some), 'forceIndexPlan')),
+    (tasks) =>
+      batchOrEach(tasks, (some) =>
+        inTransaction(some, claim).catch(unlessTransient(() => inTransaction(some, async () => new Set()))),
+      ),
     { concurrency, groupMax },
   )
   const mayShare = (task: NewTask): boolean => isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task)

@@ -81,12 +81,12 @@ const held: Admission = { sent: false, slot: null, due_at: null, backlog: false,
  */
 export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = false): Promise<boolean> {
   const admission = await admit(tx, task, isFull)
-  const rows = await store(tx, queue, [{ task, admission }])
+  const { rows } = await store(tx, queue, [{ task, admission }])
   return admission.sent && rows.size > 0
 }
 
-/** Stores ordinary tasks and their jobs all at once, and gives their rows; one is missing where its agent was deleted. */
-export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewTask[]): Promise<Map<string, TaskRow>> {
+/** Stores ordinary tasks and their jobs all at once; a row is missing where the agent of its task was deleted. */
+export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewTask[]): Promise<Stored> {
   return store(
     tx,
     queue,
@@ -109,6 +109,12 @@ interface StoredRow extends TaskRow {
   told: { org_id: string; agent_name: string } | null
 }
 
+/** New tasks as they are stored, and the jobs of those that are sent. */
+export interface Stored {
+  rows: Map<string, TaskRow>
+  jobs: readonly NewJob[]
+}
+
 /**
  * Writes new tasks, their first events and the jobs of those that are sent, in two statements; in a third what webhooks are
  * told, where one has subscribed.
@@ -117,7 +123,7 @@ async function store(
   tx: Sql,
   queue: Queue,
   created: readonly { task: NewTask; admission: Admission }[],
-): Promise<Map<string, TaskRow>> {
+): Promise<Stored> {
   const rows = created.map(({ task, admission }) => newRow(task, admission))
   const stored = await tx.run<StoredRow>(tx.fragment`
     with created as (
@@ -153,11 +159,9 @@ async function store(
     tx,
     stored.flatMap((row) => createdEvents(row, created)),
   )
-  await queue.send(
-    tx,
-    created.flatMap(({ task }, i) => newJob(task, found.has(task.id) ? rows[i]!.job_id : null)),
-  )
-  return found
+  const jobs = created.flatMap(({ task }, i) => newJob(task, found.has(task.id) ? rows[i]!.job_id : null))
+  await queue.send(tx, jobs)
+  return { rows: found, jobs }
 }
 
 function createdEvents({ told, ...row }: StoredRow, created: readonly { task: NewTask }[]): NewEvent[] {

@@ -72,7 +72,7 @@ export function taskStore(sql: Sql, queue: Queue): TaskStore {
             },
             apply: (changes) => applyChanges(tx, queue, changes),
           }),
-        'forceIndexPlan',
+        'locksFirst',
       ),
   }
 }

@@ -35,26 +35,30 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
     .map((change) => ({ task_id: change.task.id, events: sequenced(change), freed: freedLimits(change) }))
     .filter(({ events, freed }) => events.length > 0 || freed.length > 0)
   const sends = changes.map(newJob)
-  await writeTasks(tx, {
-    rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
-    steps: changes.flatMap(({ steps = [] }) => steps),
-    events: changes.flatMap((change) => sequenced({ ...change, events: storedEvents(change) })),
-    logs: logRows(changes, await newWarnings(tx, changes)),
-  })
-  await writeApprovals(tx, changes)
+  const warnings = await newWarnings(tx, changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
-  if (freed.size > 0) await noteFreed(tx, [...freed])
-  await emitAll(tx, changes.flatMap(outboxEvents))
-  await queue.send(
-    tx,
-    sends.filter((job) => job !== undefined),
-  )
-  await queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob))
-  await queue.requeue(
-    tx,
-    changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
-  )
-  await addUsage(tx, changes.map(consumption))
+  // None needs the result of another, so they are sent at once.
+  await Promise.all([
+    writeTasks(tx, {
+      rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
+      steps: changes.flatMap(({ steps = [] }) => steps),
+      events: changes.flatMap((change) => sequenced({ ...change, events: storedEvents(change) })),
+      logs: logRows(changes, warnings),
+    }),
+    writeApprovals(tx, changes),
+    freed.size > 0 ? noteFreed(tx, [...freed]) : undefined,
+    emitAll(tx, changes.flatMap(outboxEvents)),
+    queue.send(
+      tx,
+      sends.filter((job) => job !== undefined),
+    ),
+    queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob)),
+    queue.requeue(
+      tx,
+      changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
+    ),
+    addUsage(tx, changes.map(consumption)),
+  ])
   return published
 }
 

@@ -35,6 +35,11 @@ export interface Queue {
   ready: Promise<void>
   send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
   /**
+   * Marks jobs of this transaction active, as a fetch does, so that no other process fetches them. Returns them with their
+   * attempt.
+   */
+  activate(tx: Sql, ids: readonly string[]): Promise<Job[]>
+  /**
    * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds how many jobs of one
    * project are active at once over all processes: other projects do not wait behind its backlog. Jobs of the projects
    * in `behind` are fetched only where the others do not suffice.
@@ -126,6 +131,14 @@ export function openQueue({
         ...(start_after ? { startAfter: start_after } : {}),
       }))
       await boss.insert(name, inserts, { db: prepared(tx) })
+    },
+    async activate(tx, ids) {
+      if (ids.length === 0) return []
+      await ready
+      return tx<Job>`
+        update pgboss.job set state = 'active', started_on = now(), heartbeat_on = now()
+        where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'created'
+        returning id, retry_count as attempt, data->>'task_id' as task_id`
     },
     async fetch(tx, count, perProject, behind = []) {
       await ready

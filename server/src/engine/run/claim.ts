@@ -2,7 +2,7 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
 import { agentHolds, expired, failed, joined, waiting } from '../journal/endings.ts'
-import type { Job, Queue } from '../queue/queue.ts'
+import type { Job, NewJob, Queue } from '../queue/queue.ts'
 import { Run } from './run.ts'
 import { applyChanges, agentsWithDeferred, type PublishedEvents } from '../journal/task-changes.ts'
 import { lockTasksWithWork } from '../journal/task-rows.ts'
@@ -52,27 +52,11 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
     )
     const found = jobs.map((job) => ({ job, task: named(job, tasks.get(job.task_id)) }))
 
-    const changes: TaskChange[] = []
-    for (const { task } of found) {
-      if (!task) continue
-      const change = (await deferTask(tx, task)) ?? take(task, worker_id)
-      if (!change.claimed) {
-        changes.push(change)
-        continue
-      }
-      // Null is an answer: a task without a limit is not ended by that of its time in the queue.
-      const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
-      const run = new Run({
-        claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
-        task,
-        work: task.work,
-        expires_at,
-        environment: environmentOf(task.agent_id, task.work.environment),
-      })
-      runs.push(run)
-      const first = await begin?.(run, { ...task, expires_at })
-      changes.push(first ? { ...joined(change, first), task } : change)
-    }
+    const changes = await claimEach(
+      tx,
+      found.flatMap(({ task }) => task ?? []),
+      { worker_id, environmentOf, begin: (run, task) => (runs.push(run), begin?.(run, task)) },
+    )
     const published = await applyChanges(tx, queue, changes)
     await queue.discard(
       tx,
@@ -85,6 +69,77 @@ export async function claimTasks(options: ClaimOptions): Promise<Claimed> {
     for (const run of runs) run.end()
     throw error
   })
+}
+
+/**
+ * Claims tasks that this transaction has created, by their jobs, which it marks active; `begin` is called for each. Tasks that
+ * may not run now are deferred, as where their jobs are fetched.
+ */
+export async function claimCreated(
+  tx: Sql,
+  { queue, worker_id, jobs, environmentOf, begin }: CreatedOptions,
+): Promise<Pick<Claimed, 'published' | 'deferred' | 'orphaned'>> {
+  const [active, tasks] = await Promise.all([
+    queue.activate(
+      tx,
+      jobs.map(({ id }) => id),
+    ),
+    lockTasksWithWork(
+      tx,
+      jobs.map(({ task_id }) => task_id),
+    ),
+  ])
+  const found = active.flatMap((job) => named(job, tasks.get(job.task_id)) ?? [])
+  const changes = await claimEach(tx, found, { worker_id, environmentOf, begin })
+  return {
+    published: await applyChanges(tx, queue, changes),
+    deferred: agentsWithDeferred(changes),
+    orphaned: found.some(({ agent }) => !agent),
+  }
+}
+
+/** The job of a task that is being created. */
+export type CreatedJob = Pick<NewJob, 'id' | 'task_id' | 'project_id'>
+
+/** How tasks are claimed in the transaction that creates them. */
+interface CreatedOptions extends Pick<ClaimOptions, 'queue' | 'worker_id' | 'environmentOf'> {
+  jobs: readonly CreatedJob[]
+  /** As in `ClaimOptions`; called for each task that is claimed. */
+  begin: NonNullable<ClaimOptions['begin']>
+}
+
+/** What becomes of tasks whose jobs were fetched: those that may run are claimed, with what they begin with. */
+async function claimEach(
+  tx: Sql,
+  tasks: readonly Workable[],
+  {
+    worker_id,
+    environmentOf,
+    begin,
+  }: Pick<CreatedOptions, 'worker_id' | 'environmentOf'> & {
+    begin: (...of: Parameters<CreatedOptions['begin']>) => ReturnType<CreatedOptions['begin']> | undefined
+  },
+): Promise<TaskChange[]> {
+  const changes: TaskChange[] = []
+  for (const task of tasks) {
+    const change = (await deferTask(tx, task)) ?? take(task, worker_id)
+    if (!change.claimed) {
+      changes.push(change)
+      continue
+    }
+    // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+    const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
+    const run = new Run({
+      claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+      task,
+      work: task.work,
+      expires_at,
+      environment: environmentOf(task.agent_id, task.work.environment),
+    })
+    const first = await begin(run, { ...task, expires_at })
+    changes.push(first ? { ...joined(change, first), task } : change)
+  }
+  return changes
 }
 
 /** A task with what it is run with. */

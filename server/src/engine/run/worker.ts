@@ -3,11 +3,11 @@ import type { Logger } from 'pino'
 import { builtinTools } from '#contract/resources/tools.ts'
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { Tracing } from '../../platform/tracing/tracing.ts'
-import { isTransient } from '../../platform/postgres/database.ts'
+import { isTransient, type Sql } from '../../platform/postgres/database.ts'
 import { LeaseLost } from '../journal/journal.ts'
 import { failed } from '../journal/endings.ts'
 import { checkFailurePolicy } from './agent-failure-policy.ts'
-import { claimTasks, type Claimed, type ClaimOptions, type Workable } from './claim.ts'
+import { claimCreated, claimTasks, type Claimed, type CreatedJob, type ClaimOptions, type Workable } from './claim.ts'
 import { fetchMax } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
@@ -59,6 +59,15 @@ export class Worker {
   #claimsAlone = false
   /** Those of the claim that is under way. */
   readonly #claimed = new Map<string, Run>()
+  /** Those of tasks that are being created: claimed in the transaction that creates them, which is under way. */
+  readonly #created = new Map<string, Run>()
+  /** Transactions that claim what they create. */
+  readonly #creating = new Set<Promise<void>>()
+  /** Slots that such transactions have reserved, by project. */
+  readonly #reserved = new Map<number, number>()
+  /** Looks that are under way or waiting: see `withTasks`. */
+  #looks = 0
+  #isStarted = false
   readonly #running = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   readonly #leave: (() => void)[]
@@ -89,6 +98,7 @@ export class Worker {
   }
 
   start(): void {
+    this.#isStarted = true
     this.#loop = this.#fetchLoop()
   }
 
@@ -108,8 +118,9 @@ export class Worker {
 
   /** Runs `look` with the tasks that this worker works on, while it claims no others. */
   async withTasks<T>(look: (task_ids: string[]) => Promise<T>): Promise<T> {
-    const before = this.#claiming
-    const looked = before.then(() => look([...this.#runs.keys()]))
+    this.#looks += 1
+    const before = Promise.all([this.#claiming, ...this.#creating])
+    const looked = before.then(() => look([...this.#runs.keys()])).finally(() => (this.#looks -= 1))
     this.#claiming = looked.catch(() => {})
     return looked
   }
@@ -121,7 +132,7 @@ export class Worker {
 
   /** A signal may come before the claim's own commit is known here. */
   #find(task_id: string): Run | undefined {
-    return this.#claimed.get(task_id) ?? this.#runs.get(task_id)
+    return this.#claimed.get(task_id) ?? this.#created.get(task_id) ?? this.#runs.get(task_id)
   }
 
   /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
@@ -133,6 +144,7 @@ export class Worker {
     const interrupt = setTimeout(() => {
       for (const run of this.#runs.values()) run.interrupt('shutdown')
     }, grace_ms)
+    await Promise.all(this.#creating)
     await Promise.all(this.#running)
     clearTimeout(interrupt)
   }
@@ -152,7 +164,7 @@ export class Worker {
   }
 
   async #sleep(): Promise<void> {
-    const free = this.#options.slots - this.#runs.size
+    const free = this.#free
     if (this.#hasMore && free > 0) {
       // In saturation a fetch for each freed slot would cost more than the task.
       if (free < Math.min(fetchMax, this.#options.slots) / 4) await delay(gather_ms)
@@ -168,7 +180,7 @@ export class Worker {
   async #fetch(): Promise<void> {
     this.#isWoken = false
     this.#wake = Promise.withResolvers()
-    const count = this.#options.slots - this.#runs.size
+    const count = this.#free
     if (count <= 0) return
     await this.#claiming
     const claiming = this.#claim(count)
@@ -199,7 +211,10 @@ export class Worker {
       perProject,
       behind: this.#projectsBehind(),
       environmentOf,
-      begin: (run, task) => this.#beginEarly(run, task),
+      begin: (run, task) => {
+        this.#claimed.set(run.claim.task_id, run)
+        return this.#beginEarly(run, task)
+      },
     })
     this.#hasMore = fetched > 0
     publish(published)
@@ -207,6 +222,85 @@ export class Worker {
     if (orphaned) onOrphaned()
     if (runs.length > 0) this.#served = new Set(runs.map(({ project_id }) => project_id))
     for (const run of runs) this.#begin(run)
+  }
+
+  /**
+   * Claims tasks that `tx` has just created, with their first calls, where slots are free and no job waits for them. They begin
+   * after the commit. Returns the ids of the claimed tasks; the others are fetched as usual.
+   */
+  async claimCreated(tx: Sql, jobs: readonly CreatedJob[]): Promise<ReadonlySet<string>> {
+    const chosen = this.#chooseCreated(jobs)
+    if (chosen.length === 0) return new Set()
+    const over = Promise.withResolvers<void>()
+    this.#creating.add(over.promise)
+    for (const { project_id } of chosen) this.#reserve(project_id, 1)
+    const runs: Run[] = []
+    const release = (): void => {
+      for (const { project_id } of chosen) this.#reserve(project_id, -1)
+      for (const { claim } of runs) this.#created.delete(claim.task_id)
+      this.#creating.delete(over.promise)
+      over.resolve()
+    }
+    tx.afterRollback(() => {
+      release()
+      for (const run of runs) run.end()
+    })
+    const { queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
+    const { published, deferred, orphaned } = await claimCreated(tx, {
+      queue,
+      worker_id: id,
+      jobs: chosen,
+      environmentOf,
+      begin: (run, task) => {
+        runs.push(run)
+        this.#created.set(run.claim.task_id, run)
+        return this.#beginEarly(run, task)
+      },
+    })
+    tx.afterCommit(() => {
+      publish(published)
+      onDeferred(deferred)
+      if (orphaned) onOrphaned()
+      for (const run of runs) this.#begin(run)
+      release()
+    })
+    return new Set(runs.map(({ claim }) => claim.task_id))
+  }
+
+  /** Of new tasks those that this worker may take now: nothing waits for its slots, and no project takes all of them. */
+  #chooseCreated<T extends { project_id: number }>(jobs: readonly T[]): T[] {
+    if (!this.#isStarted || this.#looks > 0 || this.#claimsAlone || this.#hasMore || this.#closing.signal.aborted)
+      return []
+    const perProject = Math.max(1, Math.ceil(this.#options.slots * projectShare))
+    const used = new Map(this.#reserved)
+    for (const { project_id } of this.#runs.values()) used.set(project_id, (used.get(project_id) ?? 0) + 1)
+    let free = this.#free
+    const chosen = jobs.filter(({ project_id }) => {
+      const of = used.get(project_id) ?? 0
+      if (free <= 0 || of >= perProject) return false
+      free -= 1
+      used.set(project_id, of + 1)
+      return true
+    })
+    // The others wait in the queue: what is created after them must not pass them.
+    if (chosen.length < jobs.length) this.#hasMore = true
+    return chosen
+  }
+
+  #reserve(project_id: number, count: number): void {
+    const left = (this.#reserved.get(project_id) ?? 0) + count
+    if (left === 0) this.#reserved.delete(project_id)
+    else this.#reserved.set(project_id, left)
+  }
+
+  get #free(): number {
+    let reserved = 0
+    for (const count of this.#reserved.values()) reserved += count
+    return this.#options.slots - this.#runs.size - reserved
+  }
+
+  #allRuns(): Run[] {
+    return [...this.#runs.values(), ...this.#claimed.values(), ...this.#created.values()]
   }
 
   /**
@@ -222,7 +316,6 @@ export class Worker {
 
   /** A new task of which all is known already begins its first call with the claim. */
   async #beginEarly(run: Run, task: Workable): ReturnType<NonNullable<ClaimOptions['begin']>> {
-    this.#claimed.set(run.claim.task_id, run)
     // A first step that cannot be written fails its own task, which its run does, and must not keep others from being claimed.
     if (this.#claimsAlone) return undefined
     const { config } = run.work
@@ -298,7 +391,7 @@ export class Worker {
 
   /** Calls of a stopped or deleted agent are aborted; those of a paused agent finish. */
   async #agentChanged(agent_id: string): Promise<void> {
-    const runs = [...this.#runs.values(), ...this.#claimed.values()]
+    const runs = this.#allRuns()
     if (!runs.some((run) => run.agent_id === agent_id)) return
     try {
       const [agent] = await this.#options.sql<{ state: string }>`
@@ -311,8 +404,7 @@ export class Worker {
   }
 
   #interruptAgent(agent_id: string): void {
-    for (const run of [...this.#runs.values(), ...this.#claimed.values()])
-      if (run.agent_id === agent_id) run.interrupt('agent')
+    for (const run of this.#allRuns()) if (run.agent_id === agent_id) run.interrupt('agent')
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { TaskEventType } from '#contract/tasks/task-lifecycle.ts'
+import { isTerminalEvent, type TaskEventType } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Bus } from './streams-bus.ts'
 import { Relay, type LiveMessage } from './streams-relay.ts'
@@ -43,6 +43,8 @@ export interface Hub {
   ended(task_id: string, message_id: string): void
   /** Forgets a message that stays unfinished, because its writer lost the task. */
   forget(task_id: string, message_id: string): void
+  /** Whether this process has lately published that a task ended or waits. False does not say that it did neither. */
+  hasRested(task_id: string): boolean
   /** The message that is being written right now, as far as it has come to this process. */
   currentMessage(task_id: string): LiveMessage | undefined
   close(): void
@@ -53,12 +55,15 @@ const pollInterval_ms = 2000
 const pollsMax = 1000
 /** How soon a task that is newly watched, or was taken over, is looked for on other processes. */
 const find_ms = 50
+/** How many tasks that ended or wait are remembered: see `hasRested`. */
+const restedMax = 4096
 
 /** The hub of a process, whose bus has the name of its worker. */
 export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }): Hub {
   const watchers = new Map<string, Set<Watcher>>()
   const messages = new Map<string, LiveMessage>()
   const unknown = new Set<string>()
+  const rested = new Set<string>()
   let finding: NodeJS.Timeout | undefined
   let looking = false
   let closed = false
@@ -122,8 +127,10 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       finding = undefined
       const ids = [...unknown].slice(0, pollsMax)
       for (const id of ids) unknown.delete(id)
+      const watched = ids.filter((id) => watchers.has(id))
       if (unknown.size > 0) find(ids[0]!)
-      lookAt(ids).catch((error: unknown) => log.warn({ err: error }, 'watched tasks could not be looked at'))
+      if (watched.length === 0) return
+      lookAt(watched).catch((error: unknown) => log.warn({ err: error }, 'watched tasks could not be looked at'))
     }, find_ms)
     finding.unref()
   }
@@ -149,6 +156,10 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
         relay.ends(task_id)
         messages.delete(task_id)
       }
+      if (events.some(isRest)) {
+        rested.add(task_id)
+        if (rested.size > restedMax) rested.delete(rested.values().next().value!)
+      }
       each(task_id, (watcher) => watcher.events(events))
       bus.tell('task', task_id)
     },
@@ -167,6 +178,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     forget(task_id, message_id) {
       if (messages.get(task_id)?.message_id === message_id) messages.delete(task_id)
     },
+    hasRested: (task_id) => rested.has(task_id),
     currentMessage: (task_id) => messages.get(task_id) ?? relay.messageOf(task_id),
     close() {
       closed = true
@@ -176,6 +188,11 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
       for (const all of [...watchers.values()]) for (const watcher of [...all]) watcher.close?.()
     },
   }
+}
+
+/** Whether a task has ended or waits with this event. */
+export function isRest({ type }: TaskEvent): boolean {
+  return isTerminalEvent(type) || type === 'task.waiting'
 }
 
 /** Whether a message's text streamed so far is whole, or void, with this event. */

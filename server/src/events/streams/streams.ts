@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import { isFinished, isTerminalEvent, type LiveEventType, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import type { Hub, TaskEvent } from './streams-hub.ts'
+import { isRest, type Hub, type TaskEvent } from './streams-hub.ts'
 
 /** How soon a client comes back after the connection was lost. */
 export const retry_ms = 1000
@@ -253,12 +253,18 @@ export async function listTaskEvents(
 
 /**
  * Waits until a task is finished or waits for something, until `timeout_ms` has passed, or until `signal` aborts. Holds
- * no connection of the database meanwhile. `settled` reads the task and says whether that is so.
+ * no connection of the database meanwhile. `settled` reads the task and says whether that is so; of a task that is `isNew` it is
+ * first asked when something happened to it.
  */
 export async function awaitTask(
   hub: Hub,
   task_id: string,
-  { timeout_ms, signal, settled }: { timeout_ms: number; signal: AbortSignal; settled: () => Promise<boolean> },
+  {
+    timeout_ms,
+    signal,
+    settled,
+    isNew = false,
+  }: { timeout_ms: number; signal: AbortSignal; settled: () => Promise<boolean>; isNew?: boolean },
 ): Promise<void> {
   let wake = Promise.withResolvers<void>()
   const look = (): void => wake.resolve()
@@ -267,15 +273,18 @@ export async function awaitTask(
   over.addEventListener('abort', look)
   const unwatch = hub.watch(task_id, {
     seen: () => 0,
-    events: (events) => void (events.some(({ type }) => isTerminalEvent(type) || type === 'task.waiting') && look()),
+    events: (events) => void (events.some(isRest) && look()),
     look,
     close: () => closing.abort(),
   })
   try {
-    while (!(await settled()) && !over.aborted) {
+    // What another process did meanwhile is found soon by the hub, as all that this one did not publish.
+    if (isNew && !hub.hasRested(task_id)) await wake.promise
+    do {
+      if (await settled()) break
       await wake.promise
       wake = Promise.withResolvers<void>()
-    }
+    } while (!over.aborted)
   } finally {
     unwatch()
     over.removeEventListener('abort', look)

@@ -8,6 +8,11 @@ import type { RateSettings } from '../access/rate-limit.ts'
 const lease_seconds = 10
 /** Retry-After for a credential with the most open streams; streams end at their readers' choice. */
 const retry_seconds = 5
+/**
+ * How long a closed stream stays counted: the next stream of the credential takes its place without a write. Another process
+ * that reaches the limit sees the room so much later.
+ */
+const release_ms = 100
 /** How soon a count that could not be written is written again. */
 const rewrite_ms = 5000
 const batch = 1000
@@ -33,6 +38,8 @@ interface Open {
   count: number
   written: number
   writing: Promise<unknown>
+  /** Lowers what is written, once streams were closed. */
+  timer?: NodeJS.Timeout | undefined
 }
 
 export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions): OpenStreams {
@@ -57,11 +64,14 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
         await writeCount(sql, { subject, worker_id, count })
         of.written = count
       }
-      if (of.count === 0 && of.written === 0) open.delete(subject)
+      if (of.count === 0 && of.written === 0 && !of.timer) open.delete(subject)
     })
   const release = (subject: string, of: Open): void => {
     of.count -= 1
-    write(subject, of).catch(() => setTimeout(() => void write(subject, of).catch(() => {}), rewrite_ms).unref())
+    of.timer ??= setTimeout(() => {
+      of.timer = undefined
+      write(subject, of).catch(() => setTimeout(() => void write(subject, of).catch(() => {}), rewrite_ms).unref())
+    }, release_ms).unref()
   }
 
   return {
@@ -71,9 +81,12 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
       const of = openOf(subject)
       const isTaken = await after(of, async () => {
         const count = of.count + 1
-        if (count > limit || !(await takeOne(sql, { subject, worker_id, count, limit }))) return false
+        if (count > limit) return false
+        if (count > of.written) {
+          if (!(await takeOne(sql, { subject, worker_id, count, limit }))) return false
+          of.written = count
+        }
         of.count += 1
-        of.written = count
         return true
       })
       if (!isTaken) throw tooMany(limit)

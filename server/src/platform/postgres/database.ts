@@ -22,14 +22,21 @@ export interface Sql {
    * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. Inside a transaction it makes
    * a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back the commit
    * because a statement had failed and its error was swallowed.
-   * With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`. Ignored
-   * in a savepoint.
+   * Statements that do not need each other's results may be made at the same time: they are sent at once and done in their
+   * order. With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`; with
+   * `locksFirst` too, and the first one only reads and locks, so it is sent together with the beginning. Ignored in a
+   * savepoint.
    */
-  begin<T>(work: (tx: Sql) => Promise<T>, kind?: 'forceIndexPlan'): Promise<T>
+  begin<T>(work: (tx: Sql) => Promise<T>, kind?: TransactionKind): Promise<T>
   /** Whether what is done here takes effect only with a transaction. */
   isTransaction: boolean
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
   afterCommit(work: () => void): void
+  /**
+   * Runs `work` once it is known that nothing done here since takes effect, because this transaction or savepoint was rolled
+   * back; never where there is none. Also where the outcome of the commit is unknown.
+   */
+  afterRollback(work: () => void): void
   /** Text with its own values, for `run` or as a value inside another statement. */
   fragment: typeof sqlTemplate
   /** Plain text of many statements, for migrations only: it cannot take values. `timeout_ms` where it may take long. */
@@ -39,9 +46,16 @@ export interface Sql {
   query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
 }
 
+export type TransactionKind = 'forceIndexPlan' | 'locksFirst'
+
 /** The pool, and its end. */
 export interface Database {
   sql: Sql
+  /**
+   * For single statements that find their rows by a few keys: on connections of its pool, they are planned once a connection, as
+   * by `planByIndex`. A pooler of connections may drop these settings; then they are planned as any others.
+   */
+  indexed: Sql
   pool: pg.Pool
   /** Connection settings, for the few users of a dedicated connection (LISTEN, advisory locks). */
   settings: pg.ClientConfig
@@ -145,13 +159,31 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: connectionTimeout_ms * timeoutMultiplier,
     query_timeout: queryTimeout_ms * timeoutMultiplier,
   }
-  const pool = new pg.Pool({ ...settings, max: options.connectionsMax ?? 16, idleTimeoutMillis: idleTimeout_ms })
-  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
-  pool.on('error', (error) => {
-    counts.connections_lost += 1
-    options.onError?.(error)
+  const connectionsMax = options.connectionsMax ?? 16
+  const poolOptions = { idleTimeoutMillis: idleTimeout_ms, pipeline: true }
+  const pool = new pg.Pool({ ...settings, ...poolOptions, max: connectionsMax })
+  const indexedPool = new pg.Pool({
+    ...settings,
+    ...poolOptions,
+    options: [settings.options, ...Object.entries(forceIndexPlan).map(([name, value]) => `-c ${name}=${value}`)].join(
+      ' ',
+    ),
+    max: Math.ceil(connectionsMax / 4),
   })
-  return { sql: poolSql(pool, counts), pool, settings, counts, close: () => pool.end() }
+  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
+  for (const one of [pool, indexedPool])
+    one.on('error', (error) => {
+      counts.connections_lost += 1
+      options.onError?.(error)
+    })
+  return {
+    sql: poolSql(pool, counts),
+    indexed: poolSql(indexedPool, counts),
+    pool,
+    settings,
+    counts,
+    close: async () => void (await Promise.all([pool.end(), indexedPool.end()])),
+  }
 }
 
 /** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
@@ -189,6 +221,9 @@ interface Transaction {
   client: Queryable
   depth: number
   commits: (() => void)[]
+  rollbacks: (() => void)[]
+  /** The beginning, where the first statement does not wait for it; all others do. */
+  begun?: { done: Promise<unknown>; isFirst: boolean }
 }
 
 /** What `pg` says when no connection became free in time. */
@@ -200,7 +235,7 @@ function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
     throw error
   }
   /** The connection is released before the listeners of the commit run: their errors do not affect it. */
-  const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: 'forceIndexPlan') => {
+  const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: TransactionKind) => {
     const client = await pool.connect().catch(counted)
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
@@ -236,19 +271,26 @@ export function clientSql(client: pg.Client): Sql {
 async function transact(
   client: Queryable,
   work: (tx: Sql) => Promise<unknown>,
-  kind?: 'forceIndexPlan',
+  kind?: TransactionKind,
   onBroken?: (error: Error) => void,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
-  const transaction: Transaction = { client, depth: 0, commits: [] }
+  const transaction: Transaction = { client, depth: 0, commits: [], rollbacks: [] }
   try {
-    await client.query(kind === 'forceIndexPlan' ? beginIndexPlan : 'begin')
+    const done = client.query(kind === undefined ? 'begin' : beginIndexPlan)
+    if (kind === 'locksFirst') {
+      transaction.begun = { done, isFirst: true }
+      // The next statement reports a failure.
+      done.catch(() => {})
+    } else await done
     const result = await work(transactionSql(transaction))
+    await done
     const { command } = await client.query('commit')
     // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
     return { result, commits: transaction.commits }
   } catch (error) {
     await client.query('rollback').catch((broken: Error) => onBroken?.(broken))
+    for (const undo of transaction.rollbacks) undo()
     throw error
   }
 }
@@ -261,6 +303,8 @@ function transactionSql(transaction: Transaction): Sql {
       transaction.depth += 1
       const name = `level_${transaction.depth}`
       const commitsBefore = transaction.commits.length
+      const rollbacksBefore = transaction.rollbacks.length
+      await transaction.begun?.done
       await client.query(`savepoint ${name}`)
       try {
         const result = await work(transactionSql(transaction))
@@ -269,6 +313,7 @@ function transactionSql(transaction: Transaction): Sql {
       } catch (error) {
         transaction.commits.length = commitsBefore
         await client.query(`rollback to savepoint ${name}`)
+        for (const undo of transaction.rollbacks.splice(rollbacksBefore)) undo()
         throw error
       } finally {
         transaction.depth -= 1
@@ -280,10 +325,12 @@ function transactionSql(transaction: Transaction): Sql {
 
 function makeSql(
   connection: Queryable,
-  begin: (work: (tx: Sql) => Promise<unknown>, kind?: 'forceIndexPlan') => Promise<unknown>,
+  begin: (work: (tx: Sql) => Promise<unknown>, kind?: TransactionKind) => Promise<unknown>,
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
+    const begun = begunBefore(transaction)
+    if (begun) await begun
     const text = statement.text
     const name = planned === 'anew' ? undefined : statementName(text)
     const result = await connection.query({ name, text, values: statement.values })
@@ -295,11 +342,27 @@ function makeSql(
     begin,
     isTransaction: transaction !== undefined,
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
+    afterRollback: (work: () => void) => void transaction?.rollbacks.push(work),
     fragment: sqlTemplate,
-    script: async (text: string, timeout_ms?: number) =>
-      void (await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })),
-    query: (text: string, values?: unknown[]) => connection.query(text, values),
+    script: async (text: string, timeout_ms?: number) => {
+      await begunBefore(transaction)
+      await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })
+    },
+    query: async (text: string, values?: unknown[]) => {
+      const begun = begunBefore(transaction)
+      if (begun) await begun
+      return connection.query(text, values)
+    },
   }) as Sql
+}
+
+/** Waits until a transaction has begun, but not before its first statement where that was said to wait for nothing. */
+function begunBefore(transaction: Transaction | undefined): Promise<unknown> | undefined {
+  const begun = transaction?.begun
+  if (!begun) return undefined
+  if (!begun.isFirst) return begun.done
+  begun.isFirst = false
+  return undefined
 }
 
 const names = new Map<string, string>()

@@ -27,13 +27,13 @@ interface Asked extends AgentPath {
  * share the statements that read them, unless a request has its own transaction.
  */
 export function makeLoadAsked({
-  sql,
+  indexed,
   settings,
-}: Pick<Database, 'sql' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
+}: Pick<Database, 'indexed' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
   const groups = new Batcher<Asked, AskedAgent | undefined>(
     async (all) => {
       const each = new Map(all.map((asked) => [nameOf(asked), asked]))
-      const found = await findAsked(sql, [...each.values()])
+      const found = await findAsked(indexed, [...each.values()])
       const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
       return all.map((asked) => byName.get(nameOf(asked))!)
     },
@@ -54,8 +54,10 @@ export function makeLoadAsked({
 
 async function findAsked(sql: Sql, all: readonly Asked[]): Promise<(AskedAgent | undefined)[]> {
   const spenders = all.map(({ id, ...asked }) => ({ ...asked, agent_id: id }))
-  const agents = await findAgentsAndRoom(sql, all, bounds.queued_tasks)
-  const budgets = await findBudgets(sql, spenders)
+  const [agents, budgets] = await Promise.all([
+    findAgentsAndRoom(sql, all, bounds.queued_tasks),
+    findBudgets(sql, spenders),
+  ])
   return agents.map((agent, i) => agent && { ...agent, budgets: budgets.get(spenders[i]!) ?? [] })
 }
 

@@ -74,10 +74,22 @@ describe('streams and waits of a credential', () => {
   })
 
   it('of a process that is gone do not count', async () => {
+    await eventually(async () => (await held()) === 0)
     await test.sql`
       insert into open_stream (subject, holders) select id, '{"worker_gone": 100}' from api_key
       on conflict (subject) do update set holders = excluded.holders`
     assert.equal((await test.send('GET', `${task}?wait=1`)).status, 200)
+    await eventually(async () => (await held()) === 0)
+  })
+
+  it('take the place of one that has just ended without a write', async () => {
+    const writes = async () =>
+      (await test.sql<{ n: number }>`select xmin::text::bigint as n from open_stream`).map(({ n }) => n)
+    assert.equal((await test.send('GET', `${task}?wait=1`)).status, 200)
+    const first = await writes()
+    const second = test.send('GET', `${task}?wait=1`)
+    await second
+    assert.deepEqual([first.length, await writes()], [1, first])
     await eventually(async () => (await held()) === 0)
   })
 

@@ -41,9 +41,19 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
     await streamTask(reply.raw, { hub: engine.hub, sql, task_id: key.id, after, headers, status, snapshot })
   }
 
-  const waited: Watch['waited'] = async ({ loaded: key, query, occupy }, answer, reply) => {
+  const waited: Watch['waited'] = async (watching, answer, reply) => {
+    if (!watching.query.wait) return answer
+    await watching.occupy()
+    return waitFor(watching, answer, reply, false)
+  }
+
+  const waitFor = async (
+    { loaded: key, query }: Watching,
+    answer: Answer,
+    reply: FastifyReply,
+    isNew: boolean,
+  ): Promise<Answer> => {
     if (!query.wait) return answer
-    await occupy()
     const gone = new AbortController()
     const leave = (): void => gone.abort()
     reply.raw.once('close', leave)
@@ -52,12 +62,15 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
     await awaitTask(engine.hub, key.id, {
       timeout_ms: query.wait * 1000,
       signal: gone.signal,
+      isNew,
       settled: async () => {
         row = await findTask(sql, key)
         return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
       },
     })
     reply.raw.off('close', leave)
+    // Its time is over, and nothing has happened to it.
+    if (isNew) row ??= await findTask(sql, key)
     // The agent was deleted meanwhile: what is known is what was answered before.
     return new Answer(answer.status, row ? taskView(row) : answer.body)
   }
@@ -71,7 +84,8 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
       await occupyToWatch(handling)
       const key = { id: (answer.body as { id: string }).id, project_id: loaded.project_id }
       if (wantsStream(request)) return stream(reply, key, 0, answer.status)
-      return waited({ loaded: key, query, occupy }, answer, reply)
+      const isNew = reply.getHeader('idempotency-replayed') === undefined
+      return waitFor({ loaded: key, query, occupy }, answer, reply, isNew)
     },
   }
 }

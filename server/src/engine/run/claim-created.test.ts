@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { newId } from '../../platform/ids.ts'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import type { NewTask } from '../commands/new-task.ts'
+
+/** Costs about 3 s: a service with one slot. */
+describe('a task that is created where a slot is free', () => {
+  let test: TestService
+  let agents: string
+  let agent: NewTask['agent']
+
+  before(async () => {
+    test = await startTestService({ CADRE_WORKER_SLOTS: '1' })
+    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'claimed' } })
+    agents = `/api/v1/projects/${project.id}/agents`
+    const id = await make('echo', { model: 'builtin/echo' })
+    agent = { id, project_id: project.id, version: 0, status: 'running', settles_to: null }
+  })
+  after(() => test.stop())
+
+  async function make(name: string, config: object): Promise<string> {
+    const { body } = await test.send('POST', agents, { body: { name, config } })
+    await eventually(async () => (await test.send('GET', `${agents}/${body.id}`)).body.status === 'running')
+    return body.id
+  }
+
+  /** How many transactions wrote the task's creation, its start and the intent of its first step. */
+  async function transactionsOf(task_id: string): Promise<number> {
+    const [row] = await test.sql<{ n: number }>`
+      select count(distinct xid) as n from task_event
+      where task_id = ${task_id} and type in ('task.created', 'task.started', 'step.started')`
+    return row!.n
+  }
+
+  function newTask(): NewTask {
+    return { id: newId('task'), agent, input: 'Hello', created_by: 'user_test', request_id: null }
+  }
+
+  it('is claimed with its first intent by the transaction that creates it', async () => {
+    const { body: task } = await test.send('POST', `${agents}/${agent.id}/tasks?wait=30`, { body: { input: 'Hello' } })
+    assert.deepEqual([task.status, task.output.content], ['completed', 'Hello'])
+    assert.equal(await transactionsOf(task.id), 1)
+    const jobs = await test.sql`select from pgboss.job`
+    assert.equal(jobs.length, 0, 'its job is removed with its end')
+  })
+
+  it('waits in the queue while all slots are taken, and runs when one is free', async () => {
+    const script = JSON.stringify([{ delay_ms: 400 }, { text: 'Done.' }])
+    const slow = await make('slow', { model: 'builtin/script', system_prompt: script })
+    const { body: first } = await test.send('POST', `${agents}/${slow}/tasks`, { body: { input: 'Go.' } })
+    const { body: second } = await test.send('POST', `${agents}/${agent.id}/tasks`, { body: { input: 'Later.' } })
+    const [job] = await test.sql<{ state: string }>`select state from pgboss.job where data->>'task_id' = ${second.id}`
+    assert.equal(job?.state, 'created')
+    for (const { id } of [first, second])
+      await eventually(
+        async () => (await test.send('GET', agents.replace('/agents', `/tasks/${id}`))).body.status === 'completed',
+      )
+    assert.deepEqual([await transactionsOf(first.id), await transactionsOf(second.id)], [1, 2])
+  })
+
+  it('leaves nothing behind, and no slot taken, where its transaction is rolled back', async () => {
+    const { engine, sql } = test.service.context
+    await eventually(async () => engine.runningTasks() === 0)
+    const lost = newTask()
+    const refused = sql.begin(async (tx) => {
+      await engine.createAll(tx, [lost])
+      throw new Error('refused')
+    })
+    await assert.rejects(refused, /refused/)
+    assert.equal(engine.runningTasks(), 0)
+    assert.deepEqual(await test.sql`select from task where id = ${lost.id}`, [])
+    // The only slot is free again: the next one is claimed by its creation.
+    const next = newTask()
+    await sql.begin((tx) => engine.createAll(tx, [next]))
+    await eventually(async () => {
+      const [row] = await test.sql<{ status: string }>`select status from task where id = ${next.id}`
+      return row?.status === 'completed'
+    })
+    assert.equal(await transactionsOf(next.id), 1)
+  })
+})
