@@ -1,9 +1,9 @@
-import type { AdaptedRequest } from './providers/adapter.ts'
+import type { AdaptedRequest, LanguageModel } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
 import { type Model, ModelError, type ModelRequest, type ModelTool, type NetworkUse } from './model.ts'
 import { toModelError } from './model-errors.ts'
-import type { makeModelConnections } from './model-connections.ts'
+import type { makeModelConnections, ModelCallConnection } from './model-connections.ts'
 import { type CallLimits, watchCall } from './model-watch.ts'
 import { toCallOptions } from './prompt.ts'
 import { adapterOf, type FactsOf } from './providers/providers.ts'
@@ -26,6 +26,7 @@ export function makeProviderModel(
   }: { connections: ReturnType<typeof makeModelConnections>; limits: CallLimits; factsOf: FactsOf },
 ): Model {
   const adapter = adapterOf(provider)
+  const open = makeOpen(provider)
   return {
     provider: provider.name,
     call: async (request) => {
@@ -46,7 +47,7 @@ export function makeProviderModel(
           ...(dials.temperature === undefined ? {} : { temperature: dials.temperature }),
           ...(dials.max_tokens === undefined ? {} : { maxOutputTokens: dials.max_tokens }),
         })
-        const model = await adapter.open(provider, request.model, connection.fetch)
+        const model = await open(request.model, watch.signal, connection)
         const { stream } = await model.doStream(options)
         const reading = { request, names, provider, answer_tool: answer_tool?.name, onPart: watch.started }
         return cleanAnswer({ ...(await readAnswer(stream, reading)), network: connection.use() })
@@ -58,6 +59,36 @@ export function makeProviderModel(
         await connection.end()
       }
     },
+  }
+}
+
+/** Models of a provider that are kept: one more takes the place of the oldest. */
+const keptModelsMax = 256
+
+/**
+ * Opens models of a provider, once each: the library's schemas cost more to make than a short answer to read. A call's request is
+ * known by the signal that the library hands over with it, and goes to the call's own connection.
+ */
+function makeOpen(
+  provider: Provider,
+): (model: string, signal: AbortSignal, connection: ModelCallConnection) => Promise<LanguageModel> {
+  const calls = new WeakMap<AbortSignal, ModelCallConnection>()
+  const kept = new Map<string, Promise<LanguageModel>>()
+  const fetch = (async (input: string | URL, init?: RequestInit) => {
+    const connection = init?.signal ? calls.get(init.signal) : undefined
+    if (!connection) throw new Error('a provider library made a request without the signal of its call')
+    return connection.fetch(input, init)
+  }) as typeof globalThis.fetch
+  return (model, signal, connection) => {
+    calls.set(signal, connection)
+    const known = kept.get(model)
+    if (known) return known
+    if (kept.size >= keptModelsMax) kept.delete(kept.keys().next().value!)
+    const opened = adapterOf(provider).open(provider, model, fetch)
+    kept.set(model, opened)
+    // A library that could not be loaded is loaded again by the next call.
+    opened.catch(() => kept.delete(model))
+    return opened
   }
 }
 
