@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { startFakeModelServer, type FakeModelServer } from './fake-models/fake-model-server.ts'
+import { eventually, startTestService, type TestService } from './harness.ts'
+
+/** Statements that one request makes, and how many of them end a transaction that waits for the disk. */
+interface Cost {
+  statements: number
+  commits: number
+}
+
+/**
+ * What the hot paths cost at most. A change that needs more has to say so here; one that needs less lowers the number.
+ * The beginning and the end of a transaction are statements too.
+ */
+const allowed: Record<string, Cost> = {
+  'GET agent': { statements: 2, commits: 0 },
+  'list of 20 agents': { statements: 2, commits: 0 },
+  'create agent': { statements: 4, commits: 1 },
+  'task with one model call, waited for': { statements: 21, commits: 2 },
+  'task with a tool round, waited for': { statements: 30, commits: 4 },
+}
+
+/** Other work of the service may fall into a run; the least of so many is that of the request. */
+const rounds = 12
+
+/** Costs about 4 s: a service with a model over HTTP. */
+describe('hot paths', () => {
+  let test: TestService
+  let model: FakeModelServer
+  let agents: string
+  const id: Record<string, string> = {}
+  const made: string[] = []
+  const original = pg.Client.prototype.query
+
+  before(async () => {
+    model = await startFakeModelServer()
+    test = await startTestService({ CADRE_PROVIDER_FAKE_BASE_URL: model.base_url })
+    const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'hot-paths' } })
+    agents = `/api/v1/projects/${project.id}/agents`
+    const script = JSON.stringify([{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }])
+    for (const [name, config] of Object.entries({
+      answers: { model: 'fake/model' },
+      calls: { model: 'builtin/script', tools: ['current_time'], system_prompt: script },
+    })) {
+      const { body } = await test.send('POST', agents, { body: { name, config } })
+      id[name] = body.id
+      await eventually(async () => (await test.send('GET', `${agents}/${body.id}`)).body.status === 'running')
+    }
+    pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+      const [first] = args
+      made.push(typeof first === 'string' ? first : (first as { text: string }).text)
+      return Reflect.apply(original, this, args)
+    } as typeof original
+  })
+  after(async () => {
+    pg.Client.prototype.query = original
+    await test.stop()
+    await model.close()
+  })
+
+  async function costOf(work: () => Promise<unknown>): Promise<Cost> {
+    const costs: Cost[] = []
+    for (let round = 0; round < rounds; round++) {
+      made.length = 0
+      await work()
+      costs.push({ statements: made.length, commits: made.filter((text) => text === 'commit').length })
+    }
+    return costs.toSorted((one, other) => one.statements - other.statements)[0]!
+  }
+
+  const paths: Record<string, () => Promise<unknown>> = {
+    'GET agent': () => test.send('GET', `${agents}/${id['answers']}`),
+    'list of 20 agents': () => test.send('GET', `${agents}?limit=20`),
+    'create agent': () => test.send('POST', agents, { body: { name: 'new', config: { model: 'fake/model' } } }),
+    'task with one model call, waited for': () =>
+      test.send('POST', `${agents}/${id['answers']}/tasks?wait=30`, { body: { input: 'Hello' } }),
+    'task with a tool round, waited for': () =>
+      test.send('POST', `${agents}/${id['calls']}/tasks?wait=30`, { body: { input: 'Hello' } }),
+  }
+
+  for (const [name, work] of Object.entries(paths))
+    it(`${name}: no more statements and commits than written down`, async () => {
+      await work()
+      const cost = await costOf(work)
+      const limit = allowed[name]!
+      assert.ok(cost.statements <= limit.statements && cost.commits <= limit.commits, JSON.stringify({ cost, limit }))
+    })
+})
