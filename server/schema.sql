@@ -539,6 +539,15 @@ begin
       or r.seconds = 86400 and r.bucket >= d_lo and r.bucket < d_hi);
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.file_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into file_object_left (file_id) select id from gone where store = 's3' on conflict do nothing;
+  return null;
+end $function$;
+
 create table agent (
   id identifier not null,
   project_id bigint not null,
@@ -801,6 +810,36 @@ create table event (
   matched_at timestamp with time zone,
   constraint event_pkey PRIMARY KEY (id)
 ) partition by RANGE (id);
+
+create table file (
+  id identifier not null,
+  project_id bigint not null,
+  name text not null,
+  media_type text not null,
+  bytes bigint not null default 0,
+  sha256 text,
+  store text not null default 'database'::text,
+  task_id identifier,
+  call_key text,
+  is_artifact boolean not null default false,
+  named_at timestamp with time zone,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint file_pkey PRIMARY KEY (id),
+  constraint file_store_check CHECK (store = ANY (ARRAY['database'::text, 's3'::text]))
+);
+
+create table file_object_left (
+  file_id identifier not null,
+  constraint file_object_left_pkey PRIMARY KEY (file_id)
+);
+
+create table file_piece (
+  file_id identifier not null,
+  index integer not null,
+  bytes bytea not null,
+  constraint file_piece_pkey PRIMARY KEY (file_id, index)
+);
 
 create table freed_gate (
   id bigint not null generated always as identity,
@@ -1123,6 +1162,12 @@ create table task_event (
   constraint task_event_pkey PRIMARY KEY (task_id, sequence)
 ) partition by RANGE (task_id);
 
+create table task_file (
+  task_id identifier not null,
+  file_id identifier not null,
+  constraint task_file_pkey PRIMARY KEY (task_id, file_id)
+);
+
 create table task_message (
   task_id identifier not null,
   "position" integer not null,
@@ -1341,6 +1386,8 @@ alter table budget add constraint budget_key_id_fkey FOREIGN KEY (key_id) REFERE
 alter table budget add constraint budget_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table budget add constraint budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table credential add constraint credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table file add constraint file_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table file_piece add constraint file_piece_file_id_fkey FOREIGN KEY (file_id) REFERENCES file(id) ON DELETE CASCADE;
 alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
 alter table invitation add constraint invitation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table member add constraint member_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
@@ -1356,6 +1403,8 @@ alter table project add constraint project_org_id_fkey FOREIGN KEY (org_id) REFE
 alter table schedule add constraint schedule_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table schedule add constraint schedule_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table session add constraint session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table task_file add constraint task_file_file_id_fkey FOREIGN KEY (file_id) REFERENCES file(id) ON DELETE CASCADE;
+alter table task_file add constraint task_file_task_id_fkey FOREIGN KEY (task_id) REFERENCES task(id) ON DELETE CASCADE;
 alter table test_case add constraint test_case_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table tool add constraint tool_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
@@ -1402,6 +1451,9 @@ CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, finished_at, i
 CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
+CREATE UNIQUE INDEX file_call ON file USING btree (call_key) WHERE call_key IS NOT NULL;
+CREATE INDEX file_project ON file USING btree (project_id, id DESC) INCLUDE (bytes);
+CREATE INDEX file_task ON file USING btree (task_id, id) WHERE task_id IS NOT NULL;
 CREATE INDEX freed_gate_name ON freed_gate USING btree (gate);
 CREATE INDEX idempotency_age ON idempotency USING btree (created_at);
 CREATE INDEX identity_user ON identity USING btree (user_id);
@@ -1451,6 +1503,7 @@ CREATE UNIQUE INDEX task_thread ON task USING btree (thread_id, thread_position)
 CREATE INDEX task_thread_open ON task USING btree (thread_id, thread_position) WHERE thread_id IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX task_worker ON task USING btree (worker_id) WHERE status = 'running'::text;
 CREATE INDEX task_event_xid ON task_event USING btree (xid);
+CREATE INDEX task_file_file ON task_file USING btree (file_id);
 CREATE INDEX task_message_pending ON task_message USING btree (task_id) WHERE before_step IS NULL;
 CREATE INDEX task_rollup_bucket ON task_rollup USING btree (seconds, bucket);
 CREATE INDEX task_step_agent ON task_step USING btree (agent_id, started_at);
@@ -1473,6 +1526,7 @@ CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner 
 CREATE TRIGGER agent_gone AFTER DELETE ON agent REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_agents_gone();
 CREATE TRIGGER agent_made AFTER INSERT ON agent REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_agents_made();
 CREATE TRIGGER agent_moved AFTER UPDATE OF status, project_id ON agent FOR EACH ROW WHEN (old.status <> new.status OR old.project_id <> new.project_id) EXECUTE FUNCTION count_agent_moved();
+CREATE TRIGGER file_gone AFTER DELETE ON file REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION file_gone();
 CREATE TRIGGER project_gone AFTER DELETE ON project REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_projects_gone();
 CREATE TRIGGER project_made AFTER INSERT ON project REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION count_projects_made();
 CREATE TRIGGER project_moved AFTER UPDATE OF org_id ON project FOR EACH ROW WHEN (old.org_id::text <> new.org_id::text) EXECUTE FUNCTION count_project_moved();

@@ -16,6 +16,7 @@ import { addApprovalsApprove } from './commands/approvals/approve.ts'
 import { addApprovalsDeny } from './commands/approvals/deny.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConfigUnset } from './commands/config/unset.ts'
+import { addFilesUpload } from './commands/files/upload.ts'
 import { addOpen } from './commands/open.ts'
 import { addProfilesList } from './commands/profiles/list.ts'
 import { addProfilesUse } from './commands/profiles/use.ts'
@@ -42,6 +43,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'approvals deny': addApprovalsDeny,
   completion: addCompletion,
   'config unset': addConfigUnset,
+  'files upload': addFilesUpload,
   open: addOpen,
   'profiles list': addProfilesList,
   'profiles use': addProfilesUse,

@@ -4,6 +4,7 @@ import { agentOperations } from './resources/agents.ts'
 import { apiKeyOperations } from './accounts/api-keys.ts'
 import { approvalOperations } from './tasks/approvals.ts'
 import { auditOperations } from './accounts/audit-log.ts'
+import { fileOperations } from './resources/files.ts'
 import { budgetOperations } from './resources/budgets.ts'
 import { deliveryOperations } from './resources/deliveries.ts'
 import { invitationOperations } from './accounts/invitations.ts'
@@ -44,6 +45,7 @@ export const operations: readonly Operation[] = [
   ...agentStatisticsOperations,
   ...taskOperations,
   ...taskActionOperations,
+  ...fileOperations,
   ...threadOperations,
   ...projectEventOperations,
   ...approvalOperations,

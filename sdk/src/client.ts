@@ -15,7 +15,14 @@ import {
   ssoMethods,
   userMethods,
 } from './resources/people.ts'
-import { budgetMethods, credentialMethods, projectMethods, toolMethods, usageMethods } from './resources/projects.ts'
+import {
+  budgetMethods,
+  credentialMethods,
+  fileMethods,
+  projectMethods,
+  toolMethods,
+  usageMethods,
+} from './resources/projects.ts'
 import { oauthMethods, serviceMethods, webhookMethods } from './resources/service.ts'
 import { approvalMethods, scheduleMethods, taskMethods, threadMethods } from './resources/tasks.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
@@ -67,6 +74,7 @@ export class Cadre {
   readonly audit
   readonly budgets
   readonly credentials
+  readonly files
   readonly invitations
   readonly members
   readonly oauth
@@ -94,6 +102,7 @@ export class Cadre {
     this.audit = bind(http, auditMethods)
     this.budgets = bind(http, budgetMethods)
     this.credentials = bind(http, credentialMethods)
+    this.files = bind(http, fileMethods)
     this.invitations = bind(http, invitationMethods)
     this.members = bind(http, memberMethods)
     this.oauth = bind(http, oauthMethods)
@@ -114,8 +123,20 @@ export class Cadre {
 
   /** The resources of one project: the same methods without their first argument. */
   project(project_id: string | number) {
-    const { agents, approvals, budgets, credentials, projects, schedules, tasks, testCases, threads, tools, usage } =
-      this
+    const {
+      agents,
+      approvals,
+      budgets,
+      credentials,
+      files,
+      projects,
+      schedules,
+      tasks,
+      testCases,
+      threads,
+      tools,
+      usage,
+    } = this
     const { launch: _, ...agentsOfProject } = agents
     const { create: _create, list: _list, ...ofProject } = projects
     return {
@@ -124,6 +145,7 @@ export class Cadre {
       approvals: inProject(project_id, approvals),
       budgets: inProject(project_id, budgets),
       credentials: inProject(project_id, credentials),
+      files: inProject(project_id, files),
       schedules: inProject(project_id, schedules),
       tasks: inProject(project_id, tasks),
       testCases: inProject(project_id, testCases),

@@ -8,6 +8,7 @@ import type * as audit from '../../contract/src/accounts/audit-log.ts'
 import type * as budgets from '../../contract/src/resources/budgets.ts'
 import type * as credentials from '../../contract/src/resources/credentials.ts'
 import type * as deliveries from '../../contract/src/resources/deliveries.ts'
+import type * as files from '../../contract/src/resources/files.ts'
 import type * as invitations from '../../contract/src/accounts/invitations.ts'
 import type * as logs from '../../contract/src/resources/logs.ts'
 import type * as members from '../../contract/src/accounts/members.ts'
@@ -53,6 +54,7 @@ export type Operations = Of<typeof agentStatistics> &
   Of<typeof budgets> &
   Of<typeof credentials> &
   Of<typeof deliveries> &
+  Of<typeof files> &
   Of<typeof invitations> &
   Of<typeof logs> &
   Of<typeof members> &

@@ -21,6 +21,9 @@ export interface Logger {
   debug(message: string, fields: Record<string, unknown>): void
 }
 
+/** Bytes to be sent: a file, text, or a stream. */
+export type Content = Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | ReadableStream<Uint8Array> | string
+
 /** A request before it is sent. */
 export interface Outgoing {
   method: string
@@ -28,6 +31,8 @@ export interface Outgoing {
   path: string
   query?: object | undefined
   body?: object | undefined
+  /** Sent as it is, instead of a body. */
+  content?: Content | undefined
   /** The body is sent as a form (OAuth), not as JSON. */
   isForm?: boolean
   /** Of a POST: whether the service does it once for its idempotency key, however often it comes. */
@@ -86,7 +91,8 @@ export class Http {
     options: RequestOptions,
     read: (response: Response) => Promise<T>,
   ): Promise<Answered<T>> {
-    const maxRetries = options.maxRetries ?? this.#options.maxRetries
+    // A stream can be read once.
+    const maxRetries = request.content instanceof ReadableStream ? 0 : (options.maxRetries ?? this.#options.maxRetries)
     // The same key for every try: that is what makes them one.
     const key = request.isOnce ? (options.idempotencyKey ?? crypto.randomUUID()) : options.idempotencyKey
     const isRepeatable = request.method !== 'POST' || key !== undefined
@@ -123,7 +129,7 @@ export class Http {
         credentials: 'same-origin',
         redirect: 'manual',
         signal: options.signal ? AbortSignal.any([options.signal, late.signal]) : late.signal,
-        ...(request.body === undefined ? {} : { body: bodyText(request, request.body) }),
+        ...bodyOf(request),
       })
       const requestId = response.headers.get('x-request-id')
       this.#options.logger?.debug('answered', {
@@ -147,7 +153,7 @@ export class Http {
     }
   }
 
-  async #headers({ accept, body, isForm }: Outgoing, options: RequestOptions): Promise<Headers> {
+  async #headers({ accept, body, content, isForm }: Outgoing, options: RequestOptions): Promise<Headers> {
     const headers = new Headers({
       accept: accept ?? 'application/json',
       ...(await this.#options.credentials()),
@@ -156,6 +162,8 @@ export class Http {
     })
     if (body !== undefined)
       headers.set('content-type', isForm ? 'application/x-www-form-urlencoded' : 'application/json')
+    if (content !== undefined && !headers.has('content-type'))
+      headers.set('content-type', (content instanceof Blob && content.type) || 'application/octet-stream')
     if (options.idempotencyKey !== undefined) headers.set('idempotency-key', options.idempotencyKey)
     if (options.ifMatch !== undefined) headers.set('if-match', options.ifMatch)
     return headers
@@ -181,6 +189,14 @@ async function readBody(response: Response): Promise<unknown> {
     if (!response.ok) return text
     throw new APIConnectionError('The answer is not the JSON that it says it is.', { cause })
   }
+}
+
+function bodyOf(request: Outgoing): RequestInit {
+  const { body, content } = request
+  // A stream is sent while the answer may begin already: browsers and Node want to be told that.
+  if (content !== undefined)
+    return { body: content, ...(content instanceof ReadableStream ? { duplex: 'half' } : {}) } as RequestInit
+  return body === undefined ? {} : { body: bodyText(request, body) }
 }
 
 function bodyText({ isForm }: Outgoing, body: object): string {

@@ -3,7 +3,7 @@ export { Cadre, type CadreOptions, type RawRequest } from './client.ts'
 export * from './errors.ts'
 export type { Call } from './call.ts'
 export type { StreamOptions, StreamState } from './event-source.ts'
-export type { Answered, Logger, RequestOptions } from './http.ts'
+export type { Answered, Content, Logger, RequestOptions } from './http.ts'
 export type { List, Page } from './pages.ts'
 export type {
   AgentStatus,

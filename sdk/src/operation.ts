@@ -1,13 +1,13 @@
 import { Call } from './call.ts'
 import type { Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
-import type { Http, RequestOptions } from './http.ts'
+import type { Content, Http, RequestOptions } from './http.ts'
 import { List } from './pages.ts'
 import type { TaskStream } from './task-stream.ts'
 import type { Task } from './types.ts'
 
 export type OperationId = keyof Operations
-type Kind = 'call' | 'list' | 'url' | 'raw'
+type Kind = 'call' | 'list' | 'url' | 'raw' | 'upload'
 type Input = 'query' | 'body'
 
 /** What has to be known of an operation to call it; the compiler compares it with the contract, a test the rest. */
@@ -97,6 +97,11 @@ export function raw<Id extends OperationId>(
   return { id, kind: 'raw', method, path, input }
 }
 
+/** A POST whose body is bytes, which come before its query. A stream is sent once; all else may be sent again. */
+export function upload<Id extends OperationId>(id: Id, method: MethodOf<Id>, path: PathOf<Id>): Spec<Id, 'upload'> {
+  return { id, kind: 'upload', method, path, input: 'query', isOnce: true }
+}
+
 /** Names of the arguments that stand in paths. */
 interface Ids {
   project_id: [project_id: string | number]
@@ -109,6 +114,7 @@ interface Ids {
   tool_id: [tool_id: string]
   credential_id: [credential_id: string]
   test_case_id: [test_case_id: string]
+  file_id: [file_id: string]
   key_id: [key_id: string]
   user_id: [user_id: string]
   invitation_id: [invitation_id: string]
@@ -145,12 +151,20 @@ type Returned<O extends Operations[OperationId], K extends Kind> = {
   list: List<ItemOf<O['result']>, O['result']>
   url: string
   raw: Promise<Response>
+  upload: Call<O['result']>
 }[K]
 
 /** The method of an operation: the ids of its path, its query or body, options. */
 export type Method<S> =
   S extends Spec<infer Id, infer K>
-    ? Typed<[...IdsOf<PathOf<Id>>, ...Arguments<Operations[Id], RequestOptions>], Returned<Operations[Id], K>>
+    ? Typed<
+        [
+          ...IdsOf<PathOf<Id>>,
+          ...(K extends 'upload' ? [content: Content] : []),
+          ...Arguments<Operations[Id], RequestOptions>,
+        ],
+        Returned<Operations[Id], K>
+      >
     : never
 
 /** A method. One that gives tasks has a type parameter: what `data` of their output is, as in `tasks.get<Invoice>(…)`. */
@@ -177,8 +191,10 @@ function method(http: Http, spec: Spec): (...given: unknown[]) => unknown {
   const ids = spec.path.match(/\{\w+\}/g)?.length ?? 0
   return (...given) => {
     const path = fillPath(spec.path, given.slice(0, ids) as (string | number | undefined)[])
-    const input = spec.input ? (given[ids] as object | undefined) : undefined
-    const options = (given[spec.input ? ids + 1 : ids] ?? {}) as RequestOptions & { query?: object }
+    const content = spec.kind === 'upload' ? (given[ids] as Content | undefined) : undefined
+    const after = spec.kind === 'upload' ? ids + 1 : ids
+    const input = spec.input ? (given[after] as object | undefined) : undefined
+    const options = (given[spec.input ? after + 1 : after] ?? {}) as RequestOptions & { query?: object }
     const { member, isForm = false, isOnce = false } = spec
     const query = spec.input === 'query' ? input : options.query
     const body = spec.input === 'body' ? input : undefined
@@ -192,6 +208,8 @@ function method(http: Http, spec: Spec): (...given: unknown[]) => unknown {
         return new List((at) => http.json({ ...request, query: { ...query, ...at } }, options), member ?? '')
       case 'call':
         return new Call(http.json(request, options))
+      case 'upload':
+        return new Call(http.json({ ...request, content }, options))
     }
   }
 }

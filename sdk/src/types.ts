@@ -28,6 +28,7 @@ export type TaskStep = Answer<'listTaskSteps'>['steps'][number]
 export type TaskEvent = Answer<'listTaskEvents'>['events'][number]
 export type Thread = Answer<'getThread'>
 export type Approval = Answer<'getApproval'>
+export type FileObject = Answer<'getFile'>
 export type Schedule = Answer<'getSchedule'>
 export type Budget = Answer<'getBudget'>
 export type Usage = Answer<'getUsage'>

@@ -29,6 +29,7 @@ import { budgetRoutes } from './resources/budgets/budgets.routes.ts'
 import { consoleRoutes } from './resources/console/console.routes.ts'
 import { modelProviderRoutes } from './resources/model-providers/model-providers.routes.ts'
 import { testCaseRoutes } from './resources/test-cases/test-cases.routes.ts'
+import { fileRoutes } from './resources/files/files.routes.ts'
 import { credentialRoutes } from './resources/credentials/credentials.routes.ts'
 import { oauthRoutes } from './resources/oauth/oauth.routes.ts'
 import { logRoutes } from './resources/logs/logs.routes.ts'
@@ -109,7 +110,7 @@ export async function buildApp(
     return reply
   })
   app.setErrorHandler((error: unknown, request, reply) =>
-    answerProblem(http, asProblem(error), request, reply, familyOf(request)),
+    answerProblem(http, asProblem(error, request.routeOptions.bodyLimit), request, reply, familyOf(request)),
   )
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
@@ -148,6 +149,10 @@ export async function buildApp(
     auditRoutes(api, http)
     webhookRoutes(api, http, context)
     deliveryRoutes(api, http)
+  })
+  await app.register(async (api) => {
+    readBodiesAsTheyCome(api)
+    fileRoutes(api, http, context)
   })
   return app
 }
@@ -268,15 +273,25 @@ function readBodiesWhole(api: FastifyInstance): void {
   })
 }
 
+/** Bodies are left to their operations, which read them as they come. */
+function readBodiesAsTheyCome(api: FastifyInstance): void {
+  api.removeAllContentTypeParsers()
+  api.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  api.addHook('onRequest', async (request) => {
+    request.content_type = request.headers['content-type']
+    delete request.headers['content-type']
+  })
+}
+
 /** Errors that the framework throws before a handler runs, as problems of the API (decisions D9, D13). */
-function asProblem(error: unknown): unknown {
+function asProblem(error: unknown, body_bytes: number = bounds.body_bytes): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return invalid({
       field: 'body',
-      message: `must have at most ${bounds.body_bytes} bytes`,
+      message: `must have at most ${body_bytes} bytes`,
       code: 'too_long',
-      max: bounds.body_bytes,
+      max: body_bytes,
     })
   }
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Problem } from '#contract/core/problems.ts'
 import type { Config } from './config/config.ts'
 import type { Engine } from './engine/engine.ts'
+import type { Files } from './engine/files/file-store.ts'
 import type { ProviderState } from './engine/models/providers/provider-check.ts'
 import type { FailedRequest } from './http/http-context.ts'
 import type { Database, Sql } from './platform/postgres/database.ts'
@@ -22,6 +23,7 @@ export interface Context {
   cookie_secrets: string[]
   egress: Egress
   engine: Engine
+  files: Files
   /** The model providers of the configuration, and how each answered when it was last asked. */
   modelProviders: () => Promise<ProviderState[]>
   /** True from the moment in which the service begins to stop. */

@@ -17,6 +17,7 @@ import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { closing } from './http/connection/close-server.ts'
 import { buildProbes } from './http/connection/probes.ts'
+import { makeFiles } from './engine/files/file-store.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/postgres/database.ts'
@@ -28,6 +29,7 @@ import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { startScheduler } from './resources/schedules/scheduler.ts'
 import { sweepPreviousSecrets } from './resources/api-keys/rotation.queries.ts'
+import { sweepFiles } from './resources/files/files.queries.ts'
 import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
 import { sweepWebhookSecrets } from './resources/webhooks/webhooks.queries.ts'
@@ -143,6 +145,7 @@ export async function startService({
     version,
     log,
   })
+  const files = makeFiles({ sql, project_bytes: config.files_max_bytes_project })
   const engine = await startEngine({
     database,
     log,
@@ -165,6 +168,7 @@ export async function startService({
     cookie_secrets: secrets.signingKeys('cookie'),
     egress,
     engine,
+    files,
     modelProviders: makeProviderChecks(modelSettings),
     public_url: () => publicUrl(config, port),
     started_at: new Date(),
@@ -176,7 +180,14 @@ export async function startService({
     ? [
         startScheduler(context),
         startWebhooks({ ...context, worker_id: engine.worker_id, onAttempt: metrics.onAttempt }),
-        startMaintenance(context, [sweepOAuth, sweepInvitations, sweepPreviousSecrets, sweepWebhookSecrets]),
+        startMaintenance(context, [
+          sweepOAuth,
+          sweepInvitations,
+          sweepPreviousSecrets,
+          sweepWebhookSecrets,
+          sweepFiles,
+          () => files.sweepObjects(),
+        ]),
       ]
     : []
   const isReady = (): boolean => !context.stopping && engine.isReady()

@@ -136,15 +136,16 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
  */
 export const engineRooms = {
   maintenance: ['commands', 'dispatch', 'run', 'journal', 'queue'],
-  commands: ['run', 'journal', 'conversation', 'tools', 'queue'],
+  commands: ['run', 'journal', 'conversation', 'tools', 'queue', 'files'],
   dispatch: ['run', 'journal', 'budgets', 'queue'],
-  run: ['journal', 'budgets', 'conversation', 'tools', 'models', 'queue'],
+  run: ['journal', 'budgets', 'conversation', 'tools', 'models', 'queue', 'files'],
   journal: ['budgets', 'conversation', 'models', 'queue'],
   budgets: [],
   conversation: ['models'],
-  tools: [],
+  tools: ['files'],
   models: [],
   queue: [],
+  files: [],
 } as const satisfies Record<string, readonly string[]>
 
 for (const [room, below] of Object.entries(engineRooms))

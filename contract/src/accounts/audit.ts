@@ -38,6 +38,8 @@ export const auditActions = {
   'test_case.deleted': 'A test case of an agent was removed.',
   'test_case.updated': 'A test case of an agent was changed.',
   'credential.updated': 'A credential was renamed, or got another value (`detail.is_value_changed`).',
+  'file.created': 'A file was uploaded.',
+  'file.deleted': 'A file was deleted.',
   'identity.linked': 'An account was linked with an account at an identity provider.',
   'identity.unlinked': 'The link between an account and an identity provider was removed.',
   'invitation.accepted': 'An invitation was accepted; its user became a member.',

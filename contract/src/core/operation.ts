@@ -69,6 +69,10 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   params?: Record<string, PathParameter>
   query?: Query
   body?: Body
+  /** Bodies that are read as they come, by media type, instead of `body`: each with its schema in the document. */
+  upload?: Record<string, TSchema>
+  /** Bytes of a body at most, where `bounds.body_bytes` are not enough. */
+  body_bytes?: number
   /** A body that works as it stands. */
   body_example?: unknown
   /** Where true, a request without a body is as good as `{}`. */

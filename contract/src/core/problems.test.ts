@@ -35,6 +35,10 @@ const lowercase: Record<string, number[]> = {
   approval_already_resolved: [409],
   budget_exceeded: [429],
   queue_full: [429],
+  file_in_use: [409],
+  file_too_large: [413],
+  range_not_satisfiable: [416],
+  quota_exceeded: [429],
 }
 
 /** Spec 7.4 and decision D28: every code of family B with its status. */
@@ -52,6 +56,9 @@ const uppercase: Record<string, number[]> = {
   IDEMPOTENCY_KEY_REUSED: [422],
   RATE_LIMIT_EXCEEDED: [429],
   QUEUE_FULL: [429],
+  FILE_TOO_LARGE: [413],
+  RANGE_NOT_SATISFIABLE: [416],
+  QUOTA_EXCEEDED: [429],
   BUDGET_EXCEEDED: [429],
   INTERNAL_ERROR: [500],
   BAD_GATEWAY: [502],

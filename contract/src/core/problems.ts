@@ -78,6 +78,7 @@ export const problems = {
   tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
   credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
   test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),
+  file_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such file.'),
   budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
   agent_version_not_found: define(
     404,
@@ -109,6 +110,7 @@ export const problems = {
     'RESOURCE_CONFLICT',
     'The approval has been resolved already.',
   ),
+  file_in_use: define(409, 'file_in_use', 'RESOURCE_CONFLICT', 'A task that has not ended names the file.'),
   request_in_progress: define(
     409,
     'resource_conflict',
@@ -122,6 +124,13 @@ export const problems = {
     'PRECONDITION_FAILED',
     'The resource has changed since it was read.',
   ),
+  file_too_large: define(413, 'file_too_large', 'FILE_TOO_LARGE', 'The file is too large.'),
+  range_not_satisfiable: define(
+    416,
+    'range_not_satisfiable',
+    'RANGE_NOT_SATISFIABLE',
+    'The file has no such range of bytes.',
+  ),
   idempotency_key_reused: define(
     422,
     'idempotency_key_reused',
@@ -132,6 +141,7 @@ export const problems = {
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),
   queue_full: define(429, 'queue_full', 'QUEUE_FULL', 'The agent has too many queued tasks.'),
 
+  quota_exceeded: define(429, 'quota_exceeded', 'QUOTA_EXCEEDED', 'The project has no room for more files.'),
   budget_exceeded: define(429, 'budget_exceeded', 'BUDGET_EXCEEDED', 'A budget is spent.'),
 
   internal_error: define(500, 'internal_error', 'INTERNAL_ERROR', 'Something went wrong on our side.'),

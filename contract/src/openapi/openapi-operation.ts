@@ -44,6 +44,7 @@ export function describeOperation(operation: Operation, schemas: SchemaWriter, s
     description: `${operation.description}\n\n${accessText(operation)}`,
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.body ? { requestBody: requestBody(operation, schemas) } : {}),
+    ...(operation.upload ? { requestBody: uploadBody(operation.upload, schemas) } : {}),
     responses: { ...successes(operation, schemas), ...failures(operation, shared) },
     ...(operation.callbacks ? { callbacks: callbacksOf(operation, operation.callbacks, schemas) } : {}),
     security: securityOf(operation),
@@ -89,6 +90,11 @@ function requestBody(operation: Operation, schemas: SchemaWriter): Json {
     required: !operation.body_optional,
     content: { [mediaType]: { schema: schemas.write(operation.body), ...(example === undefined ? {} : { example }) } },
   }
+}
+
+function uploadBody(upload: NonNullable<Operation['upload']>, schemas: SchemaWriter): Json {
+  const content = Object.entries(upload).map(([media_type, schema]) => [media_type, { schema: schemas.write(schema) }])
+  return { required: true, content: Object.fromEntries(content) }
 }
 
 function callbacksOf({ tag }: Operation, callbacks: Record<string, OperationCallback>, schemas: SchemaWriter): Json {

@@ -82,6 +82,9 @@ const samples: Partial<Record<ProblemKind, (operation: Operation) => Sample>> = 
   resource_conflict: () => ({ details: { ...conflictingState, allowed: ['running'] } }),
   agent_not_running: () => ({ details: { current_status: 'stopped' } }),
   task_already_finished: () => ({ details: { current_status: 'completed' } }),
+  file_in_use: () => ({ details: { resource_type: 'file', resource_id: 'file_01jcm3x5v8f9a2b4c6d8e0g2h4' } }),
+  file_too_large: () => ({ details: { limit_bytes: 20_971_520 } }),
+  quota_exceeded: () => ({ details: { limit_bytes: 1_073_741_824, used_bytes: 1_073_700_000 } }),
   request_in_progress: () => ({ details: conflictingKey }),
   idempotency_key_reused: () => ({ details: conflictingKey }),
   rate_limit_exceeded: ({ bucket }) => ({

@@ -18,6 +18,7 @@ export const tagDescriptions: Record<string, string> = {
   Projects: 'Isolated workspaces that hold agents.',
   Agents: 'Agents, their configuration, their life cycle, their logs and metrics.',
   Tasks: 'The work that agents do: durable, observable, and safe to cancel.',
+  Files: 'What goes into tasks, and what comes out of them.',
   Threads: 'Conversations that tasks belong to.',
   Schedules: 'Tasks that come again and again, by cron and time zone.',
   Approvals: 'Questions to people about calls of tools, and their answers.',

@@ -19,6 +19,7 @@ export const limitNames = [...(Object.keys(buckets) as (keyof typeof buckets)[])
 
 export const retentionKinds = [
   'tasks',
+  'files',
   'agent_logs',
   'webhook_deliveries',
   'events',
@@ -58,6 +59,7 @@ export const RateLimits = Named(
       Type.Object({
         kind: Choice(retentionKinds),
         days: Nullable(count('At least so many days; null where it is kept for ever.')),
+        quota_bytes: Nullable(count('Bytes that a project may store; null where there is no such limit.')),
         bytes: Nullable(
           count(
             'What it takes on disk, with indexes and with room that was freed and not used again. Told to owners and admins with the scope `admin`, where the service has one organization; else null.',
@@ -81,7 +83,7 @@ const example = {
     },
   ],
   refusals: [{ name: 'tasks.create', this_hour: 12, previous_hour: 0, last_at: '2026-11-20T09:30:12.204Z' }],
-  retention: [{ kind: 'tasks', days: 365, bytes: 48_824_320 }],
+  retention: [{ kind: 'tasks', days: 365, quota_bytes: null, bytes: 48_824_320 }],
 }
 
 export const getRateLimits = defineOperation({

@@ -1,4 +1,4 @@
-import { call, list, once, raw } from '../operation.ts'
+import { call, list, once, raw, upload } from '../operation.ts'
 
 const one = '/api/v1/projects/{project_id}'
 
@@ -19,6 +19,21 @@ export const projectMethods = {
   logs: list('listProjectLogs', 'GET', `${one}/logs`, 'logs'),
   /** Stream a project, as it comes over the line; `stream` reads it. */
   rawStream: raw('streamProjectEvents', 'GET', `${one}/events/stream`),
+}
+
+const file = `${one}/files/{file_id}` as const
+
+export const fileMethods = {
+  /** Upload a file: a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`. */
+  upload: upload('createFile', 'POST', `${one}/files`),
+  /** List files. */
+  list: list('listFiles', 'GET', `${one}/files`, 'files'),
+  /** Read what is known of a file. */
+  get: call('getFile', 'GET', file),
+  /** Download a file: its response, to be read as it comes, or whole by `blob()`. */
+  content: raw('getFileContent', 'GET', `${file}/content`),
+  /** Delete a file. */
+  delete: call('deleteFile', 'DELETE', file, 'query'),
 }
 
 export const usageMethods = {

@@ -67,6 +67,10 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   task_step: stored,
   task_message: stored,
   approval: stored,
+  file: stored,
+  file_piece: stored,
+  task_file: stored,
+  file_object_left: stored,
   // Gates with room and agents to be purged: notes of work that is still to be done.
   freed_gate: stored,
   removed_agent: stored,

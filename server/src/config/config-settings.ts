@@ -115,6 +115,9 @@ export const sections = {
       description:
         'Days that tasks are kept after they have ended, with all that belongs to them; 0 keeps them for ever.',
     }),
+    files_max_bytes_project: setting('CADRE_FILES_MAX_BYTES_PROJECT', wholeNumber(0, 1_000_000_000_000), '1073741824', {
+      description: 'Bytes of files that a project may store.',
+    }),
   },
   'First start (an empty database)': {
     admin_email: optional('CADRE_ADMIN_EMAIL', pattern(/^[^\s@<>]{1,64}@[^\s@<>]{1,189}$/, 'an e-mail address'), {

@@ -68,6 +68,11 @@ export interface Handlers<O extends Operation, Loaded> {
    * request that is refused for another reason looks first whether it is there, because that 404 comes before.
    */
   loadIfRefused?: (loading: Loading) => Promise<unknown>
+  /**
+   * Before any transaction: takes what comes from a network, such as a body that is read as it comes. Finds what the path names
+   * and checks itself what has to be right for that; with an Idempotency-Key it is also done for a request that was done before.
+   */
+  receive?: (loading: Loading, validated: () => { query: QueryOf<O>; body: BodyOf<O> }) => Promise<Received | undefined>
   /** Does it, and gives the body or an `Answer`. */
   run: (handling: Handling<O, Loaded>) => Promise<unknown>
   /** Where requests with Idempotency-Keys that come at the same time may be done in one transaction, with their kept answers. */
@@ -76,6 +81,14 @@ export interface Handlers<O extends Operation, Loaded> {
    * After the commit: waits, or takes over the connection (then it gives undefined). Also runs for a replayed answer.
    */
   finish?: (handling: Handling<O, Loaded>, answer: Answer, reply: FastifyReply) => Promise<Answer | undefined>
+}
+
+/** What was taken before the work of a request. */
+export interface Received {
+  /** What tells its body from another one, where the body was not read whole. */
+  digest?: Buffer
+  /** Called when the request is done with: removes what its work did not keep. */
+  release(): Promise<void>
 }
 
 /** What `run` does, for several requests at once. */
@@ -117,6 +130,7 @@ export function handle<O extends Operation<any, any>, Loaded = undefined>(
     method: operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { operation },
+    ...(operation.body_bytes === undefined ? {} : { bodyLimit: operation.body_bytes }),
     handler: (request, reply) => serve(context, operation, { handlers, share }, request, reply),
   })
 }
@@ -183,34 +197,51 @@ async function serve<O extends Operation, Loaded>(
     }
   }
 
-  const key = isIdempotent(operation) ? idempotencyKey(request.headers['idempotency-key']) : undefined
-  const done = async (): Promise<Done<O, Loaded>> => {
-    if (key === undefined || !principal) return steps(context.sql)
-    const keyed: KeyedRequest<O, Loaded> = {
-      request: identified(request, principal, key),
-      renderProblem: (problem) => {
-        const { status, body } = renderProblem(problem, operation.family, request.id)
-        return { status, body }
-      },
-      handlers,
-      loading,
-      check: checked,
-      steps,
+  const answered = async (digest: Buffer | undefined): Promise<unknown> => {
+    const key = isIdempotent(operation) ? idempotencyKey(request.headers['idempotency-key']) : undefined
+    const done = async (): Promise<Done<O, Loaded>> => {
+      if (key === undefined || !principal) return steps(context.sql)
+      const keyed: KeyedRequest<O, Loaded> = {
+        request: identified(request, principal, key, digest),
+        renderProblem: (problem) => {
+          const { status, body } = renderProblem(problem, operation.family, request.id)
+          return { status, body }
+        },
+        handlers,
+        loading,
+        check: checked,
+        steps,
+      }
+      return (share && (await onceShared(share, keyed))) ?? once(context, keyed)
     }
-    return (share && (await onceShared(share, keyed))) ?? once(context, keyed)
+    const { answer, handling } = await done()
+    const finished =
+      handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
+    if (!finished) return reply
+    return reply.code(finished.status).send(finished.body)
   }
-  const { answer, handling } = await done()
-  const finished =
-    handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
-  if (!finished) return reply
-  return reply.code(finished.status).send(finished.body)
+  const received = await handlers.receive?.(loading, () => {
+    if (principal) authorizeRole(operation, principal)
+    return validate(operation, raw) as { query: QueryOf<O>; body: BodyOf<O> }
+  })
+  try {
+    return await answered(received?.digest)
+  } finally {
+    await received?.release()
+  }
 }
 
 /** A cookie may act in several organizations; what it did in one is not done in another. */
-function identified(request: FastifyRequest, principal: Principal, key: string): IdempotentRequest {
+function identified(request: FastifyRequest, principal: Principal, key: string, digest?: Buffer): IdempotentRequest {
   const { kind, credential_id, org_id } = principal
   const subject = kind === 'session' ? `${credential_id} ${org_id}` : credential_id
-  return { subject, key, method: request.method, url: request.url, body: request.body as Buffer | undefined }
+  return {
+    subject,
+    key,
+    method: request.method,
+    url: request.url,
+    body: digest ?? (request.body as Buffer | undefined),
+  }
 }
 
 /** Whether a request was refused before anything was done for it: by its role or for what it says. */

@@ -21,6 +21,7 @@ export type IdPrefix =
   | 'tool'
   | 'cred'
   | 'case'
+  | 'file'
   | 'budget'
   | 'aud'
   | 'req'

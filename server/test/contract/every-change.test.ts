@@ -60,6 +60,8 @@ const actions: Record<string, AuditAction> = {
   createTestCase: 'test_case.created',
   updateTestCase: 'test_case.updated',
   deleteTestCase: 'test_case.deleted',
+  createFile: 'file.created',
+  deleteFile: 'file.deleted',
   createApiKey: 'api_key.created',
   updateApiKey: 'api_key.updated',
   rotateApiKey: 'api_key.rotated',

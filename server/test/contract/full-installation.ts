@@ -142,6 +142,7 @@ async function fill(
     secret: 'a secret of the receiver',
   }
   const { id: webhook_id } = await make('/api/v1/webhooks', hook)
+  await make(`${project}/files`, { any: 'file' })
   await make(`${project}/credentials`, { name: 'TOKEN', value: 'the value of a credential' })
   for (const [name, path] of [
     ['pay', '/pay'],

@@ -44,6 +44,7 @@ const rows: Record<string, string> = {
   'credential_id project_id': 'select project_id, id as credential_id from credential',
   'agent_id project_id test_case_id':
     'select a.project_id, c.agent_id, c.id as test_case_id from test_case c join agent a on a.id = c.agent_id',
+  'file_id project_id': 'select project_id, id as file_id from file where sha256 is not null',
   key_id: 'select id as key_id from api_key where revoked_at is null',
   user_id: 'select user_id from member',
   client_id: 'select client_id from oauth_client',

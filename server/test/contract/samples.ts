@@ -26,6 +26,7 @@ export const missing: Record<string, string> = {
   tool_id: 'tool_00000000000000000000000000',
   credential_id: 'cred_00000000000000000000000000',
   test_case_id: 'case_00000000000000000000000000',
+  file_id: 'file_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
   identity_id: 'ident_00000000000000000000000000',
   provider: 'nobody',
@@ -111,6 +112,7 @@ export class Samples {
     if ('credential_id' in (operation.params ?? {}))
       params.credential_id = await this.#credential(id === 'deleteCredential')
     if ('test_case_id' in (operation.params ?? {})) params.test_case_id = await this.#makeTestCase()
+    if ('file_id' in (operation.params ?? {})) params.file_id = await this.#makeFile()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
     if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
     if ('identity_id' in (operation.params ?? {})) params.identity_id = await this.#makeIdentity(person)
@@ -167,6 +169,7 @@ export class Samples {
   }
 
   #body(operation: Operation): { body?: unknown } {
+    if (operation.upload) return { body: { sample: true } }
     if (!operation.body) return {}
     const name = `${this.#prefix}-${++this.#count}`
     const changes: Record<string, object> = {
@@ -272,6 +275,13 @@ export class Samples {
     await this.test.sql`delete from test_case where agent_id = ${this.agent_id}`
     const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/test-cases`
     const reply = await this.test.send('POST', path, { key: this.key, body: { name: 'sample', input: 'sample' } })
+    return reply.body.id
+  }
+
+  async #makeFile(): Promise<string> {
+    const path = `/api/v1/projects/${this.project_id}/files`
+    const reply = await this.test.send('POST', path, { key: this.key, body: { sample: true } })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
     return reply.body.id
   }
 

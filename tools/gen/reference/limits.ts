@@ -1,6 +1,7 @@
 import { approvalBounds } from '#contract/tasks/approvals.ts'
 import { bounds, buckets, sessionGeneralFactor, type Bucket, type BucketName } from '#contract/core/limits.ts'
 import { metricPointsMax } from '#contract/resources/metrics.ts'
+import { fileBounds } from '#contract/resources/files.ts'
 import { clientBounds } from '#contract/accounts/oauth.ts'
 import { operations } from '#contract/operations.ts'
 import { scheduleBounds } from '#contract/tasks/schedules.ts'
@@ -115,6 +116,13 @@ const taskWords: Record<keyof typeof taskBounds, Words> = {
   concurrency_key: ['`concurrency_key`, printable ASCII', 'characters'],
 }
 
+const fileWords: Record<keyof typeof fileBounds, Words> = {
+  bytes: ['A file', 'bytes'],
+  name_bytes: ['Name of a file; a longer one is cut', 'bytes'],
+  per_project: ['Files of a project', ''],
+  unused_days: ['Time that a file is kept which no task names', 'days'],
+}
+
 const taskActionWords: Record<keyof typeof taskActionBounds, Words> = {
   message: ['`content` of a message to a task', 'characters'],
   unread_messages: ['Messages that a task has not read', ''],
@@ -201,6 +209,7 @@ function boundTable(): string {
         ...boundRows(bounds, boundWords),
         ...boundRows(taskBounds, taskWords),
         ...boundRows(taskActionBounds, taskActionWords),
+        ...boundRows(fileBounds, fileWords),
         ...boundRows(approvalBounds, approvalWords),
         ...boundRows(scheduleBounds, scheduleWords),
         ...boundRows(clientBounds, clientWords),

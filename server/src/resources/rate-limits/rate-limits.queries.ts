@@ -44,6 +44,7 @@ export async function readWindows(sql: Sql, subject: string): Promise<RunningWin
 /** Where what is kept for its own time stands; partitions are found by the table that they are of. */
 const tables: Record<RetentionKind, readonly string[]> = {
   tasks: ['task', 'task_step', 'task_event', 'task_message', 'thread', 'approval'],
+  files: ['file', 'file_piece', 'task_file'],
   agent_logs: ['agent_log', 'log_rollup'],
   events: ['event'],
   webhook_deliveries: ['delivery', 'delivery_attempt'],

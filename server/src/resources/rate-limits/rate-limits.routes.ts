@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { buckets, retention_days, type Bucket, type BucketName } from '#contract/core/limits.ts'
+import { fileBounds } from '#contract/resources/files.ts'
 import { getRateLimits, listRateLimitRefusals, type RetentionKind } from '#contract/resources/rate-limits.ts'
 import type { Context } from '../../context.ts'
 import { handle } from '../../http/handle.ts'
@@ -28,7 +29,12 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
         readWindows(sql, principal.subject),
         seesAllCredentials(principal) ? readStored(sql) : undefined,
       ])
-      const keeps = (kind: RetentionKind, days: number | null) => ({ kind, days, bytes: stored?.get(kind) ?? null })
+      const keeps = (kind: RetentionKind, days: number | null, quota_bytes: number | null = null) => ({
+        kind,
+        days,
+        quota_bytes,
+        bytes: stored?.get(kind) ?? null,
+      })
       return {
         is_enforced: rates.enabled,
         limits: [
@@ -43,6 +49,7 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
         refusals: refusalsOf(rows),
         retention: [
           keeps('tasks', config.task_retention_days || null),
+          keeps('files', fileBounds.unused_days, config.files_max_bytes_project),
           keeps('agent_logs', config.log_retention_days),
           ...Object.entries(retention_days).map(([kind, days]) => keeps(kind as keyof typeof retention_days, days)),
         ],

@@ -89,6 +89,7 @@ describe('where limits stand', () => {
     )
     assert.deepEqual(kept, {
       tasks: null,
+      files: 30,
       agent_logs: 30,
       events: 90,
       webhook_deliveries: 30,

@@ -1,0 +1,22 @@
+import { define, type AddCommand } from '../../define.ts'
+import { untilInterrupted } from '../../interrupt.ts'
+import { fileToSend } from '../../streams/upload.ts'
+
+/** Uploads a file of this machine. */
+export const addFilesUpload: AddCommand = (program) =>
+  define(program, 'files upload', {
+    summary: 'Upload a file.',
+    description: 'The file gets an id, by which tasks name it. Its type is read from its bytes.',
+    args: ['<path>'],
+    examples: ['cadre files upload invoice.pdf', 'cadre files upload scan.png --name receipt.png --jq .id'],
+    async run(context, [path = ''], given) {
+      const file = await fileToSend(path)
+      const name = typeof given.name === 'string' ? given.name : file.name
+      const project = context.project()
+      if (context.options.dryRun) return context.out.json({ method: 'POST', path, name, bytes: file.content.size })
+      const client = context.client()
+      context.out.entry(
+        await untilInterrupted(async (signal) => client.files.upload(project, file.content, { name }, { signal })),
+      )
+    },
+  }).option('--name <name>', 'What it is called, where not as on this machine.')

@@ -1,0 +1,15 @@
+import { openAsBlob } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { UsageError } from '../failure.ts'
+
+/** A file of this machine, read as it is sent, and its name. Throws where it cannot be read. */
+export async function fileToSend(path: string): Promise<{ content: Blob; name: string }> {
+  try {
+    if (!(await stat(path)).isFile()) throw new UsageError(`${path} is not a file.`)
+    return { content: await openAsBlob(path), name: basename(path) }
+  } catch (error) {
+    if (error instanceof UsageError || !(error instanceof Error)) throw error
+    throw new UsageError(`${path} cannot be read: ${error.message}`)
+  }
+}

@@ -1,0 +1,161 @@
+import { fileBounds } from '#contract/resources/files.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+
+/** Where the bytes of a file are. */
+export type FileStore = 'database' | 's3'
+
+/** A file that is whole. */
+export interface FileRow {
+  id: string
+  project_id: number
+  name: string
+  media_type: string
+  bytes: number
+  sha256: string
+  store: FileStore
+  task_id: string | null
+  created_by: string
+  created_at: string
+  /** Null while a task names it. */
+  expires_at: string | null
+}
+
+export const fileColumns = ({ fragment }: Sql): Fragment => fragment`
+  f.id, f.project_id, f.name, f.media_type, f.bytes, f.sha256, f.store, f.task_id, f.created_by, f.created_at,
+  case when not exists (select from task_file n where n.file_id = f.id)
+    then f.created_at + make_interval(days => ${fileBounds.unused_days}) end as expires_at`
+
+/** A file that is being stored: without a digest it is invisible. */
+export interface NewFile {
+  id: string
+  project_id: number
+  name: string
+  created_by: string
+  store: FileStore
+  task_id?: string | null
+  call_key?: string | null
+}
+
+/** Begins a file. False where its call has made one already. */
+export async function insertFile(sql: Sql, file: NewFile): Promise<boolean> {
+  const { id, project_id, name, created_by, store, task_id = null, call_key = null } = file
+  const rows = await sql`
+    insert into file (id, project_id, name, media_type, store, task_id, call_key, created_by)
+    select ${id}, p.id, ${name}, 'application/octet-stream', ${store}, ${task_id}, ${call_key}, ${created_by}
+    from project p where p.id = ${project_id}
+    on conflict do nothing returning id`
+  return rows.length > 0
+}
+
+/**
+ * Takes room for more bytes of a file that is being stored. Throws `quota_exceeded` where its project has no room for them,
+ * and `file_not_found` where the project or the file was deleted meanwhile. In a transaction, under a lock of the project.
+ */
+export async function takeRoom(
+  tx: Sql,
+  { id, project_id }: Pick<NewFile, 'id' | 'project_id'>,
+  bytes: number,
+  limit_bytes: number,
+): Promise<void> {
+  await tx`select pg_advisory_xact_lock(hashtextextended('files of project ' || ${project_id}::text, 0))`
+  const [stored] = await tx<{ files: number; bytes: number }>`
+    select count(*) as files, coalesce(sum(bytes), 0)::bigint as bytes from file where project_id = ${project_id}`
+  const used_bytes = stored?.bytes ?? 0
+  if (used_bytes + bytes > limit_bytes)
+    throw new Problem('quota_exceeded', { limit: limit_bytes, used: used_bytes, unit: 'bytes' })
+  if ((stored?.files ?? 0) > fileBounds.per_project)
+    throw new Problem('quota_exceeded', { limit: fileBounds.per_project, used: stored!.files - 1, unit: 'files' })
+  const taken = await tx`
+    update file set bytes = bytes + ${bytes} where id = ${id} and sha256 is null returning id`
+  if (taken.length === 0) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
+}
+
+export async function insertPiece(sql: Sql, file_id: string, index: number, bytes: Buffer): Promise<void> {
+  await sql`insert into file_piece (file_id, index, bytes) values (${file_id}, ${index}, ${bytes})`
+}
+
+/** A piece of a file; undefined behind its end, and where the file is gone. */
+export async function findPiece(sql: Sql, file_id: string, index: number): Promise<Buffer | undefined> {
+  const [row] = await sql<{ bytes: Buffer }>`
+    select bytes from file_piece where file_id = ${file_id} and index = ${index}`
+  return row?.bytes
+}
+
+/** What is known of a file once all of it is stored. */
+export interface FileFacts {
+  name: string
+  media_type: string
+  sha256: string
+}
+
+/** Makes a file visible. It was begun by the caller; `file_not_found` where it is gone with its project. */
+export async function completeFile(
+  sql: Sql,
+  id: string,
+  { name, media_type, sha256 }: FileFacts,
+  made: { task_id?: string; is_artifact?: boolean } = {},
+): Promise<FileRow> {
+  const { task_id = null, is_artifact = false } = made
+  const [row] = await sql.run<FileRow>(sql.fragment`
+    update file f set name = ${name}, media_type = ${media_type}, sha256 = ${sha256}, task_id = coalesce(f.task_id, ${task_id}), is_artifact = ${is_artifact}
+    where f.id = ${id} and f.sha256 is null returning ${fileColumns(sql)}`)
+  if (!row) throw new Problem('file_not_found', { resource_type: 'file', resource_id: id })
+  return row
+}
+
+/** Files of a project by their identifiers, those that there are. With `lock` none is deleted before the transaction ends. */
+export async function findFiles(
+  sql: Sql,
+  project_id: number,
+  ids: readonly string[],
+  { lock = false } = {},
+): Promise<Map<string, FileRow>> {
+  if (ids.length === 0) return new Map()
+  const rows = await sql.run<FileRow>(sql.fragment`
+    select ${fileColumns(sql)} from file f
+    where f.id = any(${[...ids]}) and f.project_id = ${project_id} and f.sha256 is not null
+    ${lock ? sql.fragment`order by f.id for key share of f` : sql.fragment``}`)
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The file that a call has made; undefined where it made none, or not all of it. */
+export async function findOfCall(sql: Sql, call_key: string): Promise<FileRow | undefined> {
+  const [row] = await sql.run<FileRow>(sql.fragment`
+    select ${fileColumns(sql)} from file f where f.call_key = ${call_key} and f.sha256 is not null`)
+  return row
+}
+
+/** Removes what a call that was cut off had begun. */
+export async function deleteBegunByCall(sql: Sql, call_key: string): Promise<void> {
+  await sql`delete from file where call_key = ${call_key} and sha256 is null`
+}
+
+/** Removes a file that is not whole. */
+export async function deleteBegun(sql: Sql, id: string): Promise<void> {
+  await sql`delete from file where id = ${id} and sha256 is null`
+}
+
+/** Notes which files tasks name: those stay as long as one of the tasks does. Throws `file_not_found` of one that is gone. */
+export async function nameFiles(
+  tx: Sql,
+  { task_id, project_id }: { task_id: string; project_id: number },
+  file_ids: readonly string[],
+): Promise<void> {
+  if (file_ids.length === 0) return
+  const ids = [...new Set(file_ids)]
+  const named = await tx<{ id: string }>`
+    update file set named_at = now() where id = any(${ids}) and project_id = ${project_id} and sha256 is not null returning id`
+  const missing = ids.find((id) => !named.some((row) => row.id === id))
+  if (missing !== undefined)
+    throw new Problem('file_not_found', { resource_type: 'file', resource_id: missing.slice(0, 100) })
+  await tx`
+    insert into task_file (task_id, file_id) select ${task_id}, unnest(${ids}::text[]) on conflict do nothing`
+}
+
+/** A task that tries another one again names what that named. */
+export async function nameFilesOf(tx: Sql, task_id: string, of_task_id: string): Promise<void> {
+  await tx`
+    insert into task_file (task_id, file_id) select ${task_id}, file_id from task_file where task_id = ${of_task_id}
+    on conflict do nothing`
+}
