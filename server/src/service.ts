@@ -153,6 +153,7 @@ export async function startService({
     prices,
     tools: metrics.tools(tools),
     secrets,
+    files,
     config,
     tracing,
     works: works(role),

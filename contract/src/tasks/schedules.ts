@@ -183,7 +183,7 @@ export const createSchedule = defineOperation({
     metadata: example.metadata,
   },
   responses: [{ status: 201, description: 'The schedule.', schema: Schedule, example }],
-  problems: ['project_not_found', 'agent_not_found', 'thread_not_found'],
+  problems: ['file_not_found', 'project_not_found', 'agent_not_found', 'thread_not_found'],
 })
 
 export const getSchedule = defineOperation({
@@ -222,7 +222,7 @@ export const updateSchedule = defineOperation({
   }),
   body_example: { cron: '0 8 * * *' },
   responses: [{ status: 200, description: 'The schedule.', schema: Schedule, example: ranExample }],
-  problems: ['project_not_found', 'schedule_not_found', 'thread_not_found'],
+  problems: ['file_not_found', 'project_not_found', 'schedule_not_found', 'thread_not_found'],
 })
 
 export const deleteSchedule = defineOperation({

@@ -26,6 +26,10 @@ const project = '/api/v1/projects/{project_id}'
 export const taskBounds = {
   input: 500_000,
   input_messages: 200,
+  /** Of a request that creates a task: it may have pictures in it. */
+  body_bytes: 8 * 1_048_576,
+  /** Pictures of one input that are given by an address or as data. */
+  input_urls: 20,
   /** Parts of one message. */
   message_parts: 100,
   /** Bytes of an input that is an object, as JSON. */
@@ -78,23 +82,41 @@ export interface TextPart {
   type: 'text'
   text: string
 }
+/** A file of the project: a picture that the model sees, or a document that it reads. */
+export interface FilePart {
+  type: 'image' | 'file'
+  file_id: string
+}
+/** A picture that becomes a file when the task is created: a `data:` URL, or an `https:` one that is fetched once. */
+export interface ImageUrlPart {
+  type: 'image'
+  url: string
+}
+export type MessagePart = TextPart | FilePart | ImageUrlPart
 /** What a message says: a text, or parts. */
-export type MessageContent = string | TextPart[]
+export type MessageContent = string | MessagePart[]
 
 const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
-const message = Type.Object({
-  role: Choice(['system', 'user', 'assistant']),
-  content: Type.Unsafe<MessageContent>({
-    anyOf: [
-      messageText,
-      Type.Array(Type.Object({ type: Choice(['text']), text: messageText }), {
-        minItems: 1,
-        maxItems: taskBounds.message_parts,
+const fileId = Type.String({ minLength: 1, maxLength: 100, description: 'A file of the project.' })
+const messagePart = {
+  anyOf: [
+    Type.Object({ type: Choice(['text']), text: messageText }),
+    Type.Object({ type: Choice(['image', 'file']), file_id: fileId }),
+    Type.Object({
+      type: Choice(['image']),
+      url: Type.String({
+        pattern: '^(data:image/|https://)',
+        maxLength: taskBounds.body_bytes,
+        description: 'A `data:` URL of a picture, or an `https:` address that is fetched once. It becomes a file.',
       }),
-    ],
-    description: 'A text, or a list of parts.',
-  }),
+    }),
+  ],
+}
+const content = Type.Unsafe<MessageContent>({
+  anyOf: [messageText, { type: 'array', items: messagePart, minItems: 1, maxItems: taskBounds.message_parts }],
+  description: 'A text, or a list of parts: texts, and in messages of the user pictures and files.',
 })
+const message = Type.Object({ role: Choice(['system', 'user', 'assistant']), content })
 
 export type TaskInput =
   | string
@@ -369,6 +391,7 @@ export const createTask = defineOperation({
     'The task is committed before the response, and goes on whether or not the caller waits. With `Accept: text/event-stream` the response is its stream. A paused agent queues it; a stopped one refuses it.',
   scope: 'tasks:write',
   bucket: 'tasks.create',
+  body_bytes: taskBounds.body_bytes,
   query: Type.Object({ wait: waitSeconds }),
   body: Type.Object({
     input,
@@ -444,6 +467,9 @@ export const createTask = defineOperation({
     'agent_not_running',
     'queue_full',
     'budget_exceeded',
+    'file_not_found',
+    'file_too_large',
+    'quota_exceeded',
   ],
 })
 

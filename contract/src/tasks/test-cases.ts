@@ -67,7 +67,7 @@ export const createTestCase = defineOperation({
   body: Type.Object({ name, input: taskInput, expected: Type.Optional(expected) }),
   body_example: { name: example.name, input: example.input, expected: example.expected },
   responses: [{ status: 201, description: 'The test case.', schema: TestCase, example }],
-  problems: ['project_not_found', 'agent_not_found', 'resource_conflict'],
+  problems: ['file_not_found', 'project_not_found', 'agent_not_found', 'resource_conflict'],
 })
 
 export const listTestCases = defineOperation({
@@ -113,7 +113,7 @@ export const updateTestCase = defineOperation({
   body: Type.Object({ name: Type.Optional(name), input: Type.Optional(taskInput), expected: Type.Optional(expected) }),
   body_example: { expected: 'Nine to six, Monday to Friday.' },
   responses: [{ status: 200, description: 'The test case.', schema: TestCase, example }],
-  problems: ['project_not_found', 'agent_not_found', 'test_case_not_found', 'resource_conflict'],
+  problems: ['file_not_found', 'project_not_found', 'agent_not_found', 'test_case_not_found', 'resource_conflict'],
 })
 
 export const deleteTestCase = defineOperation({

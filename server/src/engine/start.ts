@@ -23,6 +23,7 @@ import { makeBacklogs } from './dispatch/backlogs.ts'
 import { openDispatcher } from './dispatch/dispatcher.ts'
 import { agentLimitKey, type LimitKey } from './queue/concurrency-limits.ts'
 import { cancelAll, dispatchDeferred, listWithDeferred, relabelDeferred } from './dispatch/deferred-tasks.ts'
+import type { Files } from './files/file-store.ts'
 import { openQueue } from './queue/queue.ts'
 import { resolveApproval } from './commands/resolve-approval.ts'
 import type { JournalNotice } from './journal/resume.ts'
@@ -47,6 +48,8 @@ export interface EngineOptions {
   /** Without it agents have no tools. */
   tools?: ToolSource
   secrets: Secrets
+  /** Without it tasks have no files. */
+  files?: Files
   config: {
     /** Tasks that this process runs at the same time. */
     worker_slots: number
@@ -77,6 +80,7 @@ export async function startEngine({
   prices = makePrices({ own: new Map(), elsewhere: [] }),
   tools,
   secrets,
+  files,
   config,
   tracing = noTracing,
   works = true,
@@ -129,6 +133,7 @@ export async function startEngine({
       cooldown: makeCooldown({ bus }),
       circuitBreaker: makeCircuitBreaker(),
       turns: makeTurns(secrets, log),
+      fileSource: files && { sql, files },
       reload: (run) => reload(sql, run),
     },
     environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),

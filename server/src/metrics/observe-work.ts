@@ -22,6 +22,7 @@ function observeModel(model: Model, meters: Instruments): Model {
   const { provider } = model
   return {
     provider,
+    ...(model.takes ? { takes: (media_type) => model.takes!(media_type) } : {}),
     async call(request) {
       const end = meters.cadre_model_call_duration_seconds.startTimer({ provider })
       let outcome = 'aborted'

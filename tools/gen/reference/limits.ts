@@ -105,6 +105,8 @@ const boundWords: Record<keyof typeof bounds, Words> = {
 const taskWords: Record<keyof typeof taskBounds, Words> = {
   input: ['`input` of a task, and each of its messages', 'characters'],
   input_messages: ['Messages of an `input`', 'items'],
+  body_bytes: ['A body that creates a task', 'bytes'],
+  input_urls: ['Pictures of an `input` that are given by a URL', 'items'],
   message_parts: ['Parts of one message of an `input`', 'items'],
   input_bytes: ['An `input` that is an object', 'bytes as JSON'],
   wait_seconds: ['`wait` for a task', 'seconds'],

@@ -3,6 +3,7 @@ import { isTransient, planByIndex, type Sql } from '../../platform/postgres/data
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
+import { filesIn } from '../files/input-files.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 
 const groupMax = 64
@@ -72,7 +73,8 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
       ),
     { concurrency, groupMax },
   )
-  const mayShare = (task: NewTask): boolean => isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task)
+  const mayShare = (task: NewTask): boolean =>
+    isOrdinary(task, isFull(task.agent.project_id)) && isSmall(task) && filesIn(task.input).length === 0
   const alone: Create = (task) =>
     sql.begin(async (tx) => {
       if (await insertTask(tx, queue, task, isFull(task.agent.project_id))) tx.afterCommit(onSent)

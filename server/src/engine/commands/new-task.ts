@@ -5,6 +5,9 @@ import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
 import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
+import { completeFile, nameFiles, nameFilesOf } from '../files/file-rows.ts'
+import type { BegunFile } from '../files/file-store.ts'
+import { filesIn } from '../files/input-files.ts'
 import { freeSlots, limitKeysOf, isKeyHeld, lockLimits } from '../queue/concurrency-limits.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
@@ -47,6 +50,8 @@ export interface NewTask {
   schedule_id?: string | null
   /** The finished task that it tries again, and the step that it begins with: see `copyJournal`. */
   retry_of?: { task_id: string; from_step: number }
+  /** Files that came with its input, stored and not visible yet: they become the task's. */
+  received?: readonly BegunFile[]
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
 }
@@ -82,7 +87,18 @@ const held: Admission = { sent: false, slot: null, due_at: null, backlog: false,
 export async function insertTask(tx: Sql, queue: Queue, task: NewTask, isFull = false): Promise<boolean> {
   const admission = await admit(tx, task, isFull)
   const { rows } = await store(tx, queue, [{ task, admission }])
+  if (rows.size > 0) await keepFiles(tx, task)
   return admission.sent && rows.size > 0
+}
+
+/** Makes the files of its input the task's: those that came with it, and those that it names as far as they are there. */
+async function keepFiles(
+  tx: Sql,
+  { id: task_id, agent: { project_id }, input, received = [], retry_of }: NewTask,
+): Promise<void> {
+  for (const file of received) await completeFile(tx, file.id, file, { task_id })
+  await nameFiles(tx, { task_id, project_id }, filesIn(input))
+  if (retry_of) await nameFilesOf(tx, task_id, retry_of.task_id)
 }
 
 /** Stores ordinary tasks and their jobs all at once; a row is missing where the agent of its task was deleted. */

@@ -1,5 +1,5 @@
 import { isObject } from '#contract/core/merge-patch.ts'
-import type { MessageContent, TaskInput } from '#contract/tasks/tasks.ts'
+import type { FilePart, MessageContent, TaskInput, TextPart } from '#contract/tasks/tasks.ts'
 import { answersIn, type ModelToolCall } from '../models/model.ts'
 import type { StoredMessage } from './turns.ts'
 import type { Step, CallInput, ReadMessage } from '../task.ts'
@@ -115,12 +115,20 @@ function answersBefore(steps: readonly Step[], from: number): number {
 export function inputMessages(input: TaskInput): StoredMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   if (!Array.isArray(input)) return [{ role: 'user', content: JSON.stringify(input) }]
-  return input.map(({ role, content }) => ({ role, content: textOf(content) }))
+  return input.map(({ role, content }) => ({ role, ...saidOf(content) }))
 }
 
-/** What a message says, as a text: its parts are paragraphs. */
-export function textOf(content: MessageContent): string {
-  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n\n')
+/** What a message says as a text, and in parts where files are among them. */
+export function saidOf(content: MessageContent): Pick<StoredMessage, 'content' | 'parts'> {
+  if (typeof content === 'string') return { content }
+  const parts = content.filter((part): part is TextPart | FilePart => part.type === 'text' || 'file_id' in part)
+  const text = parts.map((part) => (part.type === 'text' ? part.text : nameOf(part))).join('\n\n')
+  return parts.some(({ type }) => type !== 'text') ? { content: text, parts } : { content: text }
+}
+
+/** How a file stands in a text that takes the place of its message. */
+function nameOf({ type, file_id }: FilePart): string {
+  return `[${type} ${file_id}]`
 }
 
 /** What has happened in a task from a step on. */

@@ -7,6 +7,9 @@ export const tokenBytes = 3
 /** What a message costs beside its text. */
 const messageTokens = 4
 
+/** What a part costs beside the text that stands for it: providers count pictures by their size and documents by their pages. */
+const partTokens = { text: 0, image: 2000, file: 10_000 } as const
+
 /** All that goes to a model with its next call. */
 export interface NextCall {
   messages: readonly StoredMessage[]
@@ -45,9 +48,10 @@ function countedIn({ usage, input }: Step): { tokens: number; messages: number }
 
 function sum(messages: readonly StoredMessage[]): number {
   return messages.reduce(
-    (tokens, { content, tool_calls, encrypted_turn = '' }) =>
+    (tokens, { content, parts = [], tool_calls, encrypted_turn = '' }) =>
       tokens +
       messageTokens +
+      parts.reduce((sum, { type }) => sum + partTokens[type], 0) +
       // A turn as it is kept has all that the message says, in base64.
       Math.max(
         tokensOf(content) + (tool_calls ? tokensOf(JSON.stringify(tool_calls)) : 0),

@@ -136,21 +136,20 @@ export async function deleteBegun(sql: Sql, id: string): Promise<void> {
   await sql`delete from file where id = ${id} and sha256 is null`
 }
 
-/** Notes which files tasks name: those stay as long as one of the tasks does. Throws `file_not_found` of one that is gone. */
+/** Notes which files a task names: those stay as long as one of their tasks does. Those that are gone are passed over. */
 export async function nameFiles(
   tx: Sql,
   { task_id, project_id }: { task_id: string; project_id: number },
   file_ids: readonly string[],
 ): Promise<void> {
   if (file_ids.length === 0) return
-  const ids = [...new Set(file_ids)]
-  const named = await tx<{ id: string }>`
-    update file set named_at = now() where id = any(${ids}) and project_id = ${project_id} and sha256 is not null returning id`
-  const missing = ids.find((id) => !named.some((row) => row.id === id))
-  if (missing !== undefined)
-    throw new Problem('file_not_found', { resource_type: 'file', resource_id: missing.slice(0, 100) })
   await tx`
-    insert into task_file (task_id, file_id) select ${task_id}, unnest(${ids}::text[]) on conflict do nothing`
+    with named as (
+      update file set named_at = now()
+      where id in (select id from file where id = any(${[...file_ids]}) and project_id = ${project_id} and sha256 is not null order by id for update)
+      returning id
+    )
+    insert into task_file (task_id, file_id) select ${task_id}, id from named on conflict do nothing`
 }
 
 /** A task that tries another one again names what that named. */

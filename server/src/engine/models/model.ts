@@ -8,6 +8,8 @@ import type { ModelProtocol } from '#contract/models/native-providers.ts'
 export interface Model {
   /** Name of the provider that answers, for the journal: `openai`, `anthropic`, `builtin`. */
   provider: string
+  /** Whether it takes files of a media type as they are: pictures, PDF. */
+  takes?: (media_type: string) => boolean
   /**
    * Makes one call. `on_delta` gets text as it arrives, in order. Throws `ModelError` for everything that a provider
    * or the network does wrong; an abort of `signal` is thrown as its reason.
@@ -15,10 +17,20 @@ export interface Model {
   call(request: ModelRequest): Promise<ModelAnswer>
 }
 
+/** A part of a user's message: text, or a file by its identifier. */
+export type MessagePart = { type: 'text'; text: string } | { type: 'image' | 'file'; file_id: string }
+
+/** A file as it goes to a model: a text in place of its bytes where it is text, or where it is gone. */
+export type LoadedFile =
+  | { kind: 'text'; text: string }
+  | { kind: 'data'; media_type: string; name: string; data: Uint8Array }
+
 /** A message of a conversation, stored as it is in `task.input`, the journal and threads. */
 export interface ModelMessage {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
+  /** For `user`: what it says in parts, where files are among them; `content` stands for them where only text can. */
+  parts?: MessagePart[]
   /** The calls that an assistant asked for. */
   tool_calls?: ModelToolCall[]
   /** For `tool`: which call this is the result of. */
@@ -75,6 +87,8 @@ export interface ModelRequest {
   model: string
   system_prompt: string | undefined
   messages: ModelMessage[]
+  /** The files that parts of messages name, by their identifiers. */
+  files?: ReadonlyMap<string, LoadedFile>
   tools: ModelTool[]
   /** 0 to 2; undefined leaves it to the provider. */
   temperature: number | undefined
@@ -148,6 +162,9 @@ export type ModelErrorCode =
   | 'provider_refused_request'
   | 'provider_bad_answer'
   | 'context_length_exceeded'
+  /** A part of the conversation that the model does not take, or whose file is gone: no request was made. */
+  | 'unsupported_input'
+  | 'file_missing'
 
 /** What went wrong with a call, and whether the same call may succeed later. */
 export class ModelError extends Error {

@@ -1,6 +1,14 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { CallOptions } from './providers/adapter.ts'
-import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ProviderTurn, TurnPart } from './model.ts'
+import type {
+  LoadedFile,
+  ModelMessage,
+  ModelRequest,
+  ModelTool,
+  ModelToolCall,
+  ProviderTurn,
+  TurnPart,
+} from './model.ts'
 import type { WireNames } from './wire-names.ts'
 import type { Provider } from './providers/provider.ts'
 
@@ -15,13 +23,16 @@ export interface PromptContext {
   signal: AbortSignal
   /** Undefined where the answer is a text, or its provider enforces the schema. */
   answer_tool: ModelTool | undefined
+  /** Files that messages name. */
+  files?: ReadonlyMap<string, LoadedFile> | undefined
 }
 
 /**
  * A request in the form that the provider libraries take. All system messages come first, as one: not every provider
  * takes them in the middle. An assistant's turn with neither text nor calls is left out, as providers refuse it.
  */
-export function toCallOptions(request: ModelRequest, context: PromptContext): CallOptions {
+export function toCallOptions(request: ModelRequest, given: PromptContext): CallOptions {
+  const context = { ...given, files: request.files }
   const { names, signal, answer_tool } = context
   const system = [
     request.system_prompt,
@@ -79,13 +90,28 @@ function answerInstruction(tool: string): string {
 }
 
 function toPromptMessage(message: ModelMessage, context: PromptContext): PromptMessage[] {
-  const { role, content, turn } = message
+  const { role, turn } = message
   if (role === 'system') return []
-  if (role === 'user') return [{ role, content: [{ type: 'text', text: content }] }]
+  if (role === 'user') return [{ role, content: userParts(message, context) }]
   if (role === 'tool') return [{ role, content: [toolResult(message, context)] }]
   const parts =
     turn && isOwnTurn(turn, context.provider) ? turnParts(turn, message, context) : plainParts(message, context)
   return parts.length === 0 ? [] : [{ role, content: parts }]
+}
+
+type UserPart = Extract<PromptMessage, { role: 'user' }>['content'][number]
+
+/** What a user says, with the bytes of files in their places. */
+function userParts({ content, parts }: ModelMessage, { files }: PromptContext): UserPart[] {
+  if (!parts) return [{ type: 'text', text: content }]
+  return parts.map((part): UserPart => {
+    if (part.type === 'text') return { type: 'text', text: part.text }
+    const file = files?.get(part.file_id)
+    if (!file) return { type: 'text', text: `[${part.type} ${part.file_id}]` }
+    if (file.kind === 'text') return { type: 'text', text: file.text }
+    const { media_type, name, data } = file
+    return { type: 'file', mediaType: media_type, filename: name, data: { type: 'data', data } }
+  })
 }
 
 /** Whether a provider wrote a turn itself, in the protocol that it is spoken to in now. */

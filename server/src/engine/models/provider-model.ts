@@ -1,3 +1,4 @@
+import { imageTypes } from '#contract/resources/files.ts'
 import type { AdaptedRequest, LanguageModel } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
@@ -29,6 +30,7 @@ export function makeProviderModel(
   const open = makeOpen(provider)
   return {
     provider: provider.name,
+    takes: (media_type) => takesFile(provider, media_type),
     call: async (request) => {
       request.signal.throwIfAborted()
       const connection = connections.begin()
@@ -90,6 +92,12 @@ function makeOpen(
     opened.catch(() => kept.delete(model))
     return opened
   }
+}
+
+/** Every protocol has pictures; PDF the native providers alone, because other servers know it under no common name. */
+function takesFile({ kind }: Provider, media_type: string): boolean {
+  if ((imageTypes as readonly string[]).includes(media_type)) return true
+  return media_type === 'application/pdf' && (kind === 'openai' || kind === 'anthropic')
 }
 
 /** The tool by which a model returns its answer where the provider does not enforce its schema. */

@@ -1,4 +1,4 @@
-import { callModel, type CallContext } from './model-call.ts'
+import { callModel, notAsked, type CallContext } from './model-call.ts'
 import { type CallResult, providerFailed } from './model-call-result.ts'
 import { type StopContext, waitForCooldown } from './run-guard.ts'
 import type { CallEnd } from '../models/circuit-breaker.ts'
@@ -38,19 +38,14 @@ export async function askModel(
       context.cooldown.answered(model)
     }
     if (result.outcome === 'failed') {
-      end = result.error
-      noteCooldown(context.cooldown, model, result.error)
+      // A call that was not made tells nothing of the model.
+      end = 'consumed' in result.change ? result.error : 'cut'
+      if (end !== 'cut') noteCooldown(context.cooldown, model, result.error)
     }
     return result
   } finally {
     entered.ended(end)
   }
-}
-
-/** A failure for which no request was made. */
-function notAsked(result: CallResult): CallResult {
-  const { consumed: _consumed, ...change } = result.change
-  return { ...result, change }
 }
 
 /** Where a provider said when it wants to be asked again, all other calls of that model know it from now on. */

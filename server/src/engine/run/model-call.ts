@@ -1,3 +1,4 @@
+import { Problem } from '#contract/core/problems.ts'
 import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { newId } from '../../platform/ids.ts'
@@ -18,6 +19,7 @@ import {
   providerFailed,
   type CallResult,
 } from './model-call-result.ts'
+import { loadFiles, type FileSource } from './model-files.ts'
 import { type Model, ModelError, type ModelRequest } from '../models/model.ts'
 import type { Prices } from '../budgets/prices.ts'
 import { Interrupted, type Run } from './run.ts'
@@ -96,6 +98,8 @@ export interface CallContext {
   prices: Prices
   hub: Hub
   turns: Turns
+  /** Where files come from; without it parts that name files are named in words. */
+  fileSource?: FileSource | undefined
   random: () => number
   signal: AbortSignal
   /** Called for every part of an answer that arrived. */
@@ -108,7 +112,7 @@ export interface CallContext {
 export async function callModel(
   run: Run,
   step: Step,
-  { models, prices, hub, turns, random, signal, onStarted }: CallContext,
+  { models, prices, hub, turns, fileSource, random, signal, onStarted }: CallContext,
 ): Promise<CallResult> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
@@ -121,11 +125,16 @@ export async function callModel(
   let span = noSpan
   try {
     const { model, name } = models.resolve(step.name)
+    const request = isTurn ? turnRequest(run, step, turns) : summaryRequest(run, step, factsOf(models, step.name))
+    const files =
+      fileSource &&
+      (await loadFiles(request.messages, run.project_id, fileSource, { model, name: step.name }).catch(asFileError))
     span = beginChatSpan(run, step, { provider: model.provider, model: name })
     const aborted = AbortSignal.any([signal, limit.signal])
     const call = model.call({
       model: name,
-      ...(isTurn ? turnRequest(run, step, turns) : summaryRequest(run, step, factsOf(models, step.name))),
+      ...request,
+      ...(files ? { files } : {}),
       max_tokens: run.max_output_tokens,
       signal: aborted,
       attempt: step.failures + 1,
@@ -163,10 +172,33 @@ export async function callModel(
     const error = signal.aborted ? undefined : asModelError(thrown)
     span.end(error?.code ?? 'aborted')
     if (!error) return warned({ outcome: 'interrupted', change: interrupted(run, step, thrown) })
-    return warned(providerFailed(run, step, error, random))
+    const failed = providerFailed(run, step, error, random)
+    return warned(isOfParts(error) ? notAsked(failed) : failed)
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** A failure for which no request was made. */
+export function notAsked(result: CallResult): CallResult {
+  const { consumed: _consumed, ...change } = result.change
+  return { ...result, change }
+}
+
+/** A file that could not be read for another reason than its own may be read later. */
+function asFileError(error: unknown): never {
+  if (error instanceof ModelError) throw error
+  if (error instanceof Problem && error.kind === 'file_not_found')
+    throw new ModelError('file_missing', 'A file of the conversation was deleted.', { retryable: false, cause: error })
+  throw new ModelError('provider_unavailable', 'The files of the conversation could not be read.', {
+    retryable: true,
+    cause: error,
+  })
+}
+
+/** Whether a call failed for what there is in its conversation, before it was made. */
+function isOfParts({ code }: ModelError): boolean {
+  return code === 'unsupported_input' || code === 'file_missing'
 }
 
 type Asked = Omit<ModelRequest, 'model' | 'max_tokens' | 'signal'>

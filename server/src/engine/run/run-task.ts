@@ -8,6 +8,7 @@ import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput }
 import { completed, failed, joined, waiting } from '../journal/endings.ts'
 import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-guard.ts'
 import type { Decide, Journal } from '../journal/journal.ts'
+import type { FileSource } from './model-files.ts'
 import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
 import type { CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
@@ -30,6 +31,8 @@ export interface RunContext extends StopContext {
   hub: Hub
   /** How turns of models are kept. */
   turns: Turns
+  /** Where files come from. */
+  fileSource?: FileSource | undefined
   /** Reads the journal and the messages of a run anew, after others have written to them. */
   reload: (run: Run) => Promise<void>
 }

@@ -6,6 +6,7 @@ import { mergePatch } from '#contract/core/merge-patch.ts'
 import { invalid, notFound } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/schedules.ts'
 import type { Context } from '../../context.ts'
+import { requireKeptFiles } from '../../engine/files/input-files.ts'
 import { requireInput } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
@@ -54,6 +55,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
       const agent = await requireAgent(sql, { id: body.agent_id, project_id: loaded.id })
       const { id: agent_id, project_id } = agent
       requireInput(agent.config, body.input)
+      await requireKeptFiles(sql, project_id, body.input)
       const content: ScheduleContent = {
         name: body.name.normalize('NFC'),
         cron: cleanCron(body.cron),
@@ -93,6 +95,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
         if (body.input !== undefined) {
           const { config } = await requireAgent(tx, { id: before.agent_id, project_id: before.project_id })
           requireInput(config, body.input)
+          await requireKeptFiles(tx, before.project_id, body.input)
         }
         if (content.thread_id !== before.thread_id) await requireThread(tx, content.thread_id, before.agent_id)
         const row = await updateSchedule(tx, before, content, await nextAfterChange(tx, before, content))

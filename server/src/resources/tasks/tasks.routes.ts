@@ -12,7 +12,9 @@ import { newId } from '../../platform/ids.ts'
 import { requireVersion } from '../agents/agent-versions.queries.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
-import { makeLoadAsked, type AskedAgent } from './asked-agents.ts'
+import { requireInputFiles, withFiles, type ReceivedUrls } from '../../engine/files/input-files.ts'
+import type { AskedAgent } from './asked-agents.ts'
+import { makeTaskFiles } from './task-files.ts'
 import { loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
   listEventPage,
@@ -30,22 +32,30 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
   const { engine } = context
   const watch = makeWatch(context)
 
+  const { loadAsked, receive, received, kept } = makeTaskFiles(context)
+
   handle(app, http, operations.createTask, {
-    load: makeLoadAsked(context.database),
+    load: loadAsked,
+    receive,
     run: async (handling) => {
       const { sql, loaded: agent } = handling
       requireAskedAccepting(agent)
       await occupyToWatch(handling)
-      const task = await askedFor(handling)
-      if (!sql.isTransaction) return taskView(await engine.create(task))
+      const task = await askedFor(handling, received(handling.request))
+      if (!sql.isTransaction) {
+        const row = await engine.create(task)
+        kept(handling.request)
+        return taskView(row)
+      }
       await engine.enqueue(sql, task)
+      sql.afterCommit(() => kept(handling.request))
       const gone = notFound('agent_not_found', 'agent', agent.id)
       return taskView(await requireMade(sql, { id: task.id, project_id: agent.project_id }, gone))
     },
     shared: {
       prepare: async (handling): Promise<NewTask | undefined> => {
         requireAskedAccepting(handling.loaded)
-        const task = await askedFor(handling)
+        const task = await askedFor(handling, received(handling.request))
         if (!engine.mayShare(task)) return undefined
         await occupyToWatch(handling)
         return task
@@ -128,7 +138,10 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
  * The task that a request asks for. Throws 404 for a version that its agent never had, 400 for a schema that cannot be used, or
  * an input that is not what the agent's version takes.
  */
-async function askedFor(handling: Handling<typeof operations.createTask, AskedAgent>): Promise<NewTask> {
+async function askedFor(
+  handling: Handling<typeof operations.createTask, AskedAgent>,
+  received: ReceivedUrls,
+): Promise<NewTask> {
   const { sql, loaded, body } = handling
   const { agent_version = loaded.version, ...asked } = body
   const { config } = agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
@@ -137,8 +150,11 @@ async function askedFor(handling: Handling<typeof operations.createTask, AskedAg
     ...schemaIssues('output_schema', body.output_schema),
   ]
   if (first) throw invalid(first, ...others)
+  await requireInputFiles(sql, loaded.project_id, body.input)
   const agent = { ...loaded, version: agent_version }
-  return { ...asked, ...madeBy(handling), id: newId('task'), agent, run_after: timestamp(body.run_after) }
+  const input = withFiles(body.input, received)
+  const of = { ...madeBy(handling), id: newId('task'), agent, run_after: timestamp(body.run_after) }
+  return { ...asked, ...of, input, received: [...received.values()] }
 }
 
 async function page(

@@ -3,6 +3,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { notFound } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import * as operations from '#contract/tasks/test-cases.ts'
+import { requireKeptFiles } from '../../engine/files/input-files.ts'
 import { requireInput } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
@@ -27,6 +28,7 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
     run: async ({ sql, loaded: { id: agent_id, project_id, config }, body, principal, actor }) => {
       const { name, input, expected = null } = body
       requireInput(config, input)
+      await requireKeptFiles(sql, project_id, input)
       const content = { name: name.normalize('NFC'), input, expected, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const key = { id: newId('case'), agent_id }
@@ -59,6 +61,7 @@ export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
       sql.begin(async (tx) => {
         const before = await requireTestCase(tx, row, { lock: true })
         if (body.input !== undefined) requireInput(config, body.input)
+        await requireKeptFiles(tx, project_id, body.input)
         const { name = before.name, input = before.input, expected = before.expected } = body
         const after = await updateTestCase(tx, { ...before, name: name.normalize('NFC'), input, expected })
         const change = { before: view(before, project_id), after: view(after, project_id) }

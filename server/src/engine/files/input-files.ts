@@ -1,0 +1,180 @@
+import { fileBounds } from '#contract/resources/files.ts'
+import { invalid, notFound, Problem } from '#contract/core/problems.ts'
+import { taskBounds, type ImageUrlPart, type MessageContent, type TaskInput } from '#contract/tasks/tasks.ts'
+import { Readable } from 'node:stream'
+import { EgressError, EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { findFiles } from './file-rows.ts'
+import type { BegunFile, FileOrigin, Files } from './file-store.ts'
+
+/** How long an address is waited for. */
+const fetch_ms = 20_000
+
+/** The messages of an input; none where it is a text or an object. */
+function messagesOf(input: TaskInput): { role: string; content: MessageContent }[] {
+  return Array.isArray(input) ? input : []
+}
+
+/** Identifiers of the files that an input names, each once. */
+export function filesIn(input: TaskInput): string[] {
+  const ids = messagesOf(input).flatMap(({ content }) => filesOf(content))
+  return [...new Set(ids)]
+}
+
+/** The same of what one message says. */
+export function filesOf(content: MessageContent): string[] {
+  if (typeof content === 'string') return []
+  return content.flatMap((part) => ('file_id' in part ? [part.file_id] : []))
+}
+
+/**
+ * Throws 404 for a file that an input names and that the project does not have, and 400 for parts that are no text in messages
+ * which are not the user's, because no model takes them there.
+ */
+export async function requireInputFiles(sql: Sql, project_id: number, input: TaskInput | undefined): Promise<void> {
+  const messages = input === undefined ? [] : messagesOf(input)
+  const at = messages.findIndex(({ role, content }) => role !== 'user' && hasFiles(content))
+  if (at >= 0) {
+    const field = `input[${at}].content`
+    throw invalid({ field, message: 'must be text in messages that are not from the user', code: 'invalid_format' })
+  }
+  await requireFiles(
+    sql,
+    project_id,
+    messages.flatMap(({ content }) => filesOf(content)),
+  )
+}
+
+/** The same for an input that is kept for later tasks: what it shows has to be files by then, so it names no URLs. */
+export async function requireKeptFiles(sql: Sql, project_id: number, input: TaskInput | undefined): Promise<void> {
+  const [url] = input === undefined ? [] : urlsIn(input)
+  if (url) throw refused(url.field, 'must be uploaded first, and named by its file_id')
+  await requireInputFiles(sql, project_id, input)
+}
+
+/** Throws 404 for a file that a project does not have. */
+export async function requireFiles(sql: Sql, project_id: number, ids: readonly string[]): Promise<void> {
+  const found = await findFiles(sql, project_id, ids)
+  const missing = ids.find((id) => !found.has(id))
+  if (missing !== undefined) throw notFound('file_not_found', 'file', missing.slice(0, 100))
+}
+
+function hasFiles(content: MessageContent): boolean {
+  return typeof content !== 'string' && content.some(({ type }) => type !== 'text')
+}
+
+/** Pictures of an input that were given by URLs, by those: stored, and not visible yet. */
+export type ReceivedUrls = ReadonlyMap<string, BegunFile>
+
+/**
+ * Stores the pictures that an input gives as data or by address, each URL once; addresses are fetched through the guarded way
+ * out. Throws 400 for one that cannot be had; then nothing of any is left.
+ */
+export async function receiveUrls(
+  { files, egress }: { files: Files; egress: Egress },
+  whose: Pick<FileOrigin, 'project_id' | 'created_by'>,
+  input: TaskInput,
+  signal?: AbortSignal,
+): Promise<ReceivedUrls> {
+  const received = new Map<string, BegunFile>()
+  try {
+    for (const { url, field } of urlsIn(input)) {
+      if (received.has(url)) continue
+      if (received.size >= taskBounds.input_urls)
+        throw invalid({
+          field: 'input',
+          message: `must have at most ${taskBounds.input_urls} pictures that are given by URLs`,
+          code: 'too_long',
+          max: taskBounds.input_urls,
+        })
+      const { bytes, declared } = url.startsWith('data:')
+        ? dataOf(url, field)
+        : await fetched(egress, url, field, signal)
+      const name = nameOf(url, declared)
+      received.set(url, await files.receive({ ...whose, name, declared }, Readable.from([bytes])))
+    }
+    return received
+  } catch (error) {
+    await Promise.all([...received.values()].map((file) => files.discard(file)))
+    throw error
+  }
+}
+
+/** An input whose URLs are the files that were made of them. */
+export function withFiles(input: TaskInput, received: ReceivedUrls): TaskInput {
+  if (!Array.isArray(input)) return input
+  return input.map((message) => {
+    if (typeof message.content === 'string') return message
+    const content = message.content.map((part) => {
+      if (part.type !== 'image' || 'file_id' in part) return part
+      const file = received.get(part.url)
+      return file ? { type: part.type, file_id: file.id } : part
+    })
+    return { ...message, content }
+  })
+}
+
+function urlsIn(input: TaskInput): { url: string; field: string }[] {
+  return messagesOf(input).flatMap(({ content }, at) =>
+    typeof content === 'string'
+      ? []
+      : content.flatMap((part, i) => {
+          const { url } = part as Partial<ImageUrlPart>
+          return url === undefined || 'file_id' in part ? [] : [{ url, field: `input[${at}].content[${i}].url` }]
+        }),
+  )
+}
+
+function refused(field: string, message: string, cause?: unknown): Problem {
+  const issue = { field, message, code: 'invalid_format' } as const
+  return new Problem('validation_error', [issue], { message: `The request is not valid: ${field} ${message}.`, cause })
+}
+
+/** The bytes of a `data:` URL. */
+function dataOf(url: string, field: string): { bytes: Buffer; declared: string | undefined } {
+  const comma = url.indexOf(',')
+  const head = comma < 0 ? '' : url.slice('data:'.length, comma)
+  const encoded = url.slice(comma + 1).replaceAll(/[\r\n]/g, '')
+  if (!/;base64$/i.test(head) || encoded === '' || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(encoded))
+    throw refused(field, 'must have its bytes in base64')
+  return { bytes: Buffer.from(encoded, 'base64'), declared: head.split(';', 1)[0] }
+}
+
+async function fetched(
+  egress: Egress,
+  url: string,
+  field: string,
+  signal: AbortSignal | undefined,
+): Promise<{ bytes: Buffer; declared: string | undefined }> {
+  try {
+    const { status, headers, body } = await egress.fetch(url, {
+      purpose: 'file',
+      method: 'GET',
+      headers: { accept: 'image/*' },
+      timeout_ms: fetch_ms,
+      ...(signal ? { signal } : {}),
+    })
+    if (status !== 200) throw refused(field, `could not be fetched: the server answered HTTP ${status}`)
+    if (body.length > fileBounds.bytes) throw refused(field, `must have at most ${fileBounds.bytes} bytes`)
+    return { bytes: body, declared: headers['content-type'] }
+  } catch (error) {
+    if (error instanceof EgressRefused || error instanceof EgressError)
+      throw refused(field, `could not be fetched: ${error.message}`, error)
+    throw error
+  }
+}
+
+/** What a picture is called: as in its address, else by its kind. */
+function nameOf(url: string, declared: string | undefined): string {
+  const last = url.startsWith('data:') ? undefined : URL.parse(url)?.pathname.split('/').at(-1)
+  if (last) return safelyDecoded(last)
+  return `image.${/^image\/([a-z]+)/.exec(declared ?? '')?.[1] ?? 'png'}`
+}
+
+function safelyDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
