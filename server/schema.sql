@@ -799,6 +799,49 @@ create table delivery_attempt (
   constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, attempt)
 ) partition by RANGE (delivery_id);
 
+create table door_conversation (
+  id identifier not null,
+  org_id identifier not null,
+  thread_id identifier,
+  items jsonb not null default '[]'::jsonb,
+  metadata jsonb not null default '{}'::jsonb,
+  created_by identifier not null,
+  deleted_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint door_conversation_pkey PRIMARY KEY (id)
+);
+
+create table door_request (
+  id bigint not null generated always as identity,
+  credential_id identifier not null,
+  hash bytea not null,
+  response_id identifier not null,
+  task_id identifier not null,
+  state text not null,
+  process_id identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint door_request_pkey PRIMARY KEY (id),
+  constraint door_request_state_check CHECK (state = ANY (ARRAY['open'::text, 'broken'::text, 'answered'::text]))
+);
+
+create table door_response (
+  id identifier not null,
+  project_id bigint not null,
+  task_id identifier not null,
+  ordinal integer not null,
+  first_sequence integer not null,
+  request jsonb not null,
+  input jsonb not null,
+  conversation identifier,
+  previous identifier,
+  store boolean not null,
+  resolves boolean not null,
+  deleted_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint door_response_pkey PRIMARY KEY (id),
+  constraint door_response_task_id_ordinal_key UNIQUE (task_id, ordinal)
+);
+
 create table event (
   id identifier not null,
   org_id identifier not null,
@@ -1147,6 +1190,7 @@ create table task (
   slot text,
   backlog boolean not null default false,
   output_schema jsonb,
+  caller jsonb,
   constraint task_pkey PRIMARY KEY (id),
   constraint task_slot_check CHECK (slot = ANY (ARRAY['held'::text, 'wanted'::text])),
   constraint task_status_check CHECK (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'expired'::text]))
@@ -1268,6 +1312,9 @@ create table thread (
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  parent_thread_id identifier,
+  parent_position integer,
+  hidden boolean not null default false,
   constraint thread_pkey PRIMARY KEY (id)
 );
 
@@ -1298,6 +1345,16 @@ create table tool (
   constraint tool_kind_check CHECK (kind = ANY (ARRAY['http'::text, 'openapi'::text, 'mcp'::text])),
   constraint tool_safety_check CHECK (safety = ANY (ARRAY['safe'::text, 'keyed'::text, 'unsafe'::text])),
   constraint tool_status_check CHECK (status = ANY (ARRAY['active'::text, 'drifted'::text]))
+);
+
+create table tool_call (
+  id identifier not null,
+  task_id identifier not null,
+  step_index integer not null,
+  resolved_by identifier,
+  resolved_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint tool_call_pkey PRIMARY KEY (id)
 );
 
 create table usage_hour (
@@ -1386,6 +1443,9 @@ alter table budget add constraint budget_key_id_fkey FOREIGN KEY (key_id) REFERE
 alter table budget add constraint budget_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table budget add constraint budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table credential add constraint credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table door_conversation add constraint door_conversation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
+alter table door_conversation add constraint door_conversation_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE SET NULL;
+alter table door_response add constraint door_response_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table file add constraint file_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table file_piece add constraint file_piece_file_id_fkey FOREIGN KEY (file_id) REFERENCES file(id) ON DELETE CASCADE;
 alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
@@ -1449,6 +1509,13 @@ CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
 CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at, id) WHERE status = 'pending'::text;
 CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, finished_at, id) WHERE status = 'failed'::text;
 CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
+CREATE INDEX door_conversation_org ON door_conversation USING btree (org_id);
+CREATE INDEX door_conversation_thread ON door_conversation USING btree (thread_id) WHERE thread_id IS NOT NULL;
+CREATE INDEX door_request_age ON door_request USING btree (created_at);
+CREATE INDEX door_request_hash ON door_request USING btree (credential_id, hash, created_at);
+CREATE INDEX door_request_task ON door_request USING btree (task_id);
+CREATE INDEX door_response_conversation ON door_response USING btree (conversation) WHERE conversation IS NOT NULL;
+CREATE INDEX door_response_project ON door_response USING btree (project_id);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
 CREATE UNIQUE INDEX file_call ON file USING btree (call_key) WHERE call_key IS NOT NULL;
@@ -1514,6 +1581,7 @@ CREATE INDEX thread_agent ON thread USING btree (agent_id, id DESC);
 CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);
 CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
+CREATE INDEX tool_call_task ON tool_call USING btree (task_id);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_credential ON usage_hour USING btree (credential_id, hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);

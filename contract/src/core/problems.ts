@@ -73,6 +73,8 @@ export const problems = {
   task_not_found: define(404, 'task_not_found', 'RESOURCE_NOT_FOUND', 'There is no such task.'),
   thread_not_found: define(404, 'thread_not_found', 'RESOURCE_NOT_FOUND', 'There is no such thread.'),
 
+  response_not_found: define(404, 'response_not_found', 'RESOURCE_NOT_FOUND', 'There is no such response.'),
+  conversation_not_found: define(404, 'conversation_not_found', 'RESOURCE_NOT_FOUND', 'There is no such conversation.'),
   approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
   tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
@@ -111,6 +113,12 @@ export const problems = {
     'The approval has been resolved already.',
   ),
   file_in_use: define(409, 'file_in_use', 'RESOURCE_CONFLICT', 'A task that has not ended names the file.'),
+  tool_call_already_resolved: define(
+    409,
+    'tool_call_already_resolved',
+    'RESOURCE_CONFLICT',
+    'The tool call has been resolved already.',
+  ),
   request_in_progress: define(
     409,
     'resource_conflict',
@@ -118,6 +126,7 @@ export const problems = {
     'A request with this Idempotency-Key is still running.',
   ),
 
+  request_too_large: define(413, 'request_too_large', 'REQUEST_TOO_LARGE', 'The body is too large.'),
   precondition_failed: define(
     412,
     'precondition_failed',

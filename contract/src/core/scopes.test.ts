@@ -23,14 +23,15 @@ const grants: Record<Scope, FineScope[]> = {
   'projects:read': ['projects:read'],
   'projects:write': ['projects:write'],
   'agents:read': ['agents:read'],
-  'agents:write': ['agents:write', 'tasks:write'],
+  'agents:write': ['agents:write', 'tasks:write', 'approvals:write'],
   'organizations:read': ['organizations:read'],
   'organizations:write': ['organizations:write'],
   'api_keys:read': ['api_keys:read'],
   'api_keys:write': ['api_keys:write'],
   'tasks:write': ['tasks:write'],
+  'approvals:write': ['approvals:write'],
   read: ['projects:read', 'agents:read', 'organizations:read'],
-  write: ['projects:write', 'agents:write', 'tasks:write'],
+  write: ['projects:write', 'agents:write', 'tasks:write', 'approvals:write'],
   admin: [
     'projects:read',
     'projects:write',
@@ -41,6 +42,7 @@ const grants: Record<Scope, FineScope[]> = {
     'api_keys:read',
     'api_keys:write',
     'tasks:write',
+    'approvals:write',
   ],
 }
 
@@ -56,19 +58,21 @@ const allowed: Record<Role, FineScope[]> = {
     'tasks:write',
     'organizations:read',
     'api_keys:read',
+    'approvals:write',
     'api_keys:write',
   ],
   viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
 }
 
 describe('scopes', () => {
-  it('are the nine of the specification, read, write and tasks:write, each described', () => {
+  it('are the nine of the specification, read, write, tasks:write and approvals:write, each described', () => {
     assert.deepEqual([...scopes].sort(), [
       'admin',
       'agents:read',
       'agents:write',
       'api_keys:read',
       'api_keys:write',
+      'approvals:write',
       'organizations:read',
       'organizations:write',
       'projects:read',

@@ -9,16 +9,17 @@ export const fineScopes = [
   'api_keys:read',
   'api_keys:write',
   'tasks:write',
+  'approvals:write',
 ] as const
 
-/** The specification's nine, `read` and `write` (decisions D53, D71), and `tasks:write`. */
+/** The specification's nine, `read` and `write` (decisions D53, D71), `tasks:write` and `approvals:write`. */
 export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
 
 export type FineScope = (typeof fineScopes)[number]
 export type Scope = (typeof scopes)[number]
 
 /** What answering an approval takes. */
-export const approvalScope = 'agents:write' satisfies FineScope
+export const approvalScope = 'approvals:write' satisfies FineScope
 
 /** What each scope means, in words for a consent page and the reference. */
 export const scopeDescriptions: Record<Scope, string> = {
@@ -31,6 +32,7 @@ export const scopeDescriptions: Record<Scope, string> = {
   'api_keys:read': 'See API keys (never their secrets)',
   'api_keys:write': 'Create, change and revoke API keys',
   'tasks:write': 'Give agents tasks, watch and cancel them, without changing the agents',
+  'approvals:write': 'Answer approvals of tool calls, without changing agents or giving them tasks',
   read: 'See projects, agents and organizations',
   write: 'Create, change and delete projects and agents',
   admin: 'Do everything that you may do',
@@ -39,10 +41,10 @@ export const scopeDescriptions: Record<Scope, string> = {
 /** Coarse scopes and what they stand for; neither implies the other (decision D71). */
 const implied: ReadonlyMap<string, readonly FineScope[]> = new Map<Scope, readonly FineScope[]>([
   ['read', ['projects:read', 'agents:read', 'organizations:read']],
-  ['write', ['projects:write', 'agents:write', 'tasks:write']],
+  ['write', ['projects:write', 'agents:write', 'tasks:write', 'approvals:write']],
   ['admin', fineScopes],
-  // A key that may change agents may give them tasks; not the other way round.
-  ['agents:write', ['agents:write', 'tasks:write']],
+  // A key that may change agents may give them tasks and answer their approvals; not the other way round.
+  ['agents:write', ['agents:write', 'tasks:write', 'approvals:write']],
 ])
 
 export const roles = ['owner', 'admin', 'member', 'viewer'] as const
@@ -66,6 +68,7 @@ const roleScopes: Record<Role, readonly FineScope[]> = {
     'agents:read',
     'agents:write',
     'tasks:write',
+    'approvals:write',
     'organizations:read',
     'api_keys:read',
     'api_keys:write',

@@ -35,6 +35,7 @@ export const countedAs: Record<TaskState, 'in_progress' | 'completed' | 'failed'
 export const waitReasons = [
   'approval',
   'input',
+  'tool',
   'budget',
   'unknown_outcome',
   'provider',
@@ -47,8 +48,13 @@ export type WaitReason = (typeof waitReasons)[number]
 /** Waits that end when the agent runs again. */
 export const agentWaitReasons = ['agent_paused', 'agent_stopped'] as const satisfies readonly WaitReason[]
 
-/** Waits that end when a person answers: an approval is resolved, a message comes. */
-export const personWaitReasons = ['approval', 'unknown_outcome', 'input'] as const satisfies readonly WaitReason[]
+/** Waits that end when a person or a program answers: an approval is resolved, a message or a tool's result comes. */
+export const personWaitReasons = [
+  'approval',
+  'unknown_outcome',
+  'input',
+  'tool',
+] as const satisfies readonly WaitReason[]
 
 /** How a tool may be repeated after a crash: `safe` and `keyed` are, `unsafe` asks a person. */
 export const toolSafeties = ['safe', 'keyed', 'unsafe'] as const
@@ -96,6 +102,8 @@ export const taskEventTypes = [
   'tool.called',
   'tool.completed',
   'tool.failed',
+  'tool.requested',
+  'tool.resolved',
   'approval.requested',
   'approval.resolved',
   'approval.expired',

@@ -25,7 +25,7 @@ const project = '/api/v1/projects/{project_id}'
 /** Bounds of tasks; lengths count code points. */
 export const taskBounds = {
   input: 500_000,
-  input_messages: 200,
+  input_messages: 2000,
   /** Of a request that creates a task: it may have pictures in it. */
   body_bytes: 8 * 1_048_576,
   /** Pictures of one input that are given by an address or as data. */
@@ -116,12 +116,37 @@ const content = Type.Unsafe<MessageContent>({
   anyOf: [messageText, { type: 'array', items: messagePart, minItems: 1, maxItems: taskBounds.message_parts }],
   description: 'A text, or a list of parts: texts, and in messages of the user pictures and files.',
 })
-const message = Type.Object({ role: Choice(['system', 'user', 'assistant']), content })
+const inputCall = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 128 }),
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  arguments: Type.Unsafe<unknown>({ description: 'What the tool was called with.' }),
+})
+const message = Type.Object({
+  role: Choice(['system', 'user', 'assistant', 'tool']),
+  tool_calls: Type.Optional(
+    Type.Array(inputCall, {
+      minItems: 1,
+      maxItems: 128,
+      description: 'Of an assistant: the calls of tools that it asked for. Their results follow as messages of `tool`.',
+    }),
+  ),
+  call_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 128, description: 'Of a tool: the call whose result this is.' }),
+  ),
+  content,
+})
 
-export type TaskInput =
-  | string
-  | { role: 'system' | 'user' | 'assistant'; content: MessageContent }[]
-  | Record<string, unknown>
+/** A message of an input. */
+export interface InputMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  content: MessageContent
+  /** Of an assistant: the calls that it asked for. */
+  tool_calls?: { id: string; name: string; arguments: unknown }[]
+  /** Of a tool: the call whose result this is. */
+  call_id?: string
+}
+
+export type TaskInput = string | InputMessage[] | Record<string, unknown>
 
 const inputObject = boundedJson({ type: 'object', additionalProperties: true }, taskBounds.input_bytes)
 

@@ -5,6 +5,7 @@ import type { Sql } from '../platform/postgres/database.ts'
 import type { CancelOutcome } from './journal/cancel.ts'
 import type { TaskRow } from './commands/stored-task.ts'
 import type { MessageOutcome, NewMessage } from './commands/send-message.ts'
+import type { ToolCallAnswer } from './commands/answer-tool-calls.ts'
 import type { NewTask } from './commands/new-task.ts'
 import type { Resolution } from './commands/resolve-approval.ts'
 import type { CancelRequest } from './task.ts'
@@ -62,6 +63,11 @@ export interface Engine {
    * before the next call of the model. `finished` where the task has ended.
    */
   sendMessage(tx: Sql, task_id: string, message: NewMessage): Promise<MessageOutcome>
+  /**
+   * Gives the results of calls that a task's caller makes. The first result of a call wins. The task goes on where nothing
+   * else is open. Throws `tool_call_already_resolved`, and then changes nothing.
+   */
+  answerToolCalls(tx: Sql, task_id: string, answers: readonly ToolCallAnswer[]): Promise<void>
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
   budgetsChanged(tx: Sql): void
   /** Whether no worker of any process has been seen for 60 s (decision D102). */

@@ -34,6 +34,8 @@ import type { PublishedEvents } from './journal/task-changes.ts'
 import { listReadMessages, listSteps } from './journal/task-rows.ts'
 import { threadHistory } from './conversation/thread-history.ts'
 import type { ToolSource } from './tools/tool.ts'
+import { withCallerTools } from './tools/caller-tools.ts'
+import { answerToolCalls } from './commands/answer-tool-calls.ts'
 import { makeTurns } from './conversation/turns.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { UsageMeter } from './journal/usage-meter.ts'
@@ -243,6 +245,9 @@ export async function startEngine({
       if (told) afterAnswer(tx, told)
       return result
     },
+    async answerToolCalls(tx, task_id, answers) {
+      afterAnswer(tx, await answerToolCalls(tx, queue, task_id, answers))
+    },
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
     isSilent: () => maintenance.isSilent(),
     closeStreams() {
@@ -307,6 +312,7 @@ async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource |
       names,
       environment: run.environment,
     })
+  run.toolset = withCallerTools(run.toolset, run.work.caller)
 }
 
 async function reload(sql: Sql, run: Run): Promise<void> {

@@ -100,6 +100,28 @@ export interface TaskWork {
   metadata: Record<string, unknown>
   /** W3C Trace Context of the request that created it. */
   traceparent: string | null
+  /** What its caller asked for this task alone; null where it asked for nothing. */
+  caller: Caller | null
+}
+
+/** A tool on the side of a task's caller: the model calls it, and the task waits for the caller's result. */
+export interface CallerTool {
+  name: string
+  description: string
+  /** JSON Schema of the arguments, an object. */
+  parameters: Record<string, unknown>
+}
+
+/** What the caller of a task asked for it alone. Bounds may only be lower than those of the agent. */
+export interface Caller {
+  tools?: CallerTool[]
+  /** For the first model call from `from_step` on. */
+  tool_choice?: 'none' | 'auto' | 'required' | { name: string }
+  from_step?: number
+  /** Added after the agent's system prompt. */
+  instructions?: string
+  max_output_tokens?: number
+  temperature?: number
 }
 
 /** The members of an agent's configuration that a task depends on. */
@@ -206,14 +228,23 @@ export interface CallInput {
   repeat?: number
   /** Of an approval: which one. */
   approval_id?: string
-  /** Of `wait`: until when. */
+  /** Of `wait`, and of a call of a caller's tool: until when. */
   until?: string
+  /** The call is made by the task's caller. */
+  is_callers?: true
 }
 
 /** A message that a person sent to the task, and the step that reads it first. */
 export interface ReadMessage {
   content: string
   before_step: number
+}
+
+/** A call of a tool that the task's caller makes. */
+export interface NewToolCall {
+  /** `call_` and the rest of its step's identifier. */
+  id: string
+  step_index: number
 }
 
 /** A question to a person about a call of a tool. */
@@ -261,6 +292,8 @@ export interface TaskChange {
   told?: true
   /** People are asked. */
   approvals?: NewApproval[]
+  /** The caller is asked to make calls. */
+  tool_calls?: NewToolCall[]
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
   /** What its model does not take as it was asked: logged once for each version of its agent. */

@@ -3,6 +3,23 @@ export function cleanText(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
+/**
+ * Cleans a text that comes in pieces: all pieces together give what `cleanText` gives of the whole. Half of a surrogate
+ * pair at the end of a piece waits for the next one; `end` gives what still waits.
+ */
+export function makeTextCleaner(): { push(piece: string): string; end(): string } {
+  let waiting = ''
+  return {
+    push(piece) {
+      const text = waiting + piece
+      const last = text.charCodeAt(text.length - 1)
+      waiting = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
+      return cleanText(waiting === '' ? text : text.slice(0, -1))
+    },
+    end: () => cleanText(waiting),
+  }
+}
+
 /** A text of so many characters at most, and a note of how many more it had. A cut never leaves half of a surrogate pair. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text

@@ -28,6 +28,9 @@ export type IdPrefix =
   | 'client'
   | 'ident'
   | 'worker'
+  | 'call'
+  | 'resp'
+  | 'conv'
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'
 

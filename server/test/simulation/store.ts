@@ -247,6 +247,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
       environment: null,
       metadata: {},
       traceparent: null,
+      caller: null,
     },
   }
 }

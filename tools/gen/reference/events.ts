@@ -42,6 +42,14 @@ const taskEventWords: Record<TaskEventType, Words> = {
   'tool.called': ['The model called a tool.', ['step_id', 'index', 'tool']],
   'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
   'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
+  'tool.requested': [
+    "The model called a tool of the task's caller, who is to give the result as `call_id`.",
+    ['step_id', 'index', 'tool', 'tool_call_id', 'call_id'],
+  ],
+  'tool.resolved': [
+    'That call has its result; `error` where it failed or came too late.',
+    ['step_id', 'index', 'tool', 'tool_call_id', 'call_id', 'error'],
+  ],
   'context.compacted': [
     'The earlier part of the conversation was replaced by a summary, which is the `output` of the step.',
     ['step_id', 'index', 'before_step', 'kept_history'],

@@ -39,6 +39,7 @@ export const scopeWords: Record<Scope, string> = {
   'organizations:write': 'Manage organizations and their members',
   'api_keys:read': 'See API keys, never their secrets',
   'api_keys:write': 'Create, change and revoke API keys',
+  'approvals:write': 'Answer approvals',
   'tasks:write': 'Give agents tasks, watch and cancel them',
   read: 'See projects, agents and organizations',
   write: 'Create, change and delete projects and agents',

@@ -83,8 +83,8 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
   return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
 }
 
-function isSmall({ input, metadata, output_schema }: NewTask): boolean {
-  return JSON.stringify([input, metadata, output_schema]).length <= groupedMax_chars
+function isSmall({ input, metadata, output_schema, caller }: NewTask): boolean {
+  return JSON.stringify([input, metadata, output_schema, caller]).length <= groupedMax_chars
 }
 
 async function requireRow(tx: Sql, { id, agent }: NewTask): Promise<TaskRow> {

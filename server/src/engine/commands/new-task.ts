@@ -13,7 +13,7 @@ import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
 import { noUsage } from '../journal/task-rows.ts'
-import type { TaskLimits } from '../task.ts'
+import type { Caller, TaskLimits } from '../task.ts'
 
 /** A task as a request describes it. */
 export interface NewTask {
@@ -54,6 +54,7 @@ export interface NewTask {
   received?: readonly BegunFile[]
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
+  caller?: Caller | null
 }
 
 const defaultPriority = 5
@@ -145,15 +146,15 @@ async function store(
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
         run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
-        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema)
+        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema, caller)
       select r.id, r.project_id, r.agent_id, r.agent_version, r.thread_id, r.thread_position, r.concurrency_key, 'queued', r.input,
         r.priority, r.run_after, r.due_at, r.queue_ttl_seconds, r.timeout_seconds, r.max_attempts, ${lowestLimits(tx)}, r.usage,
         r.metadata, r.created_by, r.request_id, r.trace_id, r.job_id, r.slot, 1, now() + make_interval(secs => r.queue_ttl_seconds),
-        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema
+        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema, r.caller
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int, thread_id text,
         thread_position int, concurrency_key text, input jsonb, priority int, run_after timestamptz, due_at timestamptz,
         queue_ttl_seconds int, timeout_seconds int, max_attempts int, budget jsonb, usage jsonb, metadata jsonb, created_by text,
-        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb)
+        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb, caller jsonb)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (
         select coalesce(v.config, a.config)->'budget' as budget from agent a
@@ -220,6 +221,7 @@ function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }:
     credential_id: task.credential_id ?? null,
     backlog,
     output_schema: task.output_schema ?? null,
+    caller: task.caller ?? null,
   }
 }
 

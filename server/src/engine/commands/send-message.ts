@@ -74,7 +74,7 @@ export async function sendMessage(
 async function findQuestion(tx: Sql, { id }: LockedTask): Promise<Step | undefined> {
   const [step] = await tx<Step>`
     select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage from task_step
-    where task_id = ${id} and type = 'wait' and name = 'request_input' and status = 'started' order by index limit 1`
+    where task_id = ${id} and type = 'wait' and name = 'request_input' and status = 'started' and not input ? 'is_callers' order by index limit 1`
   return step
 }
 

@@ -115,7 +115,13 @@ function answersBefore(steps: readonly Step[], from: number): number {
 export function inputMessages(input: TaskInput): StoredMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   if (!Array.isArray(input)) return [{ role: 'user', content: JSON.stringify(input) }]
-  return input.map(({ role, content }) => ({ role, ...saidOf(content) }))
+  const names = new Map(input.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id, name }) => [id, name] as const)))
+  return input.map(({ role, content, tool_calls, call_id }) => ({
+    role,
+    ...saidOf(content),
+    ...(tool_calls && { tool_calls }),
+    ...(role === 'tool' && { tool_call_id: call_id ?? '', tool_name: names.get(call_id ?? '') ?? '' }),
+  }))
 }
 
 /** What a message says as a text, and in parts where files are among them. */

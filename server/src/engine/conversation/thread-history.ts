@@ -7,6 +7,9 @@ import type { Step, ReadMessage } from '../task.ts'
 /** What of a thread's past goes into a task's conversation at most; older tasks are left out whole. */
 export const historyMax = { messages: 1000, bytes: 1024 * 1024 }
 
+/** How often a thread may go on from another that goes on from another. */
+const forksMax = 100
+
 interface PastTask {
   input: TaskInput
   steps: Step[]
@@ -28,17 +31,23 @@ export async function threadHistory(
 ): Promise<StoredMessage[]> {
   if (thread_id === null) return []
   const past = await sql<PastTask>`
-    with me as (select thread_position from task where id = ${id}),
+    with recursive line as (
+      select thread_id, thread_position - 1 as upto, 0 as depth from task where id = ${id}
+      union all
+      -- A thread may go on from the middle of another.
+      select h.parent_thread_id, h.parent_position, l.depth + 1 from line l join thread h on h.id = l.thread_id
+      where h.parent_thread_id is not null and l.depth < ${forksMax}
+    ),
     earlier as materialized (
-      select t.id, t.thread_position, pg_column_size(t.input) + coalesce(s.bytes, 0) as bytes
-      from task t, me,
+      select t.id, l.depth, t.thread_position, pg_column_size(t.input) + coalesce(s.bytes, 0) as bytes
+      from line l join task t on t.thread_id = l.thread_id and t.thread_position <= l.upto,
         lateral (select sum(coalesce(pg_column_size(output), 0) + coalesce(pg_column_size(turn), 0)) as bytes from task_step where task_id = t.id) s
-      where t.thread_id = ${thread_id} and t.thread_position < me.thread_position and t.finished_at is not null
+      where t.finished_at is not null
         and not exists (select from task r where r.thread_id = t.thread_id and r.retried_from = t.id
-          and r.thread_position between t.thread_position and me.thread_position)
-      order by t.thread_position desc limit ${historyMax.messages}
+          and r.thread_position between t.thread_position and l.upto)
+      order by l.depth, t.thread_position desc limit ${historyMax.messages}
     ), newest as (
-      select *, sum(bytes) over (order by thread_position desc) as total from earlier
+      select *, sum(bytes) over (order by depth, thread_position desc) as total from earlier
     )
     select t.input,
       (select coalesce(jsonb_agg(to_jsonb(s) order by s.index), '[]')
@@ -46,7 +55,7 @@ export async function threadHistory(
       (select coalesce(jsonb_agg(to_jsonb(m) order by m.position), '[]')
         from (select position, content, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
     from newest n join task t on t.id = n.id
-    where n.total - n.bytes <= ${historyMax.bytes} order by n.thread_position desc`
+    where n.total - n.bytes <= ${historyMax.bytes} order by n.depth, n.thread_position desc`
   return newestWithin(past).reduce<StoredMessage[]>(
     (history, task) => wellFormed(conversation({ history, ...task })),
     [],

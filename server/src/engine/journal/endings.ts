@@ -126,6 +126,7 @@ export function joined(first: Change | undefined, next: Change): Change {
     events: [...(first.events ?? []), ...(next.events ?? [])],
     logs: [...(first.logs ?? []), ...(next.logs ?? [])],
     approvals: [...(first.approvals ?? []), ...(next.approvals ?? [])],
+    tool_calls: [...(first.tool_calls ?? []), ...(next.tool_calls ?? [])],
     calls: [...(first.calls ?? []), ...(next.calls ?? [])],
     warnings: [...(first.warnings ?? []), ...(next.warnings ?? [])],
   }

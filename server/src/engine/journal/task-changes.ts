@@ -5,6 +5,7 @@ import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
+import { insertToolCalls } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
@@ -214,6 +215,10 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
     })),
   )
   if (asked.length > 0) await insertApprovals(tx, asked)
+  const calls = changes.flatMap(({ task, tool_calls = [] }) =>
+    tool_calls.map((call) => ({ ...call, task_id: task.id })),
+  )
+  if (calls.length > 0) await insertToolCalls(tx, calls)
   // One that is completed has nothing open, one that never began has asked nothing.
   const over = changes.filter(
     ({ task, status = task.status }) => isFinished(status) && status !== 'completed' && task.attempt > 0,

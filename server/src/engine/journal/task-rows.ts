@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { hasTaskSubscription } from './task-outbox.ts'
-import type { LockedTask, TaskWork, TaskUsage, Step } from '../task.ts'
+import type { AgentConfig, Caller, LockedTask, TaskWork, TaskUsage, Step } from '../task.ts'
 
 export const noUsage: TaskUsage = {
   input_tokens: 0,
@@ -27,16 +27,35 @@ export async function lockTasksWithWork(
   tx: Sql,
   ids: readonly string[],
 ): Promise<Map<string, LockedTask & { work: TaskWork }>> {
-  const more = tx.fragment`, t.input, t.output_schema, t.metadata, t.traceparent, coalesce(v.config, a.config) as config,
+  const more = tx.fragment`, t.input, t.output_schema, t.metadata, t.traceparent, t.caller, coalesce(v.config, a.config) as config,
     case when v.agent_id is null then a.environment else v.environment end as environment`
   const rows = await tx.run<LockedTask & TaskWork>(lockStatement(tx, ids, more))
   return new Map(
-    rows.map(({ input, output_schema, metadata, traceparent, config, environment, ...task }) => {
+    rows.map(({ input, output_schema, metadata, traceparent, caller, config, environment, ...task }) => {
       const { id, timeout_seconds, thread_id } = task
-      const work = { id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, config, environment }
+      const work = {
+        ...{ id, input, output_schema, timeout_seconds, thread_id, metadata, traceparent, caller, environment },
+        // Of a deleted agent there is none; its task is canceled.
+        config: config && withCaller(config, caller),
+      }
       return [id, { ...task, work }]
     }),
   )
+}
+
+/** The configuration that a task runs with: the agent's, with what the caller asked for the task alone. */
+function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
+  if (!caller) return config
+  const { instructions, max_output_tokens, temperature } = caller
+  const prompts = [config.system_prompt, instructions].filter((text) => text !== undefined && text !== '')
+  return {
+    ...config,
+    ...(prompts.length > 0 && { system_prompt: prompts.join('\n\n') }),
+    ...(max_output_tokens !== undefined && {
+      max_tokens: Math.min(config.max_tokens ?? Infinity, max_output_tokens),
+    }),
+    ...(temperature !== undefined && { temperature }),
+  }
 }
 
 function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {

@@ -1,3 +1,4 @@
+import { deleteDoorRows } from './door-rows.queries.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { forced } from '../journal/cancel.ts'
 import { expired } from '../journal/endings.ts'
@@ -144,6 +145,7 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     // After the tasks: their locks keep further rows from being added.
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
+    await deleteDoorRows(tx, ids)
     // A key is shared with other agents of the project.
     const limitKeys = new Set(gone.flatMap(({ gate }) => gate ?? []))
     if (limitKeys.size > 0) await noteFreed(tx, [...limitKeys])

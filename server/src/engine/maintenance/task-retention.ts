@@ -1,4 +1,5 @@
 import type { Sql } from '../../platform/postgres/database.ts'
+import { deleteDoorRows } from './door-rows.queries.ts'
 
 /** Tasks that one statement looks at. */
 const tasksMax = 500
@@ -98,6 +99,7 @@ async function deleteTasks(sql: Sql, tasks: readonly OldTask[]): Promise<void> {
     await tx`delete from task_step where task_id = any(${ids})`
     await tx`delete from approval where task_id = any(${ids})`
     await tx`delete from task_message where task_id = any(${ids})`
+    await deleteDoorRows(tx, ids)
     await tx`delete from task where id = any(${ids})`
   })
 }

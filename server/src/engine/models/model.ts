@@ -90,6 +90,8 @@ export interface ModelRequest {
   /** The files that parts of messages name, by their identifiers. */
   files?: ReadonlyMap<string, LoadedFile>
   tools: ModelTool[]
+  /** Whether the model must, may or may not call tools, or which one it must; undefined leaves it to the model. */
+  tool_choice?: 'none' | 'auto' | 'required' | { name: string } | undefined
   /** 0 to 2; undefined leaves it to the provider. */
   temperature: number | undefined
   /** Bound of the answer with its reasoning. */

@@ -59,8 +59,16 @@ export function toCallOptions(request: ModelRequest, given: PromptContext): Call
       !answer_tool && {
         responseFormat: { type: 'json' as const, schema: request.output_schema, name: 'output' },
       }),
+    ...(tools.length > 0 && toolChoice(request, names)),
     abortSignal: signal,
   }
+}
+
+/** What the model must do about tools, where the request says so. */
+function toolChoice({ tool_choice }: ModelRequest, names: WireNames): Pick<CallOptions, 'toolChoice'> {
+  if (tool_choice === undefined) return {}
+  if (typeof tool_choice === 'string') return { toolChoice: { type: tool_choice } }
+  return { toolChoice: { type: 'tool', toolName: names.toWire(tool_choice.name) } }
 }
 
 /**

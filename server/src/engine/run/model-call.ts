@@ -3,7 +3,7 @@ import { modelFacts, type ModelFacts } from '#contract/models/model-facts.ts'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { newId } from '../../platform/ids.ts'
 import { noSpan } from '../../platform/tracing/tracing.ts'
-import { cleanText } from '../../platform/clean-text.ts'
+import { cleanText, makeTextCleaner } from '../../platform/clean-text.ts'
 import { compactionRequest } from './compaction.ts'
 import { conversation, type ModelCallInput } from '../conversation/conversation.ts'
 import { joined } from '../journal/endings.ts'
@@ -28,7 +28,7 @@ import { chainOf, currentModel, offered } from './run-model.ts'
 import { outputSchema } from './task-output.ts'
 import { orAborted } from './tool-run.ts'
 import type { Turns } from '../conversation/turns.ts'
-import type { Step } from '../task.ts'
+import type { Caller, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -118,6 +118,7 @@ export async function callModel(
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), modelCall_ms)
   const isTurn = step.type === 'model_call'
   let bytes = 0
+  const cleaner = makeTextCleaner()
   run.unfinished = ''
   if (isTurn) run.message_id = messageId(step)
   const warnings = run.takeWarnings(step.name)
@@ -142,7 +143,7 @@ export async function callModel(
       on_delta: (text) => {
         if (aborted.aborted) return
         onStarted?.()
-        const clean = cleanText(text)
+        const clean = cleaner.push(text)
         bytes += Buffer.byteLength(clean)
         if (bytes > outputBytesMax) return limit.abort(new Interrupted('output_too_large'))
         // A summary is no message of the task's.
@@ -212,12 +213,21 @@ function turnRequest(run: Run, step: Step, turns: Turns): Asked {
     system_prompt,
     messages: turns.open(run.agent_id, messages),
     tools: offered(run),
+    tool_choice: toolChoice(run, step),
     temperature,
     effort,
     service_tier,
     cache_key: prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`,
     output_schema: outputSchema(run),
   }
+}
+
+/** What the caller asked of the first call of a model since its request. */
+function toolChoice({ work: { caller }, steps }: Run, { index }: Step): Caller['tool_choice'] {
+  if (!caller?.tool_choice) return undefined
+  const earlier = steps.slice(caller.from_step ?? 0, index)
+  const isFirst = !earlier.some(({ type, status }) => type === 'model_call' && status === 'completed')
+  return isFirst ? caller.tool_choice : undefined
 }
 
 /** What a model is asked that sums up: neither tools nor the agent's dials, and nothing that is worth caching. */

@@ -10,11 +10,11 @@ import { coolingDown, stopReason, outOfTokens, type StopContext } from './run-gu
 import type { Decide, Journal } from '../journal/journal.ts'
 import type { FileSource } from './model-files.ts'
 import { beginModelCall, discardedMessage, factsOf, fallBack, resolvedName, type ModelSource } from './model-call.ts'
-import type { CallResult } from './model-call-result.ts'
+import { messageId, type CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { StartedCall, Run } from './run.ts'
 import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
-import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
+import { checkCalls, isCallers, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
 import { currentModel } from './run-model.ts'
 import { runCalls } from './tool-run.ts'
@@ -289,10 +289,11 @@ async function makeCall(run: Run, context: RunContext, { step, model, signal }: 
 
 function begun(run: Run, step: Step): Change {
   const { id, index, type, name, attempt } = step
+  const message = type === 'model_call' ? { message_id: messageId(step) } : {}
   return {
     secrets: run.secrets,
     steps: [step],
-    events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt } }],
+    events: [{ type: 'step.started', data: { step_id: id, index, type, name, attempt, ...message } }],
   }
 }
 
@@ -365,10 +366,14 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   return waiting(task, reasonOf(open), until, approvals)
 }
 
-/** What a task waits for first of all: a person who knows what became of a call, leave for one, a message, a moment. */
+/**
+ * What a task waits for first of all: a person who knows what became of a call, leave for one, its caller's result, a
+ * message, a moment.
+ */
 function reasonOf(open: readonly { state: string; step: Step }[]): Wait['reason'] {
   if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
   if (open.some(({ state }) => state === 'asked')) return 'approval'
+  if (open.some(({ step }) => isCallers(step))) return 'tool'
   return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
 }
 

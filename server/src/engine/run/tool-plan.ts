@@ -9,7 +9,7 @@ import type { Run } from './run.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import { policyOf } from './tool-policy.ts'
 import { engineTools, safetyOf, type Tool } from '../tools/tool.ts'
-import type { LockedTask, Step, CallInput, NewApproval } from '../task.ts'
+import type { LockedTask, Step, CallInput, NewApproval, NewToolCall } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -26,6 +26,8 @@ export interface Plan {
   steps: Step[]
   calls: PlannedCall[]
   approvals: NewApproval[]
+  /** Calls that the task's caller is to make. */
+  tool_calls: NewToolCall[]
 }
 
 /** An answer may ask for so many calls; those beyond are refused. */
@@ -59,13 +61,16 @@ export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems>
 
 /** Plans every call that can go on; those that wait for a person, a moment or a message are left as they are. */
 export function planCalls(run: Run, task: LockedTask, complaints: CallProblems): Plan {
-  const plan: Plan = { steps: [], calls: [], approvals: [] }
+  const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [] }
   let index = run.steps.length
   callsOf(run.steps).forEach((open, position) => {
     const planned = planCall(run, task, open, { index, position, complaint: complaints.get(open.call.id) })
     if (!planned) return
     plan.steps.push(planned.step)
-    if (planned.step.index === index) index += 1
+    if (planned.step.index === index) {
+      index += 1
+      if (isCallers(planned.step)) plan.tool_calls.push({ id: callId(planned.step), step_index: planned.step.index })
+    }
     if (planned.call) plan.calls.push(planned.call)
     if (planned.approval) plan.approvals.push(planned.approval)
   })
@@ -104,7 +109,7 @@ function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, pos
   if (complaint !== undefined) return refuse('invalid_arguments', complaint)
   const args = call.arguments as Record<string, unknown>
   if (policy === 'ask') return askedCall(run, task, tool, call, index)
-  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, call, args, index) }
+  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, tool, call, index) }
   return begin(tool, newStep(run, 'tool_call', call, index), args)
 }
 
@@ -124,13 +129,13 @@ function approvedCall(
     return { step: refused(run, call, index, 'approval_mismatch', 'The approval was given for another call.') }
   if (complaint !== undefined) return { step: refused(run, call, index, 'invalid_arguments', complaint) }
   const approved = { ...call, arguments: args }
-  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, approved, args, index) }
+  if (isEngineAnswered(tool)) return { step: deferredCall(run, task, tool, approved, index) }
   return begin(tool, newStep(run, 'tool_call', approved, index), args)
 }
 
 /** These make no call: they make the task wait. */
-function isEngineAnswered({ name }: Tool): boolean {
-  return (engineTools as readonly string[]).includes(name)
+function isEngineAnswered({ name, kind }: Tool): boolean {
+  return kind === 'client' || (engineTools as readonly string[]).includes(name)
 }
 
 /** A call that an attempt began and did not finish: the crash rule. */
@@ -186,17 +191,16 @@ function question(
   }
 }
 
-function deferredCall(
-  run: Run,
-  task: LockedTask,
-  call: ModelToolCall,
-  args: Record<string, unknown>,
-  index: number,
-): Step {
+function deferredCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCall, index: number): Step {
   const step = newStep(run, 'wait', call, index)
+  const at = (seconds: number): string => new Date(Date.parse(task.now) + seconds * 1000).toISOString()
+  if (tool.kind === 'client') {
+    const { approval_timeout_seconds = approvalTimeout_seconds } = run.work.config
+    return { ...step, input: { ...inputOf(step), is_callers: true, until: at(approval_timeout_seconds) } }
+  }
   if (call.name !== 'wait') return step
-  const until = new Date(Date.parse(task.now) + Number(args['seconds']) * 1000).toISOString()
-  return { ...step, input: { ...inputOf(step), until } }
+  const { seconds } = call.arguments as { seconds: number }
+  return { ...step, input: { ...inputOf(step), until: at(Number(seconds)) } }
 }
 
 function isDue(step: Step, { now }: LockedTask): boolean {
@@ -205,6 +209,7 @@ function isDue(step: Step, { now }: LockedTask): boolean {
 }
 
 function waited(step: Step): Step {
+  if (isCallers(step)) return failedStep(step, 'tool_timeout', 'The caller gave no result in time.')
   return { ...step, status: 'completed', output: { content: `It is ${inputOf(step).until} now.` } }
 }
 
@@ -243,10 +248,11 @@ function failedStep(step: Step, code: string, message: string): Step {
 }
 
 /** The plan as a change: what is written before any of its calls is made. */
-export function planned({ steps, approvals }: Plan): Change {
+export function planned({ steps, approvals, tool_calls }: Plan): Change {
   return {
     steps,
     approvals,
+    tool_calls,
     events: [...steps.flatMap((step) => [...called(step), ...stepEvents(step)]), ...approvals.map(approvalEvent)],
     logs: steps
       .filter(({ status, type }) => status === 'failed' && type === 'tool_call')
@@ -277,18 +283,31 @@ function approvalEvent({ id, step_id, kind, tool, arguments: args, expires_at }:
   }
 }
 
+/** Whether a step is a call that the task's caller makes. */
+export function isCallers(step: Step): boolean {
+  return step.type === 'wait' && inputOf(step).is_callers === true
+}
+
+/** The identifier by which the caller answers a call: that of its step, with another beginning. */
+export function callId({ id }: Pick<Step, 'id'>): string {
+  return `call_${id.slice('step_'.length)}`
+}
+
 /** The event of a step's new state. */
 export function stepEvents(step: Step): NonNullable<Change['events']> {
   const { id, index, type, name, attempt, status, error } = step
   const of = { step_id: id, index, type, name }
   const tool = { step_id: id, index, tool: name, tool_call_id: inputOf(step).tool_call_id }
   const isCall = type === 'tool_call'
+  const called = isCallers(step) ? { ...tool, call_id: callId(step) } : undefined
   if (status === 'started') {
     const begun = { type: 'step.started' as const, data: { ...of, attempt } }
+    if (called) return [begun, { type: 'tool.requested' as const, data: called }]
     return isCall ? [begun, { type: 'tool.called' as const, data: { ...tool, attempt } }] : [begun]
   }
   if (status === 'completed') {
     const done = { type: 'step.completed' as const, data: of }
+    if (called) return [{ type: 'tool.resolved' as const, data: { ...called, error: null } }, done]
     return isCall ? [{ type: 'tool.completed' as const, data: tool }, done] : [done]
   }
   const failed = {
@@ -299,6 +318,7 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
       will_retry: false,
     },
   }
+  if (called) return [{ type: 'tool.resolved' as const, data: { ...called, error } }, failed]
   if (!isCall || status === 'unknown') return [failed]
   return [{ type: 'tool.failed' as const, data: { ...tool, error } }, failed]
 }

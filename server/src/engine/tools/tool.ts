@@ -7,8 +7,8 @@ import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 export interface Tool {
   /** As models know it: `http_request`, `weather`, `github/create_issue`. */
   name: string
-  /** Where a project's own tool comes from; the service's own have none. */
-  kind?: 'http' | 'openapi' | 'mcp'
+  /** Where a project's own tool comes from; the service's own have none. `client` is a tool of the task's caller. */
+  kind?: 'http' | 'openapi' | 'mcp' | 'client'
   description: string
   /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
   parameters: Record<string, unknown>

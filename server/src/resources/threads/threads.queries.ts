@@ -68,7 +68,7 @@ export async function listThreads(
   const { project_id, agent_id, limit, offset } = filter
   const { fragment } = sql
   const ofAgent = agent_id === undefined ? fragment`` : fragment`and h.agent_id = ${agent_id}`
-  const where = fragment`h.project_id = ${project_id} and ${visible(sql)} ${ofAgent}`
+  const where = fragment`h.project_id = ${project_id} and not h.hidden and ${visible(sql)} ${ofAgent}`
   const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from thread h where ${where}`)
   const threads = await sql.run<ThreadRow>(fragment`
     select ${columns(sql)} from thread h where ${where} order by h.id desc limit ${limit} offset ${offset}`)
