@@ -1,7 +1,7 @@
 import fastifyCookie from '@fastify/cookie'
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { bounds } from '#contract/core/limits.ts'
-import { invalid } from '#contract/core/problems.ts'
+import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from './context.ts'
 import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
@@ -17,6 +17,7 @@ import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/connection/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
+import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
 import type { AgentProvisioner } from './resources/agents/agent-provisioner.ts'
@@ -110,7 +111,7 @@ export async function buildApp(
     return reply
   })
   app.setErrorHandler((error: unknown, request, reply) =>
-    answerProblem(http, asProblem(error, request.routeOptions.bodyLimit), request, reply, familyOf(request)),
+    answerProblem(http, asProblem(error, request), request, reply, familyOf(request)),
   )
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
@@ -149,6 +150,7 @@ export async function buildApp(
     auditRoutes(api, http)
     webhookRoutes(api, http, context)
     deliveryRoutes(api, http)
+    if (config.doors.includes('openai')) openaiRoutes(api, http, context)
   })
   await app.register(async (api) => {
     readBodiesAsTheyCome(api)
@@ -284,9 +286,11 @@ function readBodiesAsTheyCome(api: FastifyInstance): void {
 }
 
 /** Errors that the framework throws before a handler runs, as problems of the API (decisions D9, D13). */
-function asProblem(error: unknown, body_bytes: number = bounds.body_bytes): unknown {
+function asProblem(error: unknown, request: FastifyRequest): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    if (familyOf(request) === 'openai') return new Problem('request_too_large')
+    const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({
       field: 'body',
       message: `must have at most ${body_bytes} bytes`,

@@ -41,7 +41,13 @@ export const errorSchemas = {
 } as const satisfies Record<string, Json>
 
 /** Name of the envelope of each family's errors, in `components.schemas`. */
-export const errorSchemaOf = { A: 'Error', B: 'ProjectError', O: 'OAuthError', P: 'ProjectError' } as const
+export const errorSchemaOf = {
+  A: 'Error',
+  B: 'ProjectError',
+  O: 'OAuthError',
+  P: 'ProjectError',
+  openai: 'Error',
+} as const
 
 function envelopeSchema(description: string, family: 'a' | 'b', details: Json[]): Json {
   const codes = [...new Set(Object.values(problems).map((problem) => problem[family]))].toSorted()

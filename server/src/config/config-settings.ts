@@ -90,6 +90,12 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
+    doors: setting('CADRE_DOORS', listOf(oneOf('openai')), 'openai', {
+      description: 'Protocols of others in front of the tasks: `openai` is served at /v1. Empty: none.',
+    }),
+    openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
+      description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
+    }),
     console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },
   Data: {

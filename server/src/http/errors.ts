@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Family } from '#contract/core/operation.ts'
+import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
 import { Problem, problems, summarize, type Issue } from '#contract/core/problems.ts'
 import { sqlState } from '../platform/postgres/database.ts'
@@ -62,6 +63,7 @@ export function familyOf(request: FastifyRequest): Family {
 export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/.well-known/')) return 'O'
+  if (/^\/v1(\/|$)/.test(path)) return 'openai'
   return families.get(placeOf(path)) ?? 'B'
 }
 
@@ -82,11 +84,21 @@ export function renderProblem(
   agentEndpoint = false,
 ): ErrorAnswer {
   const headers = { ...problem.headers }
+  if (family === 'openai') return renderOpenai(problem, headers)
   if (problem.status === 401) {
     const tokenSent = problem.kind === 'invalid_token' || problem.kind === 'expired_token'
     headers['www-authenticate'] ??= `Bearer realm="cadre"${tokenSent ? ', error="invalid_token"' : ''}`
   }
   return { status: problem.status, headers, body: envelopes[family](problem, request_id, agentEndpoint) }
+}
+
+/** Clients of the protocol repeat on statuses of their own choice, so they are told where that is of no use. */
+function renderOpenai(problem: Problem, headers: Record<string, string>): ErrorAnswer {
+  const { status, error } = openaiError(problem)
+  if (!mayPass(problem)) headers['x-should-retry'] = 'false'
+  const seconds = Number(headers['retry-after'])
+  if (Number.isFinite(seconds)) headers['retry-after-ms'] = String(seconds * 1000)
+  return { status, headers, body: { error } }
 }
 
 type Envelope = (problem: Problem, request_id: string, agentEndpoint: boolean) => unknown
@@ -114,7 +126,12 @@ const envelopeO: Envelope = (problem) => {
   }
 }
 
-const envelopes: Record<Family, Envelope> = { A: envelopeA, B: envelopeB, O: envelopeO, P: envelopeB }
+const envelopes: Record<Exclude<Family, 'openai'>, Envelope> = {
+  A: envelopeA,
+  B: envelopeB,
+  O: envelopeO,
+  P: envelopeB,
+}
 
 const oauthCodes: Record<number, string> = {
   429: 'rate_limit_exceeded',

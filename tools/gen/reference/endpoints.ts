@@ -9,6 +9,7 @@ const families: Record<Family, string> = {
   B: 'identifiers of projects are integers, lists are paged by `page` and `limit`, codes of errors are uppercase',
   O: "OAuth's own form: parameters of a form, and errors by RFC 6749",
   P: 'pages for people and probes for machines',
+  openai: 'the form of the OpenAI protocol',
 }
 
 const credentialNames: Record<CredentialKind, string> = {

@@ -1,0 +1,60 @@
+import { problems, type Issue, type Problem, type ProblemKind } from '../core/problems.ts'
+
+/** A problem as the OpenAI protocol tells it. */
+export interface OpenaiError {
+  status: number
+  error: { message: string; type: string; param: string | null; code: string }
+}
+
+type Rendering = { status?: number; type?: string; code: string }
+
+/** Where the protocol has another status, type or code than ours; everything else keeps its own. */
+const renderings: Partial<Record<ProblemKind, Rendering>> = {
+  unauthorized: { code: 'invalid_api_key' },
+  invalid_token: { code: 'invalid_api_key' },
+  expired_token: { code: 'invalid_api_key' },
+  insufficient_scope: { type: 'permission_error', code: 'insufficient_scope' },
+  insufficient_permissions: { type: 'permission_error', code: 'insufficient_permissions' },
+  path_not_found: { code: 'unknown_url' },
+  agent_not_found: { code: 'model_not_found' },
+  project_not_found: { code: 'model_not_found' },
+  agent_not_running: { status: 400, code: 'agent_not_running' },
+  rate_limit_exceeded: { type: 'too_many_requests', code: 'rate_limit_exceeded' },
+  queue_full: { type: 'too_many_requests', code: 'rate_limit_exceeded' },
+  budget_exceeded: { type: 'insufficient_quota', code: 'insufficient_quota' },
+  request_too_large: { code: 'request_too_large' },
+  internal_error: { type: 'server_error', code: 'server_error' },
+  service_unavailable: { type: 'server_error', code: 'server_error' },
+}
+
+/** A problem in the form of the OpenAI protocol; `param` is the first field at fault. */
+export function openaiError(problem: Problem): OpenaiError {
+  const { kind, message, members } = problem
+  const rendering = renderings[kind]
+  const [first] = issuesOf(problem)
+  const code = rendering?.code ?? (typeof members.code === 'string' ? members.code : codeOf(kind))
+  const param = typeof members.param === 'string' ? members.param : (first?.field ?? null)
+  return {
+    status: rendering?.status ?? problem.status,
+    error: {
+      message,
+      type: rendering?.type ?? (problem.status >= 500 ? 'server_error' : 'invalid_request_error'),
+      param: param === 'body' ? null : param,
+      code,
+    },
+  }
+}
+
+function codeOf(kind: ProblemKind): string {
+  return kind === 'validation_error' || kind === 'invalid_query' ? 'invalid_value' : problems[kind].a
+}
+
+function issuesOf({ details }: Problem): Issue[] {
+  return Array.isArray(details) ? (details as Issue[]) : []
+}
+
+/** Whether the same request, sent again, may be answered in another way; else clients are told not to repeat it. */
+export function mayPass({ kind, status }: Problem): boolean {
+  if (kind === 'rate_limit_exceeded' || kind === 'queue_full' || kind === 'request_in_progress') return true
+  return status >= 500
+}

@@ -1,0 +1,82 @@
+import { notFound } from '#contract/core/problems.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { jsonb, type Sql } from '../platform/postgres/database.ts'
+import { isId } from '../platform/ids.ts'
+
+/** A conversation of a door. It has an agent, and with it a thread, from its first response on. */
+export interface ConversationRow {
+  id: string
+  thread_id: string | null
+  agent_id: string | null
+  /** Items that no response has read yet, in the words of the protocol. */
+  items: Record<string, unknown>[]
+  metadata: Record<string, string>
+  created_at: string
+}
+
+const select = (sql: Sql, id: string, { org_id }: Pick<Principal, 'org_id'>) => sql.fragment`
+  select c.id, c.thread_id, (select h.agent_id from thread h where h.id = c.thread_id) as agent_id, c.items, c.metadata, c.created_at
+  from door_conversation c where c.id = ${id} and c.org_id = ${org_id} and c.deleted_at is null`
+
+/** A conversation of the caller's organization; 404 where there is none. */
+export async function requireConversation(
+  sql: Sql,
+  id: string,
+  principal: Pick<Principal, 'org_id'>,
+): Promise<ConversationRow> {
+  const [row] = isId('conv', id) ? await sql.run<ConversationRow>(select(sql, id, principal)) : []
+  if (!row) throw notFound('conversation_not_found', 'conversation', id.slice(0, 100))
+  return row
+}
+
+/** The same, locked for the rest of the transaction: of two first responses one makes the thread. */
+export async function lockConversation(
+  tx: Sql,
+  id: string,
+  principal: Pick<Principal, 'org_id'>,
+): Promise<ConversationRow> {
+  const [row] = isId('conv', id)
+    ? await tx.run<ConversationRow>(tx.fragment`${select(tx, id, principal)} for update of c`)
+    : []
+  if (!row) throw notFound('conversation_not_found', 'conversation', id.slice(0, 100))
+  return row
+}
+
+export async function insertConversation(
+  sql: Sql,
+  conversation: { id: string; org_id: string; items: unknown[]; metadata: object; created_by: string },
+): Promise<void> {
+  const { id, org_id, items, metadata, created_by } = conversation
+  await sql`
+    insert into door_conversation (id, org_id, items, metadata, created_by)
+    values (${id}, ${org_id}, ${jsonb(items)}, ${jsonb(metadata)}, ${created_by})`
+}
+
+/** Adds items that the next response reads. The row is locked. */
+export async function addConversationItems(tx: Sql, id: string, items: unknown[]): Promise<void> {
+  await tx`update door_conversation set items = items || ${jsonb(items)}::jsonb where id = ${id}`
+}
+
+export async function setConversationMetadata(sql: Sql, id: string, metadata: object): Promise<void> {
+  await sql`update door_conversation set metadata = ${jsonb(metadata)} where id = ${id}`
+}
+
+export async function hideConversation(sql: Sql, id: string): Promise<void> {
+  await sql`update door_conversation set deleted_at = now() where id = ${id}`
+}
+
+/** Binds a locked conversation to its thread, and gives the items that a task is to read before its own. */
+export async function takeConversationItems(
+  tx: Sql,
+  { id, items }: ConversationRow,
+  thread_id: string,
+): Promise<Record<string, unknown>[]> {
+  await tx`update door_conversation set thread_id = ${thread_id}, items = '[]' where id = ${id}`
+  return items
+}
+
+/** The responses of a conversation that were not deleted, the oldest first. */
+export async function listConversationResponses(sql: Sql, id: string): Promise<{ id: string }[]> {
+  return sql<{ id: string }>`
+    select id from door_response where conversation = ${id} and deleted_at is null order by created_at, id limit 1000`
+}

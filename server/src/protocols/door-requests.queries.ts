@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+
+/**
+ * Folded retries: clients repeat a request without a key when their connection breaks. A request is recorded with the
+ * segment that it made; an equal one may claim that segment once instead of making another.
+ */
+export interface RecordedRequest {
+  id: number
+  response_id: string
+  task_id: string
+}
+
+/** A request as it identifies itself: everything that it asked for. */
+export function hashOfRequest(method: string, path: string, body: Buffer | undefined): Buffer {
+  return createHash('sha256')
+    .update(`${method} ${path}\n`)
+    .update(body ?? '')
+    .digest()
+}
+
+/** The seed of the lock that a living process holds by its name; see `presenceLock` of the engine. */
+const presenceSeed = 1984
+
+/**
+ * Claims the segment of an earlier equal request whose connection ended before its answer was written to the end, or whose
+ * process is gone; with `again`, the client's own word that it repeats, also of one that was answered, those last. Of two
+ * claims at once each gets another record. Undefined where there is none.
+ */
+export async function claimRequest(
+  tx: Sql,
+  asked: { credential_id: string; hash: Buffer; again: boolean; process_id: string },
+): Promise<RecordedRequest | undefined> {
+  const { credential_id, hash, again, process_id } = asked
+  const [row] = await tx<RecordedRequest>`
+    update door_request set state = 'open', process_id = ${process_id} where id = (
+      select id from door_request r
+      where credential_id = ${credential_id} and hash = ${hash}
+        and created_at > now() - make_interval(mins => ${openaiBounds.retry_minutes})
+        and (state = 'broken' or (state = 'answered' and ${again}::boolean) or (state = 'open' and not exists (
+          select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+            and l.database = (select oid from pg_database where datname = current_database())
+            and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(r.process_id, ${presenceSeed}))))
+      order by state = 'answered', id limit 1 for update skip locked)
+    returning id, response_id, task_id`
+  return row
+}
+
+/** Records a request with the segment that it makes, in the same transaction. */
+export async function recordRequest(
+  tx: Sql,
+  made: { credential_id: string; hash: Buffer; response_id: string; task_id: string; process_id: string },
+): Promise<number> {
+  const { credential_id, hash, response_id, task_id, process_id } = made
+  const [row] = await tx<{ id: number }>`
+    insert into door_request (credential_id, hash, response_id, task_id, state, process_id)
+    values (${credential_id}, ${hash}, ${response_id}, ${task_id}, 'open', ${process_id}) returning id`
+  return row!.id
+}
+
+/** Notes how the answer of a request ended: written to its end, or not. */
+export async function endRequest(sql: Sql, id: number, state: 'answered' | 'broken'): Promise<void> {
+  await sql`update door_request set state = ${state} where id = ${id}`
+}
+
+/** Removes records that no request may claim any more, a batch; gives how many went. */
+export async function sweepDoorRequests(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from door_request where id in (
+      select id from door_request where created_at < now() - make_interval(mins => ${openaiBounds.retry_minutes * 2}) limit 1000)
+    returning id`
+  return gone.length
+}

@@ -1,0 +1,353 @@
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { hasScope, roleAllows } from '#contract/core/scopes.ts'
+import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
+import type { Context } from '../context.ts'
+import { findApproval } from '../engine/journal/approvals.queries.ts'
+import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
+import type { NewTask } from '../engine/commands/new-task.ts'
+import type { Caller } from '../engine/task.ts'
+import { inputIssues } from '../engine/tools/data-schema.ts'
+import { recordAudit } from '../events/audit/audit.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { insufficientScope } from '../http/access/authorize.ts'
+import type { Loading } from '../http/handle.ts'
+import type { Sql } from '../platform/postgres/database.ts'
+import { newId } from '../platform/ids.ts'
+import type { AskedAgent } from '../resources/tasks/asked-agents.ts'
+import { madeBy, requireAskedAccepting } from '../resources/tasks/task-requests.ts'
+import { findTask } from '../resources/tasks/tasks.queries.ts'
+import {
+  countTaskSteps,
+  findResponse,
+  insertHiddenThread,
+  insertResponse,
+  lockLastPosition,
+  lockLastSequence,
+  setCaller,
+} from './door-responses.queries.ts'
+import { lockConversation, takeConversationItems } from './conversations.queries.ts'
+import { badParameter } from './openai/problems.ts'
+import { readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
+import type { TaskOptions } from './openai/read-options.ts'
+
+/** What a door is asked for, in our words. */
+export interface AskedSegment {
+  kind: 'openai.responses' | 'openai.chat'
+  agent: AskedAgent
+  input: AskedInput
+  caller: Caller
+  output_schema: Record<string, unknown> | undefined
+  /** What is shown again of the request. */
+  request: Record<string, unknown>
+  metadata: Record<string, unknown>
+  task: TaskOptions
+  previous: string | null
+  conversation: string | null
+  store: boolean
+  /** A wait for an approval ends it. */
+  resolves: boolean
+}
+
+/** Names a segment: all that an answer needs to find it again. */
+export interface SegmentPointer {
+  response_id: string
+  task_id: string
+}
+
+/** Whether a credential may resolve approvals. */
+export function mayResolve({ scopes, role }: Principal): boolean {
+  return hasScope(scopes, 'approvals:write') && roleAllows(role, 'approvals:write')
+}
+
+/**
+ * Stores a segment, in the transaction that creates its task or continues one: it continues where the request answers what
+ * a task waits for. Throws what creating a task, resolving an approval or giving a result throws.
+ */
+export async function openSegment(
+  tx: Sql,
+  { engine }: Pick<Context, 'engine'>,
+  loading: Loading,
+  asked: AskedSegment,
+): Promise<SegmentPointer> {
+  const { principal } = loading
+  const continued =
+    (await giveResults(tx, engine, principal, asked)) ??
+    (await answerApprovals(tx, engine, loading, asked)) ??
+    (await answerQuestion(tx, engine, principal, asked))
+  if (continued) return continued
+  return startTask(tx, engine, loading, asked)
+}
+
+/** Results of calls that wait: they continue their task. Undefined where the calls are unknown or their task has ended. */
+async function giveResults(
+  tx: Sql,
+  engine: Context['engine'],
+  principal: Principal,
+  asked: AskedSegment,
+): Promise<SegmentPointer | undefined> {
+  const { results } = asked.input
+  if (results.length === 0) return undefined
+  const rows = new Map(
+    (
+      await listToolCalls(
+        tx,
+        results.map(({ call_id }) => call_id),
+      )
+    ).map((row) => [row.id, row]),
+  )
+  const known = results.flatMap((result) => {
+    const row = rows.get(result.call_id)
+    return row ? [{ row, ...result }] : []
+  })
+  const task_id = known.at(-1)?.row.task_id
+  if (task_id === undefined || !(await isAskedAgents(tx, task_id, asked))) return undefined
+  const last_sequence = await lockLastSequence(tx, task_id)
+  if (last_sequence === undefined) return undefined
+  const open = await listOpenCalls(tx, task_id)
+  if (open === undefined) return undefined
+  const given = known.filter(({ row }) => row.task_id === task_id && open.has(row.id))
+  // All are answered already, as a history says that is sent again.
+  if (given.length === 0) return undefined
+  const missing = [...open].filter((id) => !given.some(({ row }) => row.id === id))
+  if (missing.length > 0) {
+    const message = `No tool output found for ${missing.length === 1 ? 'call' : 'calls'} ${missing.join(', ')}.`
+    throw badParameter(asked.kind === 'openai.chat' ? 'messages' : 'input', message, 'missing_tool_output')
+  }
+  const at = Math.max(...given.map((one) => one.at))
+  const segment = await continueTask(tx, task_id, last_sequence, asked)
+  const { user_id } = principal
+  const answers = given.map(({ row: call, output: content }) => ({ call, content, user_id }))
+  await engine.answerToolCalls(tx, task_id, answers satisfies { call: ToolCallRow }[])
+  for (const { role, content } of asked.input.messages.slice(at + 1))
+    if (role === 'user') await engine.sendMessage(tx, task_id, { content: textOf(content), user_id })
+  return segment
+}
+
+/** The calls of a task that wait for its caller; undefined where the task has ended. */
+async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<string> | undefined> {
+  const [task] = await tx<{
+    is_over: boolean
+  }>`select finished_at is not null as is_over from task where id = ${task_id}`
+  if (!task || task.is_over) return undefined
+  const rows = await tx<{ id: string }>`
+    select c.id from tool_call c join task_step s on s.task_id = c.task_id and s.index = c.step_index
+    where c.task_id = ${task_id} and s.status = 'started' order by c.step_index`
+  return new Set(rows.map(({ id }) => id))
+}
+
+async function isAskedAgents(tx: Sql, task_id: string, { agent }: AskedSegment): Promise<boolean> {
+  const task = await findTask(tx, { id: task_id, project_id: agent.project_id })
+  return task?.agent_id === agent.id
+}
+
+/** Answers to approvals, as the caller's credential. */
+async function answerApprovals(
+  tx: Sql,
+  engine: Context['engine'],
+  loading: Loading,
+  asked: AskedSegment,
+): Promise<SegmentPointer | undefined> {
+  const { approvals } = asked.input
+  if (approvals.length === 0) return undefined
+  const { principal, actor } = loading
+  if (!mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
+  const task_id = await taskOfApprovals(tx, approvals, asked)
+  const last_sequence = await lockLastSequence(tx, task_id)
+  if (last_sequence === undefined) throw notFound('approval_not_found', 'approval', approvals[0]!.approval_id)
+  const segment = await continueTask(tx, task_id, last_sequence, asked)
+  for (const { approval_id, approve, reason } of approvals) {
+    const decision = approve ? 'approve' : 'reject'
+    await engine.resolveApproval(tx, approval_id, { decision, reason, user_id: principal.user_id })
+    await recordAudit(tx, actor, {
+      action: 'approval.resolved',
+      target: approval_id,
+      project_id: asked.agent.project_id,
+      detail: { decision, task_id },
+    })
+  }
+  return segment
+}
+
+async function taskOfApprovals(tx: Sql, approvals: readonly ApprovalAnswer[], asked: AskedSegment): Promise<string> {
+  const found = await Promise.all(approvals.map(({ approval_id }) => findApproval(tx, approval_id)))
+  const task_id = found[0]?.task_id
+  const isOne = found.every((one) => one?.task_id === task_id && one?.agent_id === asked.agent.id)
+  if (task_id === undefined || !isOne)
+    throw badParameter('input', 'There is no such approval request of this agent.', 'approval_not_found')
+  return task_id
+}
+
+/** The text of a request whose previous response, or whose conversation, asked a question. */
+async function answerQuestion(
+  tx: Sql,
+  engine: Context['engine'],
+  principal: Principal,
+  asked: AskedSegment,
+): Promise<SegmentPointer | undefined> {
+  const task_id = await findQuestioner(tx, principal, asked)
+  if (task_id === undefined) return undefined
+  const last_sequence = await lockLastSequence(tx, task_id)
+  const text = asked.input.messages
+    .flatMap(({ role, content }) => (role === 'user' ? [textOf(content)] : []))
+    .join('\n\n')
+  if (last_sequence === undefined || text === '') return undefined
+  const segment = await continueTask(tx, task_id, last_sequence, asked)
+  const sent = await engine.sendMessage(tx, task_id, { content: text, user_id: principal.user_id })
+  if (sent.outcome !== 'sent') throw new Problem('task_already_finished')
+  return segment
+}
+
+async function findQuestioner(tx: Sql, principal: Principal, asked: AskedSegment): Promise<string | undefined> {
+  if (asked.previous !== null) {
+    const previous = await requirePrevious(tx, principal, asked)
+    return previous.status === 'waiting' && previous.wait?.reason === 'input' ? previous.task_id : undefined
+  }
+  if (asked.conversation === null) return undefined
+  const conversation = await lockConversation(tx, asked.conversation, principal)
+  if (conversation.thread_id === null) return undefined
+  const [task] = await tx<{ id: string }>`
+    select id from task where thread_id = ${conversation.thread_id} and agent_id = ${asked.agent.id} and status = 'waiting'
+      and wait->>'reason' = 'input' order by thread_position limit 1`
+  return task?.id
+}
+
+async function requirePrevious(tx: Sql, principal: Principal, { previous, agent }: AskedSegment) {
+  const found = await findResponse(tx, previous!, principal)
+  if (!found || found.agent_id !== agent.id)
+    throw badParameter(
+      'previous_response_id',
+      `There is no response ${previous!.slice(0, 100)} of this agent.`,
+      'previous_response_not_found',
+    )
+  return found
+}
+
+/** The next segment of a task whose row is locked; what continues it is written behind. */
+async function continueTask(
+  tx: Sql,
+  task_id: string,
+  last_sequence: number,
+  asked: AskedSegment,
+): Promise<SegmentPointer> {
+  await setCaller(tx, task_id, { ...asked.caller, from_step: await countTaskSteps(tx, task_id) })
+  return storeSegment(tx, task_id, last_sequence + 1, asked)
+}
+
+async function storeSegment(
+  tx: Sql,
+  task_id: string,
+  first_sequence: number,
+  asked: AskedSegment,
+): Promise<SegmentPointer> {
+  const { agent, request, input, conversation, previous, store, resolves } = asked
+  const id = newId('resp')
+  await insertResponse(tx, {
+    ...{ id, project_id: agent.project_id, task_id, first_sequence, request, input: input.items },
+    ...{ conversation, previous, store, resolves },
+  })
+  return { response_id: id, task_id }
+}
+
+async function startTask(
+  tx: Sql,
+  engine: Context['engine'],
+  loading: Loading,
+  asked: AskedSegment,
+): Promise<SegmentPointer> {
+  const { agent, kind, input } = asked
+  requireAskedAccepting(agent)
+  const thread = await threadOf(tx, loading.principal, asked)
+  const messages = [...readInput(thread.before, 'items').messages, ...input.messages]
+  const user_agent = loading.request.headers['user-agent'] ?? ''
+  const { on_disconnect: _, ...options } = asked.task
+  const task: NewTask = {
+    ...madeBy(loading),
+    ...options,
+    id: newId('task'),
+    agent,
+    input: taskInput(agent.config, messages, kind === 'openai.chat' ? 'messages' : 'input'),
+    output_schema: asked.output_schema ?? null,
+    thread_id: thread.thread_id,
+    caller: Object.keys(asked.caller).length > 0 ? asked.caller : null,
+    metadata: {
+      ...(Object.keys(asked.metadata).length > 0 && { openai: asked.metadata }),
+      door: { kind, client: user_agent.slice(0, openaiBounds.client) },
+    },
+  }
+  await engine.enqueue(tx, task)
+  if (!(await findTask(tx, { id: task.id, project_id: agent.project_id })))
+    throw notFound('agent_not_found', 'agent', agent.id)
+  return storeSegment(tx, task.id, 1, { ...asked, input: { ...input, items: [...thread.before, ...input.items] } })
+}
+
+/** The thread that a new task goes on, and what is read before its input. */
+async function threadOf(
+  tx: Sql,
+  principal: Principal,
+  asked: AskedSegment,
+): Promise<{ thread_id: string | null; before: Record<string, unknown>[] }> {
+  const { agent, kind } = asked
+  const { user_id: created_by } = principal
+  const make = async (parent: { thread_id: string; position: number } | null): Promise<string> => {
+    const id = newId('thread')
+    await insertHiddenThread(tx, { id, project_id: agent.project_id, agent_id: agent.id, created_by, parent })
+    return id
+  }
+  if (asked.conversation !== null) {
+    const conversation = await lockConversation(tx, asked.conversation, principal)
+    if (conversation.agent_id !== null && conversation.agent_id !== agent.id)
+      throw badParameter('conversation', 'The conversation belongs to another agent.')
+    const thread_id = conversation.thread_id ?? (await make(null))
+    return { thread_id, before: await takeConversationItems(tx, conversation, thread_id) }
+  }
+  if (asked.previous !== null) {
+    const { thread_id, thread_position } = await requirePrevious(tx, principal, asked)
+    if (thread_id === null || thread_position === null) return { thread_id: await make(null), before: [] }
+    const last = await lockLastPosition(tx, thread_id)
+    // One that was continued already is forked up to there.
+    const isLast = last === thread_position
+    return { thread_id: isLast ? thread_id : await make({ thread_id, position: thread_position }), before: [] }
+  }
+  if (kind === 'openai.chat' || !asked.store) return { thread_id: null, before: [] }
+  return { thread_id: await make(null), before: [] }
+}
+
+/** The input of a task: messages, or the object that an agent with an `input_schema` takes, as the JSON of the last message. */
+function taskInput(config: Record<string, unknown>, messages: InputMessage[], param: string): TaskInput {
+  let input: TaskInput = messages
+  if (config['input_schema'] !== undefined) {
+    const said = messages.findLast(({ role }) => role === 'user')
+    try {
+      input = JSON.parse(textOf(said?.content ?? '')) as Record<string, unknown>
+    } catch {
+      throw badParameter(param, 'This agent takes a JSON object as the text of its last message.')
+    }
+  }
+  const [issue] = inputIssues(config['input_schema'], input)
+  if (issue) throw badParameter(param, `${issue.field} ${issue.message}.`)
+  if (Array.isArray(input) && input.length === 0) throw badParameter(param, `${param} must not be empty.`)
+  return input
+}
+
+function textOf(content: InputMessage['content']): string {
+  return typeof content === 'string' ? content : content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
+}
+
+/** Cancels the task of a segment, with its place in the audit log; gives whether it had ended before. */
+export async function cancelSegment(
+  sql: Sql,
+  { engine }: Pick<Context, 'engine'>,
+  { principal, actor }: Pick<Loading, 'principal' | 'actor'>,
+  { task_id, project_id, status }: { task_id: string; project_id: number; status: Parameters<typeof isFinished>[0] },
+): Promise<void> {
+  if (isFinished(status)) return
+  await sql.begin(async (tx) => {
+    const request = { reason: null, mode: 'graceful' as const, user_id: principal.user_id }
+    const became = await engine.cancel(tx, task_id, request)
+    if (!('is_new' in became) || !became.is_new) return
+    const detail = { reason: null, mode: request.mode }
+    await recordAudit(tx, actor, { action: 'task.canceled', target: task_id, project_id, detail })
+  })
+}

@@ -1,0 +1,115 @@
+import type { FastifyInstance } from 'fastify'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { createChatCompletion } from '#contract/doors/openai.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { Context } from '../../context.ts'
+import { Answer, handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
+import { findResponse, type FoundResponse } from '../door-responses.queries.ts'
+import type { AskedSegment } from '../open-segment.ts'
+import { SegmentFold } from '../segment-fold.ts'
+import {
+  awaitSegment,
+  cancelWithConnection,
+  endRequestWith,
+  sourceOf,
+  streamSegment,
+  type Telling,
+} from '../served-segment.ts'
+import { ChatState } from './chat-state.ts'
+import { openOnce, requireModel, type Opened } from './open.ts'
+import { readChatMessages } from './read-input.ts'
+import { doorConfig, readOptions } from './read-options.ts'
+
+/** Chat completions: stateless in the protocol, tasks behind it. */
+export function chatRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const loadAsked = makeLoadAsked(context.database)
+  handle(app, http, createChatCompletion, {
+    run: async (handling) => {
+      await handling.occupy()
+      const body = handling.body as Record<string, unknown>
+      return openOnce(context, handling, () => askedOf(handling, body, loadAsked))
+    },
+    finish: async (handling, answer, reply) => {
+      const body = handling.body as Record<string, unknown>
+      const { response_id, record } = answer.body as Opened
+      const found = await findResponse(context.sql, response_id, handling.principal, { hidden: true })
+      if (!found) throw notFound('response_not_found', 'response', response_id)
+      if (record !== null) endRequestWith(reply, context, record)
+      reply.header('cadre-task-id', found.task_id)
+      const { ignored } = readOptions({ tools: body['tools'] }, {})
+      if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+      const fold = new SegmentFold(found)
+      const state = stateOf(found, fold)
+      const { cadre, stream, stream_options } = body
+      if (isObject(cadre) && cadre['on_disconnect'] === 'cancel')
+        cancelWithConnection(reply, context, handling, found, fold)
+      if (stream === true) {
+        const usage = isObject(stream_options) && stream_options['include_usage'] === true
+        return streamSegment(reply, sourceOf(context, found), fold, tellingOf(state, usage))
+      }
+      const done = await awaitSegment(reply, sourceOf(context, found), fold, {
+        take: (happening) => void state.take(happening),
+        isOver: () => state.over,
+        body: (isLate) => (isLate || !state.failure || isInvalid(state) ? state.whole() : undefined),
+      })
+      if (done !== undefined) return new Answer(200, done)
+      if (reply.raw.headersSent || !state.failure) return undefined
+      reply.header('x-should-retry', 'false')
+      return new Answer(state.failure.status, { error: state.failure.error })
+    },
+  })
+}
+
+/** An answer that does not meet its schema is an answer all the same. */
+function isInvalid({ failure }: ChatState): boolean {
+  return failure?.error.code === 'output_invalid'
+}
+
+async function askedOf(
+  loading: Loading,
+  body: Record<string, unknown>,
+  loadAsked: ReturnType<typeof makeLoadAsked>,
+): Promise<AskedSegment> {
+  const agent = await requireModel(loading, body['model'], loadAsked)
+  const options = readOptions(body, agent.config)
+  return {
+    kind: 'openai.chat',
+    agent,
+    input: readChatMessages(body['messages']),
+    caller: options.caller,
+    output_schema: options.output_schema,
+    request: { model: body['model'] },
+    metadata: options.metadata,
+    task: options.task,
+    previous: null,
+    conversation: null,
+    store: false,
+    resolves: false,
+  }
+}
+
+function stateOf(found: FoundResponse, fold: SegmentFold): ChatState {
+  const { task_id, agent_version, request, created_at, doors } = found
+  const created = Math.floor(Date.parse(created_at) / 1000)
+  const progress = doorConfig({ doors }).progress !== null
+  return new ChatState({ task_id, agent_version, model: request['model'], created }, fold, { progress })
+}
+
+function tellingOf(state: ChatState, usage: boolean): Telling {
+  const noUsage = usage ? { usage: null } : {}
+  const encode = (chunk: object): string => `data: ${JSON.stringify(chunk)}\n\n`
+  return {
+    take: (happening) => state.take(happening).map((delta) => encode(state.chunk(delta, null, noUsage))),
+    over: () => state.over,
+    end() {
+      if (state.failure) return [encode({ error: state.failure.error })]
+      return [
+        encode(state.chunk({}, state.finishReason, noUsage)),
+        ...(usage ? [encode(state.usageChunk())] : []),
+        'data: [DONE]\n\n',
+      ]
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import { projectId } from '#contract/core/project-id.ts'
+import type { Context } from '../../context.ts'
+import type { Loading } from '../../http/handle.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
+import { claimRequest, hashOfRequest, recordRequest } from '../door-requests.queries.ts'
+import { openSegment, type AskedSegment, type SegmentPointer } from '../open-segment.ts'
+import { requestEnds } from '../served-segment.ts'
+import { findModel } from './models.queries.ts'
+import { projectOf } from './models.ts'
+import { badParameter, modelNotFound } from './problems.ts'
+import type { Options } from './read-options.ts'
+
+/** What a creating request leaves: its segment, and its record where it has one. */
+export interface Opened extends SegmentPointer {
+  record: number | null
+}
+
+/** The agent that a body names as its model. Throws 404 `model_not_found`, 400 where it names none. */
+export async function requireModel(
+  loading: Loading,
+  model: unknown,
+  loadAsked: (loading: Loading) => Promise<AskedAgent>,
+): Promise<AskedAgent> {
+  if (typeof model !== 'string' || model === '')
+    throw badParameter('model', 'model is required.', 'missing_required_parameter')
+  const found = await findModel(loading.sql, loading.principal, model, projectOf(loading))
+  if (!found) throw modelNotFound(model)
+  return loadAsked({ ...loading, params: { project_id: projectId(found.project_id), agent_id: found.id } })
+}
+
+/**
+ * Opens the segment of a request: once for each, also where its client repeats it without a key after a broken connection.
+ * A request with an Idempotency-Key is repeated by that alone.
+ */
+export async function openOnce(
+  context: Pick<Context, 'engine'>,
+  loading: Loading,
+  asked: () => Promise<AskedSegment>,
+): Promise<Opened> {
+  const { sql, principal, request } = loading
+  const segment = (tx: Sql, of: AskedSegment): Promise<SegmentPointer> =>
+    openSegment(tx, context, { ...loading, sql: tx }, of)
+  if (sql.isTransaction) return { ...(await segment(sql, await asked())), record: null }
+  const { credential_id } = principal
+  const process_id = context.engine.worker_id
+  const path = request.url.split('?', 1)[0] ?? request.url
+  const hash = hashOfRequest(request.method, path, request.body as Buffer | undefined)
+  const again = Number(request.headers['x-stainless-retry-count'] ?? 0) >= 1
+  await requestEnds()
+  const claimed = await claimRequest(sql, { credential_id, hash, again, process_id })
+  if (claimed) return { response_id: claimed.response_id, task_id: claimed.task_id, record: claimed.id }
+  const of = await asked()
+  return sql.begin(async (tx) => {
+    const opened = await segment(tx, of)
+    return { ...opened, record: await recordRequest(tx, { ...opened, credential_id, hash, process_id }) }
+  })
+}
+
+/** What a response shows again of its request. */
+export function echoOf(body: Record<string, unknown>, options: Options, agent: AskedAgent): Record<string, unknown> {
+  const { caller } = options
+  const { metadata, reasoning, tool_choice, text, safety_identifier, prompt_cache_key, user } = body
+  const temperature = caller.temperature ?? agent.config['temperature']
+  const tools = Array.isArray(body['tools'])
+    ? body['tools'].filter((tool) => isObject(tool) && tool['type'] === 'function')
+    : []
+  return {
+    model: body['model'],
+    background: body['background'] === true,
+    instructions: caller.instructions ?? null,
+    tools: tools.map((tool: Record<string, unknown>) => ({
+      description: null,
+      parameters: null,
+      strict: null,
+      ...tool,
+    })),
+    tool_choice: tool_choice ?? 'auto',
+    parallel_tool_calls: body['parallel_tool_calls'] !== false,
+    text: isObject(text) && isObject(text['format']) ? text : { format: { type: 'text' } },
+    max_output_tokens: caller.max_output_tokens ?? null,
+    max_tool_calls: typeof body['max_tool_calls'] === 'number' ? body['max_tool_calls'] : null,
+    metadata: metadata ?? {},
+    reasoning: isObject(reasoning) ? reasoning : null,
+    safety_identifier: typeof safety_identifier === 'string' ? safety_identifier : null,
+    prompt_cache_key: typeof prompt_cache_key === 'string' ? prompt_cache_key : null,
+    ...(typeof user === 'string' ? { user } : {}),
+    ...(typeof temperature === 'number' ? { temperature } : {}),
+  }
+}

@@ -1,0 +1,236 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import type { Caller, CallerTool } from '../../engine/task.ts'
+import { schemaError } from '../../engine/tools/arguments.ts'
+import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import { badParameter, unsupported } from './problems.ts'
+
+/** What `config.doors.openai` of an agent says. */
+export interface DoorConfig {
+  instructions: boolean
+  overrides: readonly string[]
+  progress: 'reasoning_content' | null
+  showsToolOutput: boolean
+}
+
+export function doorConfig(config: Record<string, unknown>): DoorConfig {
+  const doors = isObject(config['doors']) ? config['doors'] : {}
+  const openai = isObject(doors['openai']) ? doors['openai'] : {}
+  const { instructions, overrides, progress, show_tool_output } = openai
+  return {
+    instructions: instructions !== false,
+    overrides: Array.isArray(overrides) ? overrides.map(String) : [],
+    progress: progress === 'reasoning_content' ? progress : null,
+    showsToolOutput: show_tool_output !== false,
+  }
+}
+
+/** What a request asks for beside its input, in our words. */
+export interface Options {
+  caller: Caller
+  output_schema: Record<string, unknown> | undefined
+  /** Tools that were left out, for the header `Cadre-Ignored`. */
+  ignored: string[]
+  metadata: Record<string, unknown>
+  stream: boolean
+  includeUsage: boolean
+  task: TaskOptions
+}
+
+/** The members of `cadre`, our extension. */
+export interface TaskOptions {
+  priority?: number
+  timeout_seconds?: number
+  run_after?: string
+  budget?: Record<string, number>
+  on_disconnect?: 'continue' | 'cancel'
+}
+
+/** Tools that clients send with every request, whether or not they are there. */
+const ignoredTools = new Set([
+  'custom',
+  'namespace',
+  'image_generation',
+  'local_shell',
+  'shell',
+  'apply_patch',
+  'tool_search',
+])
+const refusedTools = /^(mcp|file_search|code_interpreter|computer.*)$/
+
+/**
+ * The options that both dialects share. Throws 400 with `param` for what would fake a capability; what is unknown is
+ * ignored.
+ */
+export function readOptions(body: Record<string, unknown>, config: Record<string, unknown>): Options {
+  const { instructions: mayInstruct, overrides } = doorConfig(config)
+  if (typeof body['n'] === 'number' && body['n'] > 1) throw unsupported('n', 'More than one choice')
+  for (const name of ['logprobs', 'audio', 'prediction', 'prompt'])
+    if (body[name] !== undefined && body[name] !== null && body[name] !== false) throw unsupported(name, name)
+  const { tools, ignored } = readTools(body['tools'], config)
+  const caller: Caller = {
+    ...(tools.length > 0 && { tools }),
+    ...readChoice(body['tool_choice'], tools),
+    ...readMax(body),
+  }
+  const { instructions, temperature } = body
+  if (typeof instructions === 'string' && instructions !== '') {
+    if (!mayInstruct) throw badParameter('instructions', 'This agent takes no instructions.', 'unsupported_parameter')
+    caller.instructions = instructions
+  }
+  if (overrides.includes('temperature') && typeof temperature === 'number') {
+    if (temperature < 0 || temperature > 2) throw badParameter('temperature', 'temperature must be from 0 to 2.')
+    caller.temperature = temperature
+  }
+  const stream_options = isObject(body['stream_options']) ? body['stream_options'] : {}
+  return {
+    caller,
+    output_schema: readFormat(body),
+    ignored,
+    metadata: readMetadata(body),
+    stream: body['stream'] === true,
+    includeUsage: stream_options['include_usage'] === true,
+    task: readTaskOptions(body['cadre']),
+  }
+}
+
+function readTools(given: unknown, config: Record<string, unknown>): { tools: CallerTool[]; ignored: string[] } {
+  const tools: CallerTool[] = []
+  const ignored: string[] = []
+  if (given === undefined || given === null) return { tools, ignored }
+  if (!Array.isArray(given)) throw badParameter('tools', 'tools must be a list.')
+  if (given.length > openaiBounds.tools)
+    throw badParameter('tools', `tools must have at most ${openaiBounds.tools} entries.`)
+  const own = new Set(Array.isArray(config['tools']) ? config['tools'].map(String) : [])
+  given.forEach((tool: unknown, i) => {
+    const param = `tools[${i}]`
+    if (!isObject(tool)) throw badParameter(param, `${param} must be an object.`)
+    const type = String(tool['type'])
+    if (refusedTools.test(type)) throw unsupported(param, `The tool ${type}`)
+    if (ignoredTools.has(type) || type.startsWith('web_search')) return void ignored.push(type)
+    if (type !== 'function') throw unsupported(param, `The tool ${type.slice(0, 50)}`)
+    const of = isObject(tool['function']) ? tool['function'] : tool
+    const place = of === tool ? param : `${param}.function`
+    const { name, description } = of
+    if (typeof name !== 'string' || !/^[A-Za-z0-9_.:/-]{1,64}$/.test(name))
+      throw badParameter(`${place}.name`, `${place}.name must be 1 to 64 letters, digits, _ or -.`)
+    if (own.has(name)) throw badParameter(`${place}.name`, `The agent has a tool named ${name} itself.`)
+    if (tools.some((other) => other.name === name))
+      throw badParameter(`${place}.name`, `There are two tools named ${name}.`)
+    const parameters = isObject(of['parameters']) ? of['parameters'] : { type: 'object', properties: {} }
+    const fault = schemaError(parameters)
+    if (fault !== undefined) throw badParameter(`${place}.parameters`, `${place}.parameters ${fault}.`)
+    tools.push({ name, description: typeof description === 'string' ? description.slice(0, 4000) : '', parameters })
+  })
+  return { tools, ignored }
+}
+
+function readChoice(choice: unknown, tools: readonly CallerTool[]): Pick<Caller, 'tool_choice'> {
+  if (choice === undefined || choice === null || choice === 'auto') return {}
+  if (choice === 'none' || choice === 'required') return { tool_choice: choice }
+  const of = isObject(choice) ? (isObject(choice['function']) ? choice['function'] : choice) : {}
+  if (isObject(choice) && choice['type'] === 'allowed_tools') {
+    const mode = choice['mode'] === 'required' ? 'required' : 'auto'
+    return mode === 'required' ? { tool_choice: 'required' } : {}
+  }
+  const { name } = of
+  if (typeof name !== 'string' || !tools.some((tool) => tool.name === name))
+    throw badParameter('tool_choice', 'tool_choice must be none, auto, required, or name a function of tools.')
+  return { tool_choice: { name } }
+}
+
+function readMax(body: Record<string, unknown>): Pick<Caller, 'max_output_tokens'> {
+  for (const name of ['max_output_tokens', 'max_completion_tokens', 'max_tokens']) {
+    const value = body[name]
+    if (value === undefined || value === null) continue
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < 1)
+      throw badParameter(name, `${name} must be a positive integer.`)
+    return { max_output_tokens: value }
+  }
+  return {}
+}
+
+function readFormat(body: Record<string, unknown>): Record<string, unknown> | undefined {
+  const isChat = body['response_format'] !== undefined
+  const param = isChat ? 'response_format' : 'text.format'
+  const text = isObject(body['text']) ? body['text'] : {}
+  const format = isChat ? body['response_format'] : text['format']
+  if (format === undefined || format === null) return undefined
+  if (!isObject(format)) throw badParameter(param, `${param} must be an object.`)
+  if (format['type'] === 'text') return undefined
+  if (format['type'] === 'json_object') return { type: 'object' }
+  if (format['type'] !== 'json_schema') throw unsupported(param, `The format ${String(format['type']).slice(0, 50)}`)
+  const of = isObject(format['json_schema']) ? format['json_schema'] : format
+  const { schema } = of
+  const [issue] = isObject(schema) ? schemaIssues(`${param}.schema`, schema) : [{ message: 'must be a JSON Schema' }]
+  if (issue) throw badParameter(`${param}.schema`, `${param}.schema ${issue.message}.`)
+  if ((schema as Record<string, unknown>)['type'] !== 'object')
+    throw badParameter(`${param}.schema`, `${param}.schema must be of type object.`)
+  return schema as Record<string, unknown>
+}
+
+/** What only concerns the client, kept with the task within bounds. */
+function readMetadata(body: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
+  for (const name of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
+    const value = body[name]
+    if (typeof value === 'string' && value !== '') kept[name] = value.slice(0, openaiBounds.metadata_value)
+  }
+  const { metadata } = body
+  if (metadata === undefined || metadata === null) return kept
+  return { ...kept, metadata: requireMetadata(metadata) }
+}
+
+/** `metadata`: up to 16 texts of up to 512 characters. */
+export function requireMetadata(metadata: unknown): Record<string, string> {
+  if (!isObject(metadata)) throw badParameter('metadata', 'metadata must be an object.')
+  const entries = Object.entries(metadata)
+  const isValid =
+    entries.length <= openaiBounds.metadata_keys &&
+    entries.every(
+      ([key, value]) => key.length <= 64 && typeof value === 'string' && value.length <= openaiBounds.metadata_value,
+    )
+  if (!isValid)
+    throw badParameter(
+      'metadata',
+      `metadata must have at most ${openaiBounds.metadata_keys} keys of 64 characters, with texts of ${openaiBounds.metadata_value}.`,
+    )
+  return metadata as Record<string, string>
+}
+
+function readTaskOptions(cadre: unknown): TaskOptions {
+  if (cadre === undefined || cadre === null) return {}
+  if (!isObject(cadre)) throw badParameter('cadre', 'cadre must be an object.')
+  const options: TaskOptions = {}
+  const { priority, timeout_seconds, run_after, budget, on_disconnect } = cadre
+  const isWhole = (value: unknown, min: number, max: number): value is number =>
+    typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+  if (priority !== undefined) {
+    if (!isWhole(priority, 0, 9)) throw badParameter('cadre.priority', 'cadre.priority must be from 0 to 9.')
+    options.priority = priority
+  }
+  if (timeout_seconds !== undefined) {
+    if (!isWhole(timeout_seconds, 1, 86_400))
+      throw badParameter('cadre.timeout_seconds', 'cadre.timeout_seconds must be from 1 to 86400.')
+    options.timeout_seconds = timeout_seconds
+  }
+  if (run_after !== undefined) {
+    if (typeof run_after !== 'string' || Number.isNaN(Date.parse(run_after)))
+      throw badParameter('cadre.run_after', 'cadre.run_after must be a time.')
+    options.run_after = new Date(run_after).toISOString()
+  }
+  if (budget !== undefined) {
+    const names = new Set(['max_cost_usd', 'max_tokens', 'max_steps', 'max_tool_calls'])
+    const isValid =
+      isObject(budget) &&
+      Object.entries(budget).every(([name, value]) => names.has(name) && typeof value === 'number' && value >= 0)
+    if (!isValid) throw badParameter('cadre.budget', 'cadre.budget must hold limits that are numbers.')
+    options.budget = budget as Record<string, number>
+  }
+  if (on_disconnect !== undefined) {
+    if (on_disconnect !== 'continue' && on_disconnect !== 'cancel')
+      throw badParameter('cadre.on_disconnect', 'cadre.on_disconnect must be continue or cancel.')
+    options.on_disconnect = on_disconnect
+  }
+  return options
+}

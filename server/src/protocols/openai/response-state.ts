@@ -1,0 +1,301 @@
+import type { DoorResponse } from '../door-responses.queries.ts'
+import type { Happening, SegmentEnd, SegmentFold } from '../segment-fold.ts'
+
+/** A frame of a response's stream: `data` with its `type` and `sequence_number`. */
+export interface ResponseFrame {
+  type: string
+  sequence_number: number
+  [member: string]: unknown
+}
+
+type Item = Record<string, unknown> & { id: string; type: string }
+type Status = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
+
+/** Numbers of one durable event: the frames made from it, and then the pieces of text of the model call that it began. */
+const numbersPerEvent = 2 ** 17
+const framesPerEvent = 16
+
+/** A segment as a response of the OpenAI protocol: what has happened so far, and the frames that tell it. */
+export class ResponseState {
+  readonly output: Item[] = []
+  status: Status
+  readonly #of: DoorResponse & { agent_version: number }
+  readonly #fold: SegmentFold
+  readonly #places = new Map<string, number>()
+  /** Frames made from one durable event so far. */
+  #offset = { sequence: 0, frames: 0 }
+  #end: SegmentEnd | undefined
+  #wait: string | null = null
+  #shows: boolean
+
+  constructor(of: DoorResponse & { agent_version: number }, fold: SegmentFold, { showsToolOutput = true } = {}) {
+    this.#of = of
+    this.#fold = fold
+    this.#shows = showsToolOutput
+    this.status = of.request['background'] === true && of.ordinal === 1 ? 'queued' : 'in_progress'
+  }
+
+  /** The response object as it is now. */
+  view(): Record<string, unknown> {
+    const { id, created_at, request, previous, conversation, task_id, agent_version, store } = this.#of
+    const end = this.#end
+    const { background = false, ...asked } = request
+    const { input_tokens, output_tokens, cached_tokens, reasoning_tokens } = this.#fold.usage
+    return {
+      id,
+      object: 'response',
+      created_at: seconds(created_at),
+      completed_at: this.status === 'completed' && end ? seconds(end.at) : null,
+      status: this.status,
+      background,
+      error:
+        this.status === 'failed'
+          ? { code: end?.error?.code ?? 'server_error', message: end?.error?.message ?? '' }
+          : null,
+      incomplete_details: this.#incomplete(),
+      previous_response_id: previous,
+      ...(conversation === null ? {} : { conversation: { id: conversation } }),
+      store,
+      ...asked,
+      output: this.output,
+      usage: end
+        ? {
+            input_tokens,
+            input_tokens_details: { cached_tokens },
+            output_tokens,
+            output_tokens_details: { reasoning_tokens },
+            total_tokens: input_tokens + output_tokens,
+          }
+        : null,
+      cadre: {
+        task_id,
+        agent_version,
+        cost_usd: end?.cost_usd ?? null,
+        wait: end?.reason ?? this.#wait,
+        receipt: end?.receipt ?? null,
+      },
+    }
+  }
+
+  #incomplete(): { reason: string } | null {
+    if (this.status === 'cancelled') return { reason: 'cancelled' }
+    if (this.status !== 'incomplete') return null
+    return { reason: this.#end?.finish_reason === 'content_filter' ? 'content_filter' : 'max_output_tokens' }
+  }
+
+  /** Takes over what has happened, and gives its frames. */
+  take(happening: Happening): ResponseFrame[] {
+    const { sequence } = happening
+    switch (happening.type) {
+      case 'began':
+        return [
+          this.#frame(sequence, 'response.created', { response: this.view() }),
+          ...(this.status === 'queued' ? [this.#frame(sequence, 'response.queued', { response: this.view() })] : []),
+        ]
+      case 'running':
+        this.status = 'in_progress'
+        return [this.#frame(sequence, 'response.in_progress', { response: this.view() })]
+      case 'text.begun':
+        return this.#begunText(sequence, happening.message_id)
+      case 'text.delta': {
+        const place = {
+          item_id: happening.message_id,
+          output_index: this.#index(happening.message_id),
+          content_index: 0,
+        }
+        const number = this.#base(sequence) + framesPerEvent + happening.k
+        return [
+          {
+            ...{ type: 'response.output_text.delta', sequence_number: number, ...place },
+            ...{ delta: happening.text, logprobs: [] },
+          },
+        ]
+      }
+      case 'text.done':
+        return this.#doneText(sequence, happening.message_id, happening.text, 'completed')
+      case 'text.void':
+        return this.#voidText(sequence, happening.message_id)
+      case 'server_call.begun':
+        return this.#begunCall(happening)
+      case 'server_call.done':
+        return this.#doneCall(happening)
+      case 'caller_call':
+        return this.#callerCall(happening)
+      case 'approval': {
+        const { label, name } = nameOf(happening.tool)
+        return this.#whole(sequence, {
+          ...{ id: approvalItemId(happening.approval_id), type: 'mcp_approval_request' },
+          ...{ server_label: label, name, arguments: JSON.stringify(happening.arguments) },
+        })
+      }
+      case 'question':
+        return this.#question(sequence, happening.step_id, happening.text)
+      case 'waiting':
+        this.#wait = happening.reason
+        return []
+      case 'end':
+        return this.#ended(happening)
+    }
+  }
+
+  #begunText(sequence: number, id: string): ResponseFrame[] {
+    const item: Item = { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }
+    return [
+      this.#added(sequence, item),
+      this.#frame(sequence, 'response.content_part.added', { ...this.#place(id), part: part('') }),
+    ]
+  }
+
+  #doneText(sequence: number, id: string, text: string, status: 'completed' | 'incomplete'): ResponseFrame[] {
+    const item: Item = { id, type: 'message', status, role: 'assistant', content: [part(text)] }
+    return [
+      this.#frame(sequence, 'response.output_text.done', { ...this.#place(id), text, logprobs: [] }),
+      this.#frame(sequence, 'response.content_part.done', { ...this.#place(id), part: part(text) }),
+      this.#done(sequence, item),
+    ]
+  }
+
+  /** A void message is done without its text, which no replay has. */
+  #voidText(sequence: number, id: string): ResponseFrame[] {
+    const frames = this.#doneText(sequence, id, '', 'incomplete')
+    this.#voided.add(id)
+    return frames
+  }
+  readonly #voided = new Set<string>()
+
+  #begunCall({ sequence, step_id, tool, approval_id, ...call }: Extract<Happening, { type: 'server_call.begun' }>) {
+    const { label, name } = nameOf(tool)
+    const id = callItemId(step_id)
+    const text = JSON.stringify(call.arguments)
+    const item: Item = {
+      ...{ id, type: 'mcp_call', server_label: label, name, arguments: '', status: 'in_progress' },
+      ...{ output: null, error: null, approval_request_id: approval_id === null ? null : approvalItemId(approval_id) },
+    }
+    const frames = [
+      this.#added(sequence, item),
+      this.#frame(sequence, 'response.mcp_call.in_progress', this.#itemPlace(id)),
+      this.#frame(sequence, 'response.mcp_call_arguments.delta', { ...this.#itemPlace(id), delta: text }),
+      this.#frame(sequence, 'response.mcp_call_arguments.done', { ...this.#itemPlace(id), arguments: text }),
+    ]
+    this.output[this.#index(id)] = { ...item, arguments: text }
+    return frames
+  }
+
+  #doneCall({ sequence, step_id, output, error }: Extract<Happening, { type: 'server_call.done' }>): ResponseFrame[] {
+    const id = callItemId(step_id)
+    const item = {
+      ...this.output[this.#index(id)]!,
+      status: error ? 'failed' : 'completed',
+      output: error || !this.#shows ? null : output,
+      error: error ? error.message || error.code : null,
+    }
+    return [
+      this.#frame(sequence, error ? 'response.mcp_call.failed' : 'response.mcp_call.completed', this.#itemPlace(id)),
+      this.#done(sequence, item),
+    ]
+  }
+
+  #callerCall({ sequence, call_id, tool, ...call }: Extract<Happening, { type: 'caller_call' }>): ResponseFrame[] {
+    const id = `fc_${call_id.slice('call_'.length)}`
+    const text = JSON.stringify(call.arguments)
+    const item: Item = { id, type: 'function_call', call_id, name: tool, arguments: '', status: 'in_progress' }
+    const added = this.#added(sequence, item)
+    return [
+      added,
+      this.#frame(sequence, 'response.function_call_arguments.delta', { ...this.#itemPlace(id), delta: text }),
+      this.#frame(sequence, 'response.function_call_arguments.done', {
+        ...this.#itemPlace(id),
+        ...{ name: tool, arguments: text },
+      }),
+      this.#done(sequence, { ...item, arguments: text, status: 'completed' }),
+    ]
+  }
+
+  #question(sequence: number, step_id: string, text: string): ResponseFrame[] {
+    const id = `msg_${step_id.slice('step_'.length)}`
+    return [
+      ...this.#begunText(sequence, id),
+      this.#frame(sequence, 'response.output_text.delta', { ...this.#place(id), delta: text, logprobs: [] }),
+      ...this.#doneText(sequence, id, text, 'completed'),
+    ]
+  }
+
+  #whole(sequence: number, item: Item): ResponseFrame[] {
+    return [this.#added(sequence, item), this.#done(sequence, item)]
+  }
+
+  #ended(end: SegmentEnd): ResponseFrame[] {
+    this.#end = end
+    const wasCut = end.finish_reason === 'length' || end.finish_reason === 'content_filter'
+    if (end.how === 'canceled') this.status = 'cancelled'
+    else if (end.how === 'failed' || end.how === 'expired') this.status = 'failed'
+    else this.status = end.how === 'completed' && wasCut ? 'incomplete' : 'completed'
+    // What only a stream shows: the final object holds what counts.
+    const counted = this.output.filter(({ id }) => !this.#voided.has(id))
+    this.output.splice(0, this.output.length, ...counted)
+    const type = this.status === 'completed' || this.status === 'failed' ? this.status : 'incomplete'
+    return [this.#frame(end.sequence, `response.${type}`, { response: this.view() })]
+  }
+
+  #added(sequence: number, item: Item): ResponseFrame {
+    const output_index = this.output.push(item) - 1
+    this.#places.set(item.id, output_index)
+    return this.#frame(sequence, 'response.output_item.added', { output_index, item })
+  }
+
+  #done(sequence: number, item: Item): ResponseFrame {
+    const output_index = this.#index(item.id)
+    this.output[output_index] = item
+    return this.#frame(sequence, 'response.output_item.done', { output_index, item })
+  }
+
+  #index(id: string): number {
+    return this.#places.get(id) ?? -1
+  }
+
+  #place(id: string) {
+    return { item_id: id, output_index: this.#index(id), content_index: 0 }
+  }
+
+  #itemPlace(id: string) {
+    return { item_id: id, output_index: this.#index(id) }
+  }
+
+  #base(sequence: number): number {
+    return (sequence - this.#of.first_sequence) * numbersPerEvent
+  }
+
+  #frame(sequence: number, type: string, data: object): ResponseFrame {
+    if (this.#offset.sequence !== sequence) this.#offset = { sequence, frames: 0 }
+    const sequence_number = this.#base(sequence) + this.#offset.frames
+    this.#offset.frames += 1
+    return { type, sequence_number, ...data }
+  }
+}
+
+function part(text: string) {
+  return { type: 'output_text', text, annotations: [], logprobs: [] }
+}
+
+function seconds(at: string): number {
+  return Math.floor(Date.parse(at) / 1000)
+}
+
+/** The name of a tool in two: what it comes from, and which of that. */
+function nameOf(tool: string): { label: string; name: string } {
+  const slash = tool.indexOf('/')
+  return slash < 0 ? { label: 'cadre', name: tool } : { label: tool.slice(0, slash), name: tool.slice(slash + 1) }
+}
+
+function callItemId(step_id: string): string {
+  return `mcp_${step_id.slice('step_'.length)}`
+}
+
+function approvalItemId(approval_id: string): string {
+  return `mcpr_${approval_id.slice('appr_'.length)}`
+}
+
+/** The approval that an item's identifier names. */
+export function approvalOfItem(id: string): string {
+  return `appr_${id.replace(/^mcpr_/, '')}`
+}

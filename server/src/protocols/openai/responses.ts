@@ -1,0 +1,199 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { notFound } from '#contract/core/problems.ts'
+import * as operations from '#contract/doors/openai.ts'
+import type { Context } from '../../context.ts'
+import { Answer, handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
+import { findResponse, hideResponse, type FoundResponse } from '../door-responses.queries.ts'
+import { cancelSegment, mayResolve, type AskedSegment } from '../open-segment.ts'
+import { readSegment } from '../segment-events.ts'
+import { SegmentFold } from '../segment-fold.ts'
+import {
+  awaitSegment,
+  cancelWithConnection,
+  endRequestWith,
+  sourceOf,
+  streamSegment,
+  type Telling,
+} from '../served-segment.ts'
+import { requireConversation } from '../conversations.queries.ts'
+import { echoOf, openOnce, requireModel, type Opened } from './open.ts'
+import { badParameter } from './problems.ts'
+import { pageOf } from './pages.ts'
+import { readInput } from './read-input.ts'
+import { doorConfig, readOptions } from './read-options.ts'
+import { ResponseState, type ResponseFrame } from './response-state.ts'
+
+/** Responses: segments of tasks. */
+export function responseRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const loadAsked = makeLoadAsked(context.database)
+
+  handle(app, http, operations.createResponse, {
+    run: async (handling) => {
+      const body = handling.body as Record<string, unknown>
+      const isBackground = body['background'] === true
+      if (!isBackground || body['stream'] === true) await handling.occupy()
+      return openOnce(context, handling, () => askedOf(handling, body, loadAsked))
+    },
+    finish: async (handling, answer, reply) => {
+      const body = handling.body as Record<string, unknown>
+      const { response_id, record } = answer.body as Opened
+      const found = await requireResponse(context.sql, response_id, handling, { hidden: true })
+      if (record !== null) endRequestWith(reply, context, record)
+      reply.header('cadre-task-id', found.task_id)
+      const ignored = ignoredOf(body)
+      if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+      if (body['stream'] === true) return streamResponse(reply, context, handling, found, body, -1)
+      if (body['background'] === true) return new Answer(200, (await readState(context.sql, found)).view())
+      const { fold, state } = stateOf(found)
+      if (wantsCancel(body)) cancelWithConnection(reply, context, handling, found, fold)
+      const done = await awaitSegment(reply, sourceOf(context, found), fold, {
+        take: (happening) => void state.take(happening),
+        body: () => state.view(),
+      })
+      return done === undefined ? undefined : new Answer(200, done)
+    },
+  })
+
+  handle(app, http, operations.getResponse, {
+    load: loadResponse,
+    run: async ({ loaded, query, occupy }) => {
+      if (query.stream) {
+        await occupy()
+        return {}
+      }
+      return (await readState(context.sql, loaded)).view()
+    },
+    finish: async (handling, answer, reply) => {
+      const { loaded, query } = handling
+      reply.header('cadre-task-id', loaded.task_id)
+      if (!query.stream) return answer
+      return streamResponse(reply, context, handling, loaded, {}, query.starting_after ?? -1)
+    },
+  })
+
+  handle(app, http, operations.cancelResponse, {
+    load: loadResponse,
+    run: async (handling) => {
+      const { loaded, principal } = handling
+      await cancelSegment(context.sql, context, handling, loaded)
+      const now = await findResponse(context.sql, loaded.id, principal)
+      return (await readState(context.sql, now ?? loaded)).view()
+    },
+  })
+
+  handle(app, http, operations.deleteResponse, {
+    load: loadResponse,
+    run: async ({ sql, loaded }) => {
+      await hideResponse(sql, loaded.id)
+      return { id: loaded.id, object: 'response', deleted: true }
+    },
+  })
+
+  handle(app, http, operations.listInputItems, {
+    load: loadResponse,
+    run: async ({ loaded, query }) => pageOf(loaded.input as { id: string }[], query),
+  })
+}
+
+function loadResponse(loading: Loading): Promise<FoundResponse> {
+  return requireResponse(loading.sql, loading.params['response_id']!, loading)
+}
+
+async function requireResponse(
+  sql: Sql,
+  id: string,
+  { principal }: Pick<Loading, 'principal'>,
+  options: { hidden?: boolean } = {},
+): Promise<FoundResponse> {
+  const found = await findResponse(sql, id, principal, options)
+  if (!found) throw notFound('response_not_found', 'response', id.slice(0, 100))
+  return found
+}
+
+/** What a request asks for. Throws 400 with `param`, 404 for its model or its conversation. */
+async function askedOf(
+  loading: Loading,
+  body: Record<string, unknown>,
+  loadAsked: ReturnType<typeof makeLoadAsked>,
+): Promise<AskedSegment> {
+  const agent = await requireModel(loading, body['model'], loadAsked)
+  const options = readOptions(body, agent.config)
+  const { previous_response_id, conversation } = body
+  if (previous_response_id && conversation)
+    throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
+  const conversation_id = isObject(conversation) ? conversation['id'] : conversation
+  if (conversation_id !== undefined && conversation_id !== null)
+    await requireConversation(loading.sql, String(conversation_id), loading.principal)
+  if (body['input'] === undefined || body['input'] === null)
+    throw badParameter('input', 'input is required.', 'missing_required_parameter')
+  const max_tool_calls = body['max_tool_calls']
+  const budget = typeof max_tool_calls === 'number' ? { ...options.task.budget, max_tool_calls } : options.task.budget
+  return {
+    kind: 'openai.responses',
+    agent,
+    input: readInput(body['input']),
+    caller: options.caller,
+    output_schema: options.output_schema,
+    request: echoOf(body, options, agent),
+    metadata: options.metadata,
+    task: { ...options.task, ...(budget && { budget }) },
+    previous: typeof previous_response_id === 'string' ? previous_response_id : null,
+    conversation: typeof conversation_id === 'string' ? conversation_id : null,
+    store: body['store'] !== false,
+    resolves: mayResolve(loading.principal),
+  }
+}
+
+function ignoredOf(body: Record<string, unknown>): string[] {
+  return readOptions({ tools: body['tools'] }, {}).ignored
+}
+
+function wantsCancel({ cadre }: Record<string, unknown>): boolean {
+  return isObject(cadre) && cadre['on_disconnect'] === 'cancel'
+}
+
+function stateOf(found: FoundResponse): { fold: SegmentFold; state: ResponseState } {
+  const fold = new SegmentFold(found)
+  const { showsToolOutput } = doorConfig({ doors: found.doors })
+  return { fold, state: new ResponseState(found, fold, { showsToolOutput }) }
+}
+
+/** A response as the journal has it now. */
+export async function readState(sql: Sql, found: FoundResponse): Promise<ResponseState> {
+  const { fold, state } = stateOf(found)
+  const { task_id, first_sequence, before_sequence } = found
+  await readSegment({ sql, task_id, first_sequence, before_sequence }, fold, (happenings) => {
+    for (const happening of happenings) state.take(happening)
+  })
+  return state
+}
+
+async function streamResponse(
+  reply: FastifyReply,
+  context: Context,
+  by: Loading,
+  found: FoundResponse,
+  body: Record<string, unknown>,
+  starting_after: number,
+): Promise<undefined> {
+  const { fold, state } = stateOf(found)
+  if (wantsCancel(body)) cancelWithConnection(reply, context, by, found, fold)
+  const telling: Telling = {
+    take: (happening) =>
+      state
+        .take(happening)
+        .filter(({ sequence_number }) => sequence_number > starting_after)
+        .map(encodeFrame),
+    end: () => ['data: [DONE]\n\n'],
+  }
+  return streamSegment(reply, sourceOf(context, found), fold, telling)
+}
+
+/** A frame of a response's stream: its event is its type, and it has no id. */
+export function encodeFrame(frame: ResponseFrame): string {
+  return `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`
+}

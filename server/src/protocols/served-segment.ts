@@ -1,0 +1,185 @@
+import { once } from 'node:events'
+import type { FastifyReply } from 'fastify'
+import { Problem } from '#contract/core/problems.ts'
+import type { Context } from '../context.ts'
+import type { Loading } from '../http/handle.ts'
+import { endRequest } from './door-requests.queries.ts'
+import type { FoundResponse } from './door-responses.queries.ts'
+import { cancelSegment } from './open-segment.ts'
+import { followSegment, type SegmentSource } from './segment-events.ts'
+import { SegmentFold, type Happening } from './segment-fold.ts'
+
+/** A comment or a space this often keeps a quiet answer open. */
+const keepAlive_ms = 15_000
+/** A blocking answer that takes longer than this begins with its status. */
+const earlyAnswer_ms = 60_000
+/** A reader with this much buffered is waited for. */
+const waitingBytesMax = 1_048_576
+const drain_ms = 30_000
+
+/** How a segment is told: what its frames or its answer are made of. */
+export interface Telling {
+  /** What is written for what has happened: each text in one write. */
+  take(happening: Happening): string[]
+  /** The last text of a stream; a stream that is `over` sooner ends there. */
+  end(): string[]
+  over?(): boolean
+}
+
+export function sourceOf({ sql, engine }: Pick<Context, 'sql' | 'engine'>, found: FoundResponse): SegmentSource {
+  const { task_id, first_sequence, before_sequence } = found
+  return { sql, hub: engine.hub, task_id, first_sequence, before_sequence }
+}
+
+/** Aborts when the connection of an answer closes. */
+export function untilClosed(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort())
+  if (reply.raw.destroyed) gone.abort()
+  return gone.signal
+}
+
+/** Streams a segment as server-sent events until it has ended. Takes over the connection. */
+export async function streamSegment(
+  reply: FastifyReply,
+  source: SegmentSource,
+  fold: SegmentFold,
+  telling: Telling,
+): Promise<undefined> {
+  const signal = untilClosed(reply)
+  const response = reply.raw
+  const headers = reply.getHeaders() as Record<string, string>
+  reply.hijack()
+  response.on('error', () => {})
+  response.writeHead(200, {
+    ...headers,
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  })
+  const timer = setInterval(() => response.write(': keep-alive\n\n'), keepAlive_ms)
+  const ending = new AbortController()
+  try {
+    await followSegment(source, fold, {
+      signal: AbortSignal.any([signal, ending.signal]),
+      async take(happenings) {
+        for (const happening of happenings) for (const text of telling.take(happening)) response.write(text)
+        if (telling.over?.()) ending.abort()
+        if (response.writableLength > waitingBytesMax) await drained(reply)
+      },
+    })
+    if (!signal.aborted && (fold.ended || telling.over?.())) {
+      for (const text of telling.end()) response.write(text)
+      response.end()
+    } else response.destroy()
+  } catch {
+    // The database is out of reach or the task is gone: the client asks again by the id that it has.
+    response.destroy()
+  } finally {
+    clearInterval(timer)
+  }
+  return undefined
+}
+
+async function drained({ raw }: FastifyReply): Promise<void> {
+  await once(raw, 'drain', { signal: AbortSignal.timeout(drain_ms) }).catch(() => void raw.destroy())
+}
+
+/**
+ * Waits for the end of a segment, and gives its answer, made by `body`. After a minute the answer begins with its status and
+ * spaces, which JSON allows: some clients give up on a silent connection. Then the answer is written here, and undefined
+ * is given.
+ */
+export async function awaitSegment(
+  reply: FastifyReply,
+  source: SegmentSource,
+  fold: SegmentFold,
+  {
+    take,
+    isOver = () => false,
+    body,
+  }: {
+    take: (happening: Happening) => void
+    isOver?: () => boolean
+    /** Throws a problem where there is another answer; with `isLate` it is too late for that. */
+    body: (isLate: boolean) => unknown
+  },
+): Promise<unknown> {
+  const signal = untilClosed(reply)
+  const response = reply.raw
+  let isLate = false
+  let spaces: NodeJS.Timeout | undefined
+  const early = setTimeout(() => {
+    isLate = true
+    const headers = reply.getHeaders() as Record<string, string>
+    reply.hijack()
+    response.on('error', () => {})
+    response.writeHead(200, { ...headers, 'content-type': 'application/json; charset=utf-8' })
+    response.write(' ')
+    spaces = setInterval(() => response.write(' '), keepAlive_ms)
+  }, earlyAnswer_ms)
+  const ending = new AbortController()
+  try {
+    await followSegment(source, fold, {
+      signal: AbortSignal.any([signal, ending.signal]),
+      take(happenings) {
+        happenings.forEach(take)
+        if (isOver()) ending.abort()
+      },
+    })
+  } catch (error) {
+    if (!isLate) throw error
+    response.destroy()
+    return undefined
+  } finally {
+    clearTimeout(early)
+    clearInterval(spaces)
+  }
+  if (!fold.ended && !isOver()) {
+    // The process stops: another one has the answer.
+    if (!isLate) throw new Problem('service_unavailable', undefined, { headers: { 'retry-after': '1' } })
+    response.destroy()
+    return undefined
+  }
+  if (!isLate) return body(false)
+  response.end(JSON.stringify(body(true)))
+  return undefined
+}
+
+/** Ends of records that are being written: a request that follows at once must see them. */
+const ending = new Set<Promise<unknown>>()
+
+/** Notes, when the connection of a request closes, whether its answer was written to the end. */
+export function endRequestWith(reply: FastifyReply, { sql, log }: Pick<Context, 'sql' | 'log'>, record: number): void {
+  const end = (): void => {
+    const written = endRequest(sql, record, reply.raw.writableFinished ? 'answered' : 'broken')
+      .catch((error: unknown) =>
+        log.warn({ err: error }, 'end of a door request not stored; a repetition may not find it'),
+      )
+      .finally(() => ending.delete(written))
+    ending.add(written)
+  }
+  if (reply.raw.destroyed) end()
+  else reply.raw.once('close', end)
+}
+
+/** Resolves when the ends of requests that have closed so far are stored. */
+export async function requestEnds(): Promise<void> {
+  await Promise.all(ending)
+}
+
+/** Cancels a segment's task where its connection closes before it has ended, as its request asked. */
+export function cancelWithConnection(
+  reply: FastifyReply,
+  context: Pick<Context, 'sql' | 'engine' | 'log'>,
+  by: Pick<Loading, 'principal' | 'actor'>,
+  found: FoundResponse,
+  fold: SegmentFold,
+): void {
+  reply.raw.once('close', () => {
+    if (fold.ended) return
+    cancelSegment(context.sql, context, by, found).catch((error: unknown) =>
+      context.log.warn({ err: error, task_id: found.task_id }, 'task of a closed connection not canceled; it goes on'),
+    )
+  })
+}
