@@ -53,7 +53,7 @@ function issuesOf({ details }: Problem): Issue[] {
   return Array.isArray(details) ? (details as Issue[]) : []
 }
 
-/** Whether the same request, sent again, may be answered in another way; else clients are told not to repeat it. */
+/** Whether the same request, sent again, may be answered in another way; else a header asks clients not to repeat it. */
 export function mayPass({ kind, status }: Problem): boolean {
   if (kind === 'rate_limit_exceeded' || kind === 'queue_full' || kind === 'request_in_progress') return true
   return status >= 500

@@ -255,7 +255,7 @@ export const createConversationItems = defineOperation({
 
 /**
  * Operations of the OpenAI door. They are not among `operations`: the API's own document, SDK and command line do not have
- * them, because their forms are those of another protocol, with clients and documents of its own.
+ * them, because their forms are those of another protocol, with its clients and documents.
  */
 export const openaiOperations: readonly Operation[] = [
   listModels,
@@ -272,4 +272,4 @@ export const openaiOperations: readonly Operation[] = [
   deleteConversation,
   listConversationItems,
   createConversationItems,
-] as unknown as Operation[]
+] as Operation[]

@@ -92,7 +92,7 @@ export function renderProblem(
   return { status: problem.status, headers, body: envelopes[family](problem, request_id, agentEndpoint) }
 }
 
-/** Clients of the protocol repeat on statuses of their own choice, so they are told where that is of no use. */
+/** Clients of the protocol decide by the status whether to repeat; a header says where that is of no use. */
 function renderOpenai(problem: Problem, headers: Record<string, string>): ErrorAnswer {
   const { status, error } = openaiError(problem)
   if (!mayPass(problem)) headers['x-should-retry'] = 'false'

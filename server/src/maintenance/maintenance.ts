@@ -3,6 +3,7 @@ import { sweepIdempotency } from '../http/idempotency.ts'
 import { sweepOpenStreams } from '../http/connection/open-streams.ts'
 import { buildLateIndexes } from './late-indexes.ts'
 import type { Sql } from '../platform/postgres/database.ts'
+import { sweepDoorRequests } from '../protocols/door-requests.queries.ts'
 import { ensurePartitions } from '../platform/postgres/partitions.ts'
 import { foldAgentCounts } from '../resources/agents/agents.queries.ts'
 import { foldProjectCounts } from '../resources/projects/projects.queries.ts'
@@ -47,6 +48,7 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepUsage,
     sweepRecords,
     sweepIdempotency,
+    sweepDoorRequests,
     sweepOpenStreams,
     ...more,
     makeSweepTasks(),

@@ -78,13 +78,6 @@ export async function hideResponse(sql: Sql, id: string): Promise<boolean> {
   return hidden.length > 0
 }
 
-/** The last response of a task; undefined where no door has made one. */
-export async function findLastResponse(sql: Sql, task_id: string): Promise<{ id: string } | undefined> {
-  const [row] = await sql<{ id: string }>`
-    select id from door_response where task_id = ${task_id} order by ordinal desc limit 1`
-  return row
-}
-
 /** Locks a task and gives its last event; undefined where there is none. */
 export async function lockLastSequence(tx: Sql, task_id: string): Promise<number | undefined> {
   const [row] = await tx<{ last_sequence: number }>`select last_sequence from task where id = ${task_id} for update`

@@ -47,7 +47,7 @@ export type Happening =
   | { type: 'caller_call'; sequence: number; call_id: string; tool: string; arguments: unknown }
   | { type: 'approval'; sequence: number; approval_id: string; tool: string; arguments: unknown }
   | { type: 'question'; sequence: number; step_id: string; text: string }
-  /** It waits for somebody else, and goes on when that one has answered. */
+  /** It waits for another than this caller, and goes on after that one's answer. */
   | { type: 'waiting'; sequence: number; reason: string }
   | SegmentEnd
 
@@ -65,6 +65,10 @@ export interface SegmentEnd {
   /** Of a canceled task: what had taken effect. */
   receipt: { effects: unknown; uncertain: unknown } | null
   cost_usd: number | null
+}
+
+function stringOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }
 
 export interface SegmentBounds {
@@ -107,7 +111,7 @@ export class SegmentFold {
   event({ sequence, type, created_at, data }: TaskEvent, facts: StepFacts = {}): Happening[] {
     if (this.ended || sequence < this.#bounds.first_sequence) return []
     const all: Happening[] = sequence === this.#bounds.first_sequence ? [{ type: 'began', sequence }] : []
-    const step_id = String(data['step_id'] ?? '')
+    const step_id = stringOf(data['step_id'])
     switch (type) {
       case 'task.started':
       case 'task.resumed':
@@ -131,7 +135,7 @@ export class SegmentFold {
       case 'message.completed':
         if (data['role'] !== 'assistant') return all
         this.#finishReason = facts.finish_reason ?? null
-        return [...all, ...this.#completed(sequence, String(data['message_id']), String(data['content'] ?? ''))]
+        return [...all, ...this.#completed(sequence, String(data['message_id']), stringOf(data['content']))]
       case 'message.discarded':
         return [...all, ...this.#discarded(sequence, String(data['message_id']))]
       case 'tool.called':

@@ -7,7 +7,7 @@ import { endRequest } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
 import { cancelSegment } from './open-segment.ts'
 import { followSegment, type SegmentSource } from './segment-events.ts'
-import { SegmentFold, type Happening } from './segment-fold.ts'
+import type { SegmentFold, Happening } from './segment-fold.ts'
 
 /** A comment or a space this often keeps a quiet answer open. */
 const keepAlive_ms = 15_000
@@ -17,7 +17,7 @@ const earlyAnswer_ms = 60_000
 const waitingBytesMax = 1_048_576
 const drain_ms = 30_000
 
-/** How a segment is told: what its frames or its answer are made of. */
+/** What the frames of a segment's stream are made of. */
 export interface Telling {
   /** What is written for what has happened: each text in one write. */
   take(happening: Happening): string[]

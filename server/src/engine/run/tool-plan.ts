@@ -200,7 +200,7 @@ function deferredCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCal
   }
   if (call.name !== 'wait') return step
   const { seconds } = call.arguments as { seconds: number }
-  return { ...step, input: { ...inputOf(step), until: at(Number(seconds)) } }
+  return { ...step, input: { ...inputOf(step), until: at(seconds) } }
 }
 
 function isDue(step: Step, { now }: LockedTask): boolean {

@@ -138,7 +138,7 @@ export class ChatState {
     return { ...this.#common('chat.completion.chunk'), choices: [], usage: this.usage }
   }
 
-  /** The whole completion. A failure that is told too late for a status is its refusal. */
+  /** The whole completion. A failure that comes too late for a status is its refusal. */
   whole(): object {
     const message = {
       role: 'assistant',

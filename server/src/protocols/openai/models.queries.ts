@@ -45,7 +45,7 @@ export async function findModel(
   if (isId('agent', name)) ways.push(fragment`a.id = ${name}`)
   if (slash > 0) {
     const [of, agent] = [name.slice(0, slash), name.slice(slash + 1)]
-    const number = /^proj_/.test(of) ? projectNumber(of) : undefined
+    const number = of.startsWith('proj_') ? projectNumber(of) : undefined
     ways.push(
       number === undefined
         ? fragment`lower(p.name) = lower(${of}) and a.name = ${agent}`

@@ -53,7 +53,7 @@ describe('models', () => {
   })
 
   it('that are not there are answered model_not_found', async () => {
-    await assert.rejects(client.models.retrieve('door/nobody'), (error: any) => {
+    await assert.rejects(client.models.retrieve('door/missing'), (error: any) => {
       assert.deepEqual([error.status, error.code, error.type], [404, 'model_not_found', 'invalid_request_error'])
       return true
     })
