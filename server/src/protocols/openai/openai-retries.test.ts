@@ -22,10 +22,17 @@ before(async () => {
 after(() => service.stop())
 
 const countTasks = async (text: string): Promise<number> =>
-  (await service.sql<{ tasks: number }>`select count(*)::int as tasks from task where input::text like ${`%${text}%`}`)[0]!.tasks
+  (
+    await service.sql<{ tasks: number }>`select count(*)::int as tasks from task where input::text like ${`%${text}%`}`
+  )[0]!.tasks
 const states = async (): Promise<string[]> =>
   (await service.sql<{ state: string }>`select state from door_request order by id`).map(({ state }) => state)
-const post = (input: string, headers: Record<string, string> = {}, signal: AbortSignal | null = null, url = service.url) =>
+const post = (
+  input: string,
+  headers: Record<string, string> = {},
+  signal: AbortSignal | null = null,
+  url = service.url,
+) =>
   fetch(`${url}/v1/responses`, {
     method: 'POST',
     headers: { authorization: `Bearer ${service.owner.api_key}`, 'content-type': 'application/json', ...headers },

@@ -126,8 +126,7 @@ async function askedOf(
   if (previous_response_id && conversation)
     throw badParameter('conversation', 'previous_response_id and conversation exclude each other.')
   const conversation_id = isObject(conversation) ? conversation['id'] : conversation
-  if (typeof conversation_id === 'string')
-    await requireConversation(loading.sql, conversation_id, loading.principal)
+  if (typeof conversation_id === 'string') await requireConversation(loading.sql, conversation_id, loading.principal)
   else if (conversation_id !== undefined && conversation_id !== null)
     throw badParameter('conversation', 'conversation must be an id, or an object with one.')
   if (body['input'] === undefined || body['input'] === null)
