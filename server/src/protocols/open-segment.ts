@@ -202,6 +202,8 @@ async function answerQuestion(
 async function findQuestioner(tx: Sql, principal: Principal, asked: AskedSegment): Promise<string | undefined> {
   if (asked.previous !== null) {
     const previous = await requirePrevious(tx, principal, asked)
+    if (previous.status === 'waiting' && previous.wait?.reason === 'tool')
+      throw badParameter('input', 'The previous response waits for outputs of its tool calls.', 'missing_tool_output')
     return previous.status === 'waiting' && previous.wait?.reason === 'input' ? previous.task_id : undefined
   }
   if (asked.conversation === null) return undefined
