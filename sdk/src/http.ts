@@ -194,8 +194,7 @@ async function readBody(response: Response): Promise<unknown> {
 function bodyOf(request: Outgoing): RequestInit {
   const { body, content } = request
   // A stream is sent while the answer may begin already: browsers and Node want to be told that.
-  if (content !== undefined)
-    return { body: content, ...(content instanceof ReadableStream ? { duplex: 'half' } : {}) } as RequestInit
+  if (content !== undefined) return { body: content, ...(content instanceof ReadableStream ? { duplex: 'half' } : {}) }
   return body === undefined ? {} : { body: bodyText(request, body) }
 }
 

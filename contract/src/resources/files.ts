@@ -58,18 +58,6 @@ export const File = Named(
   }),
 )
 
-/** A file that a task made. */
-export const Artifact = Named(
-  'Artifact',
-  Type.Object({
-    file_id: Type.String(),
-    name: Type.String(),
-    media_type: Type.String(),
-    bytes: Type.Integer({ minimum: 0 }),
-    sha256: Type.String(),
-  }),
-)
-
 const example = {
   id: 'file_01jcm3x5v8f9a2b4c6d8e0g2h4',
   name: 'invoice.pdf',
@@ -81,14 +69,6 @@ const example = {
   task_id: null,
   expires_at: '2026-12-20T09:30:00.000Z',
 }
-export const artifactExample = {
-  file_id: example.id,
-  name: 'report.csv',
-  media_type: 'text/csv',
-  bytes: 1204,
-  sha256: example.sha256,
-}
-
 const common = { family: 'A', tag: 'Files', credentials: anyCredential, extension: true } as const
 const all = {
   ...common,

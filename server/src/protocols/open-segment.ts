@@ -334,7 +334,9 @@ function taskInput(config: Record<string, unknown>, messages: InputMessage[], pa
 }
 
 function textOf(content: InputMessage['content']): string {
-  return typeof content === 'string' ? content : content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
+  return typeof content === 'string'
+    ? content
+    : content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
 }
 
 /** Cancels the task of a segment, with its place in the audit log; gives whether it had ended before. */

@@ -67,8 +67,8 @@ export interface MadeFile extends FileOrigin {
 /** Stores files and reads them. */
 export interface Files {
   /**
-   * Stores bytes as they come, at most 20 MiB: a piece at a time is in memory. The file is visible after `complete`; whoever
-   * does not come to that discards it. Throws `file_too_large`, `quota_exceeded`, and what `source` throws; then nothing is left.
+   * Stores bytes as they come, at most 20 MiB: a piece at a time is in memory. The file is visible after `complete`; a
+   * caller that fails before that discards it. Throws `file_too_large`, `quota_exceeded`, and what `source` throws; then nothing is left.
    */
   receive(origin: FileOrigin, source: AsyncIterable<Buffer>): Promise<BegunFile>
   /** Makes a file visible that was received, in the caller's transaction. */
@@ -141,7 +141,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
     async make({ task_id, call_key, is_artifact, content, ...origin }) {
       const there = await findOfCall(sql, call_key)
       if (there) return there
-      // An attempt that was cut off may have left a part; that worker has lost the task, so nobody goes on with it.
+      // An attempt that was cut off may have left a part; that worker has lost the task and does not continue it.
       await deleteBegunByCall(sql, call_key)
       const file = await begin(origin, { task_id, call_key })
       if (!file) throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })

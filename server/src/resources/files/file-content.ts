@@ -77,7 +77,7 @@ function rangeOf(header: string | undefined, bytes: number): { start: number; en
 /** Without what its sender may have put behind the type. */
 function contentType(media_type: string): string {
   const type = media_type.split(';', 1)[0]!.trim()
-  return /^text\//.test(type) ? `${type}; charset=utf-8` : type
+  return type.startsWith('text/') ? `${type}; charset=utf-8` : type
 }
 
 /** RFC 6266: the name twice, for clients that know no UTF-8. */

@@ -94,7 +94,7 @@ export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: C
   })
 }
 
-/** Gives up on a reader that takes no piece for too long. */
+/** Disconnects a reader that takes no piece for too long. */
 async function* watched(pieces: AsyncIterable<Buffer>, onStall: () => void): AsyncGenerator<Buffer> {
   for await (const piece of pieces) {
     const stalled = setTimeout(onStall, stall_ms).unref()

@@ -255,7 +255,7 @@ describe('the bounds of files', () => {
     const streamed = (): ReadableStream => new Blob([bytes]).stream()
     const bodies: RequestInit[] = [
       { body: bytes },
-      { body: streamed(), duplex: 'half' } as RequestInit,
+      { body: streamed(), duplex: 'half' },
       { body: form({ file: new Blob([bytes]) }) },
     ]
     for (const init of bodies) {
@@ -282,7 +282,7 @@ describe('the bounds of files', () => {
         controller.enqueue(new Uint8Array(piece))
       },
     })
-    const response = await send('POST', files, { body, duplex: 'half' } as RequestInit)
+    const response = await send('POST', files, { body, duplex: 'half' })
     assert.equal(response.status, 201)
     // The client is in the same process, and without a collection its garbage counts too.
     assert.ok(most < 64 * 1_048_576, `${most} bytes`)
@@ -326,7 +326,11 @@ describe('the bounds of files', () => {
       const gone = await small.send('DELETE', `${path}/${list.files[0].id}`)
       assert.equal(gone.status, 200, JSON.stringify(gone.body))
       const both = await Promise.all([put(1_000_000), put(1_000_000)])
-      assert.deepEqual(both.map((one) => one.status).sort(), [201, 429], JSON.stringify(both.map((one) => one.body)))
+      assert.deepEqual(
+        both.map((one) => one.status).toSorted((one, other) => one - other),
+        [201, 429],
+        JSON.stringify(both.map((one) => one.body)),
+      )
       const { body: limits } = await small.send('GET', '/api/v1/auth/limits')
       const kept = limits.retention.find((one: { kind: string }) => one.kind === 'files')
       assert.deepEqual([kept.days, kept.quota_bytes], [30, 1_500_000])

@@ -176,7 +176,7 @@ describe('a document in a message', () => {
     }
   })
 
-  it('that the model does not take fails the task, which asks nobody', async () => {
+  it('that the model does not take fails the task before a model is called', async () => {
     const zip = await upload(Buffer.from('PK\u0003\u0004 a bomb'), 'bomb.zip')
     const document = await upload(pdf, 'invoice.pdf')
     const cases: [string, object, string][] = [

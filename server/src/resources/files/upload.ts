@@ -86,7 +86,7 @@ async function receiveForm(
     stored = files.receive({ ...whose, name: filename, declared: type }, bytesOf(part))
     stored.catch((error: unknown) => {
       part.resume()
-      failed.reject(error as Error)
+      failed.reject(error)
     })
   })
   for (const event of ['partsLimit', 'filesLimit', 'fieldsLimit'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newId } from '../../platform/ids.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import type { NewTask } from '../commands/new-task.ts'
+import type { NewTask } from './new-task.ts'
 
 /** Costs about 3 s: a service with one slot. */
 describe('a task that is created where a slot is free', () => {
