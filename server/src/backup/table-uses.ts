@@ -59,6 +59,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   login_attempt: stored,
   // A request that is repeated after a restore must not be done twice.
   idempotency: stored,
+  door_request: stored,
   tool: stored,
   thread: stored,
   schedule: stored,
@@ -67,6 +68,9 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   task_step: stored,
   task_message: stored,
   approval: stored,
+  tool_call: stored,
+  door_response: stored,
+  door_conversation: stored,
   file: stored,
   file_piece: stored,
   task_file: stored,
