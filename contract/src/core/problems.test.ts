@@ -39,6 +39,10 @@ const lowercase: Record<string, number[]> = {
   file_too_large: [413],
   range_not_satisfiable: [416],
   quota_exceeded: [429],
+  response_not_found: [404],
+  conversation_not_found: [404],
+  tool_call_already_resolved: [409],
+  request_too_large: [413],
 }
 
 /** Spec 7.4 and decision D28: every code of family B with its status. */
@@ -64,6 +68,7 @@ const uppercase: Record<string, number[]> = {
   BAD_GATEWAY: [502],
   SERVICE_UNAVAILABLE: [503],
   GATEWAY_TIMEOUT: [504],
+  REQUEST_TOO_LARGE: [413],
 }
 
 describe('everything that can go wrong', () => {

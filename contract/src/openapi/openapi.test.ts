@@ -16,7 +16,10 @@ const described = Object.values(document.paths).flatMap((path) => Object.values(
 
 test('every operation of the contract is in the document', async () => {
   const folder = join(import.meta.dirname, '..')
-  const names = (await readdir(folder, { recursive: true })).filter((name) => /(^|[/])[^./]+[.]ts$/.test(name))
+  // Doors speak protocols that have documents elsewhere.
+  const names = (await readdir(folder, { recursive: true })).filter(
+    (name) => /(^|[/])[^./]+[.]ts$/.test(name) && !name.startsWith('doors/'),
+  )
   const modules: object[] = await Promise.all(names.map((name) => import(join(folder, name))))
   const lists = modules.flatMap((module) => Object.entries(module)).filter(([name]) => name.endsWith('Operations'))
   const written = lists.flatMap(([, list]: [string, Operation[]]) => list.map(({ id }) => id))
