@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -153,4 +153,20 @@ test('a command line that means nothing ends with 2', async () => {
   for (const words of [['agents', 'lst'], ['agents'], ['agents', 'list', '--nonsense'], ['agents', 'get']])
     assert.equal((await cadre(words)).code, 2, words.join(' '))
   assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
+})
+
+/** Costs about 5 s: it starts four processes. */
+test('a file is uploaded with its bytes, listed, downloaded and deleted', { timeout: 60_000 }, async () => {
+  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'with-files' } })
+  const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
+  const path = join(home, 'notes.txt')
+  await writeFile(path, 'We open at nine.\n')
+  const uploaded = await cadre(['files', 'upload', path, '--json'], '', env)
+  assert.equal(uploaded.code, 0, uploaded.stderr)
+  const { id, name, bytes } = JSON.parse(uploaded.stdout)
+  assert.deepEqual([name, bytes], ['notes.txt', 17])
+  assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
+  assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
+  assert.equal((await cadre(['files', 'delete', id, '--yes'], '', env)).code, 0)
+  assert.equal((await cadre(['files', 'get', id], '', env)).code, 1)
 })

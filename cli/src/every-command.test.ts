@@ -22,6 +22,7 @@ const apart = [
   'api',
   'tasks watch',
   'projects watch',
+  'files upload',
   'agents logs',
   'approvals approve',
   'webhooks trigger',

@@ -73,6 +73,13 @@ export const importRules: (IForbiddenRuleType & { name: string; comment: string 
     to: { path: '^server/src/resources/.+[.]routes[.]ts$' },
   },
   {
+    name: 'protocols-from-app',
+    comment: 'Doors are registered by app.ts; of the rest only maintenance reads their tables.',
+    severity: 'error',
+    from: { pathNot: ['^server/src/app[.]ts$', '^server/src/protocols/', '[.]test[.]ts$'] },
+    to: { path: '^server/src/protocols/', pathNot: '[.]queries[.]ts$' },
+  },
+  {
     name: 'top-of-the-tree',
     comment: 'Commands, service.ts and app.ts put the parts together, so no part imports them.',
     severity: 'error',

@@ -12,6 +12,7 @@ export const planted: Record<string, { file: string; imports: string }> = {
   'middle-parts-apart': { file: 'server/src/events/loop.ts', imports: '../engine/queue/queue.ts' },
   'events-below-http': { file: 'server/src/http/tell.ts', imports: '../events/outbox.ts' },
   'slices-by-queries': { file: 'server/src/resources/tasks/tasks.queries.ts', imports: '../agents/agents.rules.ts' },
+  'protocols-from-app': { file: 'server/src/service.ts', imports: './protocols/openai/routes.ts' },
   'routes-from-app': { file: 'server/src/commands/run-command.ts', imports: '../resources/agents/agents.routes.ts' },
   'top-of-the-tree': { file: 'server/src/engine/start.ts', imports: '../app.ts' },
   'sdk-on-contract': { file: 'sdk/src/disk.ts', imports: 'node:fs' },
@@ -45,7 +46,8 @@ export const innocent: Record<string, string[]> = {
   'server/src/resources/agents/agents.queries.ts': ['../../platform/postgres/database.ts', './agents.rules.ts'],
   'server/src/resources/agents/agents.routes.ts': ['../projects/projects.queries.ts', '../../engine/queue/queue.ts'],
   'server/src/resources/projects/projects.queries.ts': ['../../platform/postgres/database.ts'],
-  'server/src/app.ts': ['./resources/agents/agents.routes.ts'],
+  'server/src/protocols/openai/routes.ts': [],
+  'server/src/app.ts': ['./resources/agents/agents.routes.ts', './protocols/openai/routes.ts'],
   'server/test/harness.ts': ['../src/app.ts'],
   'tools/gen.ts': ['../server/src/platform/postgres/database.ts', 'a-development-package'],
 }
