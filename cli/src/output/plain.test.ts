@@ -82,6 +82,8 @@ function lineOf(operation: Operation, words: string): string[] {
   const ids = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
   const given = words.startsWith('projects ') ? ids : ids.filter((name) => name !== 'project_id')
   const body = (operation.body ?? {}) as { properties?: Record<string, { 'x-secret'?: boolean }> }
+  // What it sends is a file, so any will do.
+  if (words === 'files upload') return ['files', 'upload', import.meta.filename]
   const secrets = Object.entries(body.properties ?? {}).filter(([, schema]) => schema['x-secret'])
   const data = operation.body
     ? ['--data', JSON.stringify(Object.fromEntries(secrets.map(([name]) => [name, 'x'])))]
