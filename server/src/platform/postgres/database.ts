@@ -222,8 +222,6 @@ interface Transaction {
   depth: number
   commits: (() => void)[]
   rollbacks: (() => void)[]
-  /** The beginning, where the first statement does not wait for it; all others do. */
-  begun?: { done: Promise<unknown>; isFirst: boolean }
 }
 
 /** What `pg` says when no connection became free in time. */
@@ -274,16 +272,15 @@ async function transact(
   kind?: TransactionKind,
   onBroken?: (error: Error) => void,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
-  const transaction: Transaction = { client, depth: 0, commits: [], rollbacks: [] }
+  const begun = client.query(kind === undefined ? 'begin' : beginIndexPlan)
+  // Who waits for it reports a failure.
+  begun.catch(() => {})
+  const within = kind === 'locksFirst' ? afterFirst(client, begun) : client
+  const transaction: Transaction = { client: within, depth: 0, commits: [], rollbacks: [] }
   try {
-    const done = client.query(kind === undefined ? 'begin' : beginIndexPlan)
-    if (kind === 'locksFirst') {
-      transaction.begun = { done, isFirst: true }
-      // The next statement reports a failure.
-      done.catch(() => {})
-    } else await done
+    if (kind !== 'locksFirst') await begun
     const result = await work(transactionSql(transaction))
-    await done
+    await begun
     const { command } = await client.query('commit')
     // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
@@ -292,6 +289,18 @@ async function transact(
     await client.query('rollback').catch((broken: Error) => onBroken?.(broken))
     for (const undo of transaction.rollbacks) undo()
     throw error
+  }
+}
+
+/** A connection whose first statement is sent at once; all others wait for `begun`. */
+function afterFirst(client: Queryable, begun: Promise<unknown>): Queryable {
+  let isFirst = true
+  return {
+    query: async (config: pg.QueryConfig | string, values?: unknown[]) => {
+      if (!isFirst) await begun
+      isFirst = false
+      return client.query(config as string, values)
+    },
   }
 }
 
@@ -304,7 +313,6 @@ function transactionSql(transaction: Transaction): Sql {
       const name = `level_${transaction.depth}`
       const commitsBefore = transaction.commits.length
       const rollbacksBefore = transaction.rollbacks.length
-      await transaction.begun?.done
       await client.query(`savepoint ${name}`)
       try {
         const result = await work(transactionSql(transaction))
@@ -329,8 +337,6 @@ function makeSql(
   transaction?: Transaction,
 ): Sql {
   const run = async (statement: Fragment, planned?: 'anew'): Promise<unknown[]> => {
-    const begun = begunBefore(transaction)
-    if (begun) await begun
     const text = statement.text
     const name = planned === 'anew' ? undefined : statementName(text)
     const result = await connection.query({ name, text, values: statement.values })
@@ -344,25 +350,10 @@ function makeSql(
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
     afterRollback: (work: () => void) => void transaction?.rollbacks.push(work),
     fragment: sqlTemplate,
-    script: async (text: string, timeout_ms?: number) => {
-      await begunBefore(transaction)
-      await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })
-    },
-    query: async (text: string, values?: unknown[]) => {
-      const begun = begunBefore(transaction)
-      if (begun) await begun
-      return connection.query(text, values)
-    },
+    script: async (text: string, timeout_ms?: number) =>
+      void (await connection.query({ text, ...(timeout_ms === undefined ? {} : { query_timeout: timeout_ms }) })),
+    query: (text: string, values?: unknown[]) => connection.query(text, values),
   }) as Sql
-}
-
-/** Waits until a transaction has begun, but not before its first statement where that was said to wait for nothing. */
-function begunBefore(transaction: Transaction | undefined): Promise<unknown> | undefined {
-  const begun = transaction?.begun
-  if (!begun) return undefined
-  if (!begun.isFirst) return begun.done
-  begun.isFirst = false
-  return undefined
 }
 
 const names = new Map<string, string>()
