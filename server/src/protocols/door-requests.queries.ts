@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { openaiBounds } from '#contract/doors/openai.ts'
+import { holdsPresenceLock } from '../engine/maintenance/leases.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 
 /**
@@ -20,9 +21,6 @@ export function hashOfRequest(method: string, path: string, body: Buffer | undef
     .digest()
 }
 
-/** The seed of the lock that a living process holds by its name; see `presenceLock` of the engine. */
-const presenceSeed = 1984
-
 /**
  * Claims the segment of an earlier equal request whose connection ended before its answer was written to the end, or whose
  * process is gone; with `again`, the client's own word that it repeats, also of one that was answered, those last. Of two
@@ -33,17 +31,14 @@ export async function claimRequest(
   asked: { credential_id: string; hash: Buffer; again: boolean; process_id: string },
 ): Promise<RecordedRequest | undefined> {
   const { credential_id, hash, again, process_id } = asked
-  const [row] = await tx<RecordedRequest>`
+  const [row] = await tx.run<RecordedRequest>(tx.fragment`
     update door_request set state = 'open', process_id = ${process_id} where id = (
       select id from door_request r
       where credential_id = ${credential_id} and hash = ${hash}
         and created_at > now() - make_interval(mins => ${openaiBounds.retry_minutes})
-        and (state = 'broken' or (state = 'answered' and ${again}::boolean) or (state = 'open' and not exists (
-          select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-            and l.database = (select oid from pg_database where datname = current_database())
-            and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(r.process_id, ${presenceSeed}))))
+        and (state = 'broken' or (state = 'answered' and ${again}::boolean) or (state = 'open' and not ${holdsPresenceLock(tx, tx.fragment`r.process_id`)}))
       order by state = 'answered', id limit 1 for update skip locked)
-    returning id, response_id, task_id`
+    returning id, response_id, task_id`)
   return row
 }
 

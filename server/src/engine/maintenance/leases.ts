@@ -1,4 +1,4 @@
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
 import type { Queue } from '../queue/queue.ts'
 import { lockTasks } from '../journal/task-rows.ts'
@@ -50,6 +50,14 @@ export function presenceLock(worker_id: string): { text: string; values: unknown
   return { text: 'select pg_advisory_lock_shared(hashtextextended($1, $2))', values: [worker_id, presenceSeed] }
 }
 
+/** Whether a process holds the lock of the worker that `name`, a column or a value, names. */
+export function holdsPresenceLock({ fragment }: Sql, name: Fragment): Fragment {
+  return fragment`exists (
+    select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+      and l.database = (select oid from pg_database where datname = current_database())
+      and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(${name}, ${presenceSeed}))`
+}
+
 export async function registerWorker(sql: Sql, { id, instance, slots }: WorkerIdentity): Promise<void> {
   await sql`
     insert into worker (id, instance, slots) values (${id}, ${instance}, ${slots})
@@ -73,7 +81,7 @@ export async function listDeadWorkers(
   me: WorkerIdentity,
   { starting }: { starting: boolean },
 ): Promise<string[]> {
-  const rows = await sql<{ id: string }>`
+  const rows = await sql.run<{ id: string }>(sql.fragment`
     select w.id from (
       select id, instance, seen_at from worker
       union all
@@ -84,10 +92,7 @@ export async function listDeadWorkers(
     where w.id <> ${me.id} and (
       w.seen_at < now() - make_interval(secs => ${lease_seconds})
       or ((w.seen_at is null or w.seen_at < now() - make_interval(secs => ${silent_seconds}) or (${starting}::boolean and w.instance = ${me.instance}))
-        and not exists (
-          select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-            and l.database = (select oid from pg_database where datname = current_database())
-            and ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(w.id, ${presenceSeed}))))`
+        and not ${holdsPresenceLock(sql, sql.fragment`w.id`)}))`)
   return rows.map(({ id }) => id)
 }
 
