@@ -51,13 +51,6 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
     if (claimed.size < jobs.length) tx.afterCommit(onSent)
     return tasks.map(({ id, agent }) => rows.get(id) ?? notFound('agent_not_found', 'agent', agent.id))
   }
-  /** A task that cannot be begun is fetched later and fails alone: its creation does not fail. */
-  const unlessTransient = <T>(instead: () => T | Promise<T>) => {
-    return (error: unknown): T | Promise<T> => {
-      if (isTransient(error)) throw error
-      return instead()
-    }
-  }
   const createAll: Creation['createAll'] = async (tx, tasks) => {
     await planByIndex(tx)
     return store(tx, tasks, (part, jobs) =>
@@ -81,6 +74,14 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
       return requireRow(tx, task)
     })
   return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
+}
+
+/** A task that cannot be begun is fetched later and fails alone: its creation does not fail. */
+function unlessTransient<T>(instead: () => T | Promise<T>): (error: unknown) => T | Promise<T> {
+  return (error) => {
+    if (isTransient(error)) throw error
+    return instead()
+  }
 }
 
 function isSmall({ input, metadata, output_schema, caller }: NewTask): boolean {

@@ -57,10 +57,8 @@ export class Worker {
   readonly #runs = new Map<string, Run>()
   /** The last claim could not be written, and not because the database was away. */
   #claimsAlone = false
-  /** Those of the claim that is under way. */
+  /** Those of claims that are under way: of the fetch, and of transactions that create tasks. */
   readonly #claimed = new Map<string, Run>()
-  /** Those of tasks that are being created: claimed in the transaction that creates them, which is under way. */
-  readonly #created = new Map<string, Run>()
   /** Transactions that claim what they create. */
   readonly #creating = new Set<Promise<void>>()
   /** Slots that such transactions have reserved, by project. */
@@ -132,7 +130,7 @@ export class Worker {
 
   /** A signal may come before the claim's own commit is known here. */
   #find(task_id: string): Run | undefined {
-    return this.#claimed.get(task_id) ?? this.#created.get(task_id) ?? this.#runs.get(task_id)
+    return this.#claimed.get(task_id) ?? this.#runs.get(task_id)
   }
 
   /** Stops claiming, lets calls in flight end for a while, then aborts them; every task is ended or given back. */
@@ -189,18 +187,20 @@ export class Worker {
   }
 
   async #claim(count: number): Promise<void> {
+    const claimed: Run[] = []
     try {
-      await this.#take(count)
+      await this.#take(count, claimed)
       this.#claimsAlone = false
     } catch (error) {
       this.#claimsAlone = !isTransient(error)
       throw error
     } finally {
-      this.#claimed.clear()
+      for (const { claim } of claimed) this.#claimed.delete(claim.task_id)
     }
   }
 
-  async #take(count: number): Promise<void> {
+  /** Adds to `claimed` what it claims, also where the claim then fails. */
+  async #take(count: number, claimed: Run[]): Promise<void> {
     const { sql, queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const perProject = Math.max(1, Math.ceil(this.#slotsOfAll * projectShare))
     const { runs, fetched, published, deferred, orphaned } = await claimTasks({
@@ -212,6 +212,7 @@ export class Worker {
       behind: this.#projectsBehind(),
       environmentOf,
       begin: (run, task) => {
+        claimed.push(run)
         this.#claimed.set(run.claim.task_id, run)
         return this.#beginEarly(run, task)
       },
@@ -237,7 +238,7 @@ export class Worker {
     const runs: Run[] = []
     const release = (): void => {
       for (const { project_id } of chosen) this.#reserve(project_id, -1)
-      for (const { claim } of runs) this.#created.delete(claim.task_id)
+      for (const { claim } of runs) this.#claimed.delete(claim.task_id)
       this.#creating.delete(over.promise)
       over.resolve()
     }
@@ -253,7 +254,7 @@ export class Worker {
       environmentOf,
       begin: (run, task) => {
         runs.push(run)
-        this.#created.set(run.claim.task_id, run)
+        this.#claimed.set(run.claim.task_id, run)
         return this.#beginEarly(run, task)
       },
     })
@@ -300,7 +301,7 @@ export class Worker {
   }
 
   #allRuns(): Run[] {
-    return [...this.#runs.values(), ...this.#claimed.values(), ...this.#created.values()]
+    return [...this.#runs.values(), ...this.#claimed.values()]
   }
 
   /**
