@@ -26,6 +26,11 @@ export const fileBounds = {
 /** Pictures that models take and browsers may show. */
 export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
+/** Whether files of a media type are pictures that models see and browsers show. */
+export function isImageType(media_type: string): boolean {
+  return (imageTypes as readonly string[]).includes(media_type)
+}
+
 /** Whether files of a media type are text that a model can read. */
 export function isTextType(media_type: string): boolean {
   const type = media_type.split(';', 1)[0]!.trim().toLowerCase()

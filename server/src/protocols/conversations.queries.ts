@@ -14,32 +14,26 @@ export interface ConversationRow {
   created_at: string
 }
 
-const select = (sql: Sql, id: string, { org_id }: Pick<Principal, 'org_id'>) => sql.fragment`
-  select c.id, c.thread_id, (select h.agent_id from thread h where h.id = c.thread_id) as agent_id, c.items, c.metadata, c.created_at
-  from door_conversation c where c.id = ${id} and c.org_id = ${org_id} and c.deleted_at is null`
-
-/** A conversation of the caller's organization; 404 where there is none. */
+/**
+ * A conversation of the caller's organization; 404 where there is none. With `lock` it is locked for the rest of the
+ * transaction: of two first responses one makes the thread.
+ */
 export async function requireConversation(
   sql: Sql,
   id: string,
-  principal: Pick<Principal, 'org_id'>,
+  { org_id }: Pick<Principal, 'org_id'>,
+  { lock = false } = {},
 ): Promise<ConversationRow> {
-  const [row] = isId('conv', id) ? await sql.run<ConversationRow>(select(sql, id, principal)) : []
-  if (!row) throw notFound('conversation_not_found', 'conversation', id.slice(0, 100))
-  return row
-}
-
-/** The same, locked for the rest of the transaction: of two first responses one makes the thread. */
-export async function lockConversation(
-  tx: Sql,
-  id: string,
-  principal: Pick<Principal, 'org_id'>,
-): Promise<ConversationRow> {
-  const [row] = isId('conv', id)
-    ? await tx.run<ConversationRow>(tx.fragment`${select(tx, id, principal)} for update of c`)
+  const { fragment } = sql
+  const rows = isId('conv', id)
+    ? await sql.run<ConversationRow>(fragment`
+        select c.id, c.thread_id, (select h.agent_id from thread h where h.id = c.thread_id) as agent_id, c.items, c.metadata,
+          c.created_at
+        from door_conversation c where c.id = ${id} and c.org_id = ${org_id} and c.deleted_at is null
+        ${lock ? fragment`for update of c` : fragment``}`)
     : []
-  if (!row) throw notFound('conversation_not_found', 'conversation', id.slice(0, 100))
-  return row
+  if (!rows[0]) throw notFound('conversation_not_found', 'conversation', id.slice(0, 100))
+  return rows[0]
 }
 
 export async function insertConversation(

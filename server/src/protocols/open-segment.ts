@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import { findApproval } from '../engine/journal/approvals.queries.ts'
 import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'
+import { saidOf } from '../engine/conversation/conversation.ts'
 import type { Caller } from '../engine/task.ts'
 import { inputIssues } from '../engine/tools/data-schema.ts'
 import { recordAudit } from '../events/audit/audit.ts'
@@ -16,7 +17,7 @@ import type { Loading } from '../http/handle.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { AskedAgent } from '../resources/tasks/asked-agents.ts'
-import { madeBy, requireAskedAccepting } from '../resources/tasks/task-requests.ts'
+import { cancelAsAsked, madeBy, requireAskedAccepting } from '../resources/tasks/task-requests.ts'
 import { findTask } from '../resources/tasks/tasks.queries.ts'
 import {
   countTaskSteps,
@@ -27,7 +28,7 @@ import {
   lockLastSequence,
   setCaller,
 } from './door-responses.queries.ts'
-import { lockConversation, takeConversationItems } from './conversations.queries.ts'
+import { requireConversation, takeConversationItems } from './conversations.queries.ts'
 import { badParameter } from './openai/problems.ts'
 import { readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
 import type { TaskOptions } from './openai/read-options.ts'
@@ -121,7 +122,7 @@ async function giveResults(
   const answers = given.map(({ row: call, output: content }) => ({ call, content, user_id }))
   await engine.answerToolCalls(tx, task_id, answers satisfies { call: ToolCallRow }[])
   for (const { role, content } of asked.input.messages.slice(at + 1))
-    if (role === 'user') await engine.sendMessage(tx, task_id, { content: textOf(content), user_id })
+    if (role === 'user') await engine.sendMessage(tx, task_id, { content: saidOf(content).content, user_id })
   return segment
 }
 
@@ -190,7 +191,7 @@ async function answerQuestion(
   if (task_id === undefined) return undefined
   const last_sequence = await lockLastSequence(tx, task_id)
   const text = asked.input.messages
-    .flatMap(({ role, content }) => (role === 'user' ? [textOf(content)] : []))
+    .flatMap(({ role, content }) => (role === 'user' ? [saidOf(content).content] : []))
     .join('\n\n')
   if (last_sequence === undefined || text === '') return undefined
   const segment = await continueTask(tx, task_id, last_sequence, asked)
@@ -207,7 +208,7 @@ async function findQuestioner(tx: Sql, principal: Principal, asked: AskedSegment
     return previous.status === 'waiting' && previous.wait?.reason === 'input' ? previous.task_id : undefined
   }
   if (asked.conversation === null) return undefined
-  const conversation = await lockConversation(tx, asked.conversation, principal)
+  const conversation = await requireConversation(tx, asked.conversation, principal, { lock: true })
   if (conversation.thread_id === null) return undefined
   const [task] = await tx<{ id: string }>`
     select id from task where thread_id = ${conversation.thread_id} and agent_id = ${asked.agent.id} and status = 'waiting'
@@ -298,7 +299,7 @@ async function threadOf(
     return id
   }
   if (asked.conversation !== null) {
-    const conversation = await lockConversation(tx, asked.conversation, principal)
+    const conversation = await requireConversation(tx, asked.conversation, principal, { lock: true })
     if (conversation.agent_id !== null && conversation.agent_id !== agent.id)
       throw badParameter('conversation', 'The conversation belongs to another agent.')
     const thread_id = conversation.thread_id ?? (await make(null))
@@ -322,7 +323,7 @@ function taskInput(config: Record<string, unknown>, messages: InputMessage[], pa
   if (config['input_schema'] !== undefined) {
     const said = messages.findLast(({ role }) => role === 'user')
     try {
-      input = JSON.parse(textOf(said?.content ?? '')) as Record<string, unknown>
+      input = JSON.parse(saidOf(said?.content ?? '').content) as Record<string, unknown>
     } catch {
       throw badParameter(param, 'This agent takes a JSON object as the text of its last message.')
     }
@@ -333,13 +334,7 @@ function taskInput(config: Record<string, unknown>, messages: InputMessage[], pa
   return input
 }
 
-function textOf(content: InputMessage['content']): string {
-  return typeof content === 'string'
-    ? content
-    : content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
-}
-
-/** Cancels the task of a segment, with its place in the audit log; gives whether it had ended before. */
+/** Cancels the task of a segment, unless it has ended. */
 export async function cancelSegment(
   sql: Sql,
   { engine }: Pick<Context, 'engine'>,
@@ -347,11 +342,6 @@ export async function cancelSegment(
   { task_id, project_id, status }: { task_id: string; project_id: number; status: Parameters<typeof isFinished>[0] },
 ): Promise<void> {
   if (isFinished(status)) return
-  await sql.begin(async (tx) => {
-    const request = { reason: null, mode: 'graceful' as const, user_id: principal.user_id }
-    const became = await engine.cancel(tx, task_id, request)
-    if (!('is_new' in became) || !became.is_new) return
-    const detail = { reason: null, mode: request.mode }
-    await recordAudit(tx, actor, { action: 'task.canceled', target: task_id, project_id, detail })
-  })
+  const request = { reason: null, mode: 'graceful', user_id: principal.user_id } as const
+  await cancelAsAsked(sql, engine, actor, { id: task_id, project_id }, request)
 }

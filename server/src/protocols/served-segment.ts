@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
+import { untilClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
 import { endRequest } from './door-requests.queries.ts'
 import type { FoundResponse } from './door-responses.queries.ts'
@@ -29,14 +30,6 @@ export interface Telling {
 export function sourceOf({ sql, engine }: Pick<Context, 'sql' | 'engine'>, found: FoundResponse): SegmentSource {
   const { task_id, first_sequence, before_sequence } = found
   return { sql, hub: engine.hub, task_id, first_sequence, before_sequence }
-}
-
-/** Aborts when the connection of an answer closes. */
-export function untilClosed(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
-  if (reply.raw.destroyed) gone.abort()
-  return gone.signal
 }
 
 /** Streams a segment as server-sent events until it has ended. Takes over the connection. */

@@ -1,4 +1,4 @@
-import { imageTypes } from '#contract/resources/files.ts'
+import { isImageType } from '#contract/resources/files.ts'
 import type { AdaptedRequest, LanguageModel } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
 import { setDials } from './dials.ts'
@@ -96,7 +96,7 @@ function makeOpen(
 
 /** Every protocol has pictures; PDF the native providers alone, because other servers know it under no common name. */
 function takesFile({ kind }: Provider, media_type: string): boolean {
-  if ((imageTypes as readonly string[]).includes(media_type)) return true
+  if (isImageType(media_type)) return true
   return media_type === 'application/pdf' && (kind === 'openai' || kind === 'anthropic')
 }
 

@@ -1,4 +1,4 @@
-import { imageTypes, isTextType } from '#contract/resources/files.ts'
+import { isImageType, isTextType } from '#contract/resources/files.ts'
 import { findFiles, type FileRow } from '../files/file-rows.ts'
 import { readWhole, type Files } from '../files/file-store.ts'
 import { type LoadedFile, type Model, ModelError, type ModelMessage } from '../models/model.ts'
@@ -91,14 +91,14 @@ function refusalOf(
       'unsupported_input',
       `${what} is too much for one call of ${name}: its files have ${callFilesMax} bytes at most.`,
     )
-  const isImage = (imageTypes as readonly string[]).includes(row.media_type)
+  const isImage = isImageType(row.media_type)
   const isTaken = type === 'image' ? isImage && takes(model, row) : isTextType(row.media_type) || takes(model, row)
   return isTaken ? undefined : fail('unsupported_input', `${what} is not taken by the model ${name}.`)
 }
 
 /** Models that say nothing take pictures: the built-in ones tell by a word that there is one. */
 function takes(model: Model, { media_type }: FileRow): boolean {
-  return model.takes?.(media_type) ?? (imageTypes as readonly string[]).includes(media_type)
+  return model.takes?.(media_type) ?? isImageType(media_type)
 }
 
 async function load(files: Files, row: FileRow, { type }: Named): Promise<LoadedFile> {

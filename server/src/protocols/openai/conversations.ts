@@ -10,7 +10,6 @@ import {
   hideConversation,
   insertConversation,
   listConversationResponses,
-  lockConversation,
   requireConversation,
   setConversationMetadata,
   type ConversationRow,
@@ -61,7 +60,7 @@ export function conversationRoutes(app: FastifyInstance, http: HttpContext, { sq
       const { loaded, principal } = handling
       const items = itemsOf((handling.body as Record<string, unknown>)['items'])
       await handling.sql.begin(async (tx) => {
-        await lockConversation(tx, loaded.id, principal)
+        await requireConversation(tx, loaded.id, principal, { lock: true })
         await addConversationItems(tx, loaded.id, items)
       })
       return pageOf(items as { id: string }[], { order: 'asc', limit: operations.openaiBounds.page_limit })

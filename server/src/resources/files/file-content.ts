@@ -1,4 +1,4 @@
-import { imageTypes } from '#contract/resources/files.ts'
+import { isImageType } from '#contract/resources/files.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { FileRow } from '../../engine/files/file-rows.ts'
 
@@ -82,7 +82,7 @@ function contentType(media_type: string): string {
 
 /** RFC 6266: the name twice, for clients that know no UTF-8. */
 function disposition({ media_type, name }: FileRow): string {
-  const kind = (imageTypes as readonly string[]).includes(media_type) ? 'inline' : 'attachment'
+  const kind = isImageType(media_type) ? 'inline' : 'attachment'
   const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_')
   const encoded = encodeURIComponent(name).replaceAll(
     /['()*]/g,

@@ -4,6 +4,9 @@ import { findBudgets } from '../../engine/budgets/budget-rows.ts'
 import { budgetFacts, fullestUnit, isSpent } from '../../engine/budgets/budgets.ts'
 import type { TaskRow } from '../../engine/commands/stored-task.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { CancelOutcome } from '../../engine/journal/cancel.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
 import type { Loading } from '../../http/handle.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
@@ -11,8 +14,8 @@ import { formatTraceparent, parseTraceparent } from '../../platform/tracing/trac
 import type { AgentRow } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import type { AskedAgent } from './asked-agents.ts'
-import { queueFull, requireRoom, requireTask, requireWorking } from './tasks.queries.ts'
-import type { BudgetState } from '../../engine/task.ts'
+import { queueFull, requireRoom, requireTask, requireWorking, type TaskKey } from './tasks.queries.ts'
+import type { BudgetState, CancelRequest } from '../../engine/task.ts'
 
 /** The task that a path names; 404 where it is none of the project's. */
 export async function loadTask({ sql, params, principal }: Loading): Promise<TaskRow> {
@@ -49,6 +52,24 @@ function requireUnspent(budgets: readonly BudgetState[]): void {
     { ...budgetFacts(spent, fullestUnit(spent)), ...(retry_after === null ? {} : { retry_after }) },
     retry_after === null ? {} : { members: { retry_after }, headers: { 'retry-after': String(retry_after) } },
   )
+}
+
+/** Cancels a task as its caller asked, with its place in the audit log where this is the first request to cancel it. */
+export function cancelAsAsked(
+  sql: Sql,
+  engine: Pick<Engine, 'cancel'>,
+  actor: Loading['actor'],
+  { id: target, project_id }: TaskKey,
+  request: CancelRequest,
+): Promise<CancelOutcome> {
+  return sql.begin(async (tx) => {
+    const became = await engine.cancel(tx, target, request)
+    if ('is_new' in became && became.is_new) {
+      const detail = { reason: request.reason, mode: request.mode }
+      await recordAudit(tx, actor, { action: 'task.canceled', target, project_id, detail })
+    }
+    return became
+  })
 }
 
 /** Who makes a task by a request, and as part of which trace (W3C Trace Context). */

@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/tasks.ts'
 import type { Context } from '../../context.ts'
-import { recordAudit } from '../../events/audit/audit.ts'
 import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { timestamp, offsetPagination } from '../../http/pagination.ts'
@@ -15,7 +14,7 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { requireInputFiles, withFiles, type ReceivedUrls } from '../../engine/files/input-files.ts'
 import type { AskedAgent } from './asked-agents.ts'
 import { makeTaskFiles } from './task-files.ts'
-import { loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
+import { cancelAsAsked, loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
   listEventPage,
   listTasks,
@@ -85,15 +84,7 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     load: loadTask,
     run: async ({ sql, loaded, body, principal, actor }) => {
       const request = { reason: body.reason ?? null, mode: body.mode ?? 'graceful', user_id: principal.user_id }
-      const result = await sql.begin(async (tx) => {
-        const became = await engine.cancel(tx, loaded.id, request)
-        if ('is_new' in became && became.is_new) {
-          const { id: target, project_id } = loaded
-          const detail = { reason: request.reason, mode: request.mode }
-          await recordAudit(tx, actor, { action: 'task.canceled', target, project_id, detail })
-        }
-        return became
-      })
+      const result = await cancelAsAsked(sql, engine, actor, loaded, request)
       if (result.outcome === 'missing') return requireTask(sql, { id: loaded.id, project_id: loaded.project_id })
       const { outcome, status } = result
       if (outcome === 'finished') {

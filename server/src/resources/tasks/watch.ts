@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
 import { awaitTask, streamTask } from '../../events/streams/streams.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, type Loading } from '../../http/handle.ts'
 import { findTask, rests, taskView, type TaskKey } from './tasks.queries.ts'
 
@@ -54,21 +55,16 @@ export function makeWatch({ sql, engine }: Pick<Context, 'sql' | 'engine'>): Wat
     isNew: boolean,
   ): Promise<Answer> => {
     if (!query.wait) return answer
-    const gone = new AbortController()
-    const leave = (): void => gone.abort()
-    reply.raw.once('close', leave)
-    if (reply.raw.destroyed) leave()
     let row = undefined as Awaited<ReturnType<typeof findTask>>
     await awaitTask(engine.hub, key.id, {
       timeout_ms: query.wait * 1000,
-      signal: gone.signal,
+      signal: untilClosed(reply),
       isNew,
       settled: async () => {
         row = await findTask(sql, key)
         return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
       },
     })
-    reply.raw.off('close', leave)
     // Its time is over, and nothing has happened to it.
     if (isNew) row ??= await findTask(sql, key)
     // The agent was deleted meanwhile: what is known is what was answered before.
