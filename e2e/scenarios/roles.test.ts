@@ -124,7 +124,7 @@ describe('a role', () => {
 
   it('is one of three', async () => {
     const { code, stderr } = await runCommand({}, ['serve', '--role', 'queen'])
-    assert.deepEqual([code, stderr], [2, '--role is all, api, worker, not "queen".\n'])
+    assert.deepEqual([code, stderr], [2, '--role must be one of all, api, worker, not "queen".\n'])
   })
 })
 

@@ -3,6 +3,7 @@ import { sweepIdempotency } from '../http/idempotency.ts'
 import { sweepOpenStreams } from '../http/connection/open-streams.ts'
 import { buildLateIndexes } from './late-indexes.ts'
 import type { Sql } from '../platform/postgres/database.ts'
+import { sweepConversations } from '../protocols/conversations.queries.ts'
 import { sweepDoorRequests } from '../protocols/door-requests.queries.ts'
 import { ensurePartitions } from '../platform/postgres/partitions.ts'
 import { foldAgentCounts } from '../resources/agents/agents.queries.ts'
@@ -49,6 +50,7 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepRecords,
     sweepIdempotency,
     sweepDoorRequests,
+    sweepOldConversations,
     sweepOpenStreams,
     ...more,
     makeSweepTasks(),
@@ -89,6 +91,10 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
 
 function isMore(given: number | boolean): boolean {
   return typeof given === 'number' ? given >= batch : given
+}
+
+function sweepOldConversations(sql: Sql, { config }: Context): Promise<number> {
+  return sweepConversations(sql, config.task_retention_days)
 }
 
 async function makePartitions(sql: Sql): Promise<number> {

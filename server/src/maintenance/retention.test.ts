@@ -6,6 +6,7 @@ import { makeTestDatabase } from '../../test/harness.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'
 import { openDatabase, type Database, type Sql } from '../platform/postgres/database.ts'
 import { dropPartition, listPartitions } from '../platform/postgres/partitions.ts'
+import { sweepConversations } from '../protocols/conversations.queries.ts'
 import { dropOldMonths, sweepRecords } from './retention.ts'
 
 const month = '202301'
@@ -143,6 +144,21 @@ describe('what has outlived its retention', () => {
     const [row] = await sql<{ hours: number; entries: string[] }>`
       select (select count(*) from usage_hour) as hours, array(select action from audit where org_id is null) as entries`
     assert.deepEqual(row, { hours: 1, entries: ['399'] })
+  })
+
+  it('conversations go with their thread, and after the retention of tasks where they never had one', async () => {
+    await sql`
+      insert into thread (id, project_id, agent_id, created_by) select 'thread_kept', ${agent.project_id}, ${agent.id}, 'user_x'`
+    await sql`
+      insert into door_conversation (id, org_id, thread_id, created_by)
+      select id_floor('conv', now() - make_interval(days => c.days)), p.org_id, c.thread_id, 'user_x'
+      from (values (100, 'thread_kept'), (99, null), (9, null)) c(days, thread_id), project p where p.id = ${agent.project_id}`
+    assert.equal(await sweepConversations(sql, 0), 0)
+    assert.equal(await sweepConversations(sql, 30), 1)
+    await sql`delete from thread where id = 'thread_kept'`
+    assert.equal(await sweepConversations(sql, 30), 1)
+    const rows = await sql<{ id: string }>`select id from door_conversation`
+    assert.equal(rows.length, 1)
   })
 
   it('is documented for every table in the guide to running in production', async () => {

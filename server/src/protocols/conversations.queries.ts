@@ -3,6 +3,9 @@ import type { Principal } from '../http/access/principal.ts'
 import { jsonb, type Sql } from '../platform/postgres/database.ts'
 import { isId } from '../platform/ids.ts'
 
+/** Conversations that one statement removes. */
+const sweptAtOnce = 1000
+
 /** A conversation of a door. It has an agent, and with it a thread, from its first response on. */
 export interface ConversationRow {
   id: string
@@ -73,4 +76,18 @@ export async function takeConversationItems(
 export async function listConversationResponses(sql: Sql, id: string): Promise<{ id: string }[]> {
   return sql<{ id: string }>`
     select id from door_response where conversation = ${id} and deleted_at is null order by created_at, id limit 1000`
+}
+
+/**
+ * Removes a batch of conversations that were created more than `days` days ago and have no thread: it was removed with its
+ * last task, or no response ever made one. 0 days keeps all. Gives how many were removed.
+ */
+export async function sweepConversations(sql: Sql, days: number): Promise<number> {
+  if (days === 0) return 0
+  const removed = await sql`
+    delete from door_conversation where thread_id is null and id in (
+      select id from door_conversation
+      where id < id_floor('conv', now() - make_interval(days => ${days})) and thread_id is null order by id limit ${sweptAtOnce})
+    returning id`
+  return removed.length
 }
