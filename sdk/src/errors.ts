@@ -38,7 +38,7 @@ interface Answer {
 export class APIError extends CadreError {
   override readonly name: string = 'APIError'
   readonly status: number
-  /** Lowercase of operations of family A, uppercase of family B (`docs/reference/errors.md`); OAuth's own of `/oauth2`. */
+  /** Lowercase in the error format `agents`, uppercase in `control` (`docs/reference/errors.md`); OAuth's own of `/oauth2`. */
   readonly code: string
   readonly details: unknown
   /** Identifies the request in the logs of the service. */
@@ -64,7 +64,7 @@ export class APIError extends CadreError {
     this.attempts = attempts
   }
 
-  /** Complaints about fields: family A tells all of them, family B the first. */
+  /** Complaints about fields: `agents` tells all of them, `control` the first. */
   get issues(): Issue[] {
     const { details } = this
     if (Array.isArray(details)) return details.filter((issue) => isObject(issue) && 'field' in issue)

@@ -28,7 +28,7 @@ for (const operation of operations) {
     assert.equal(spec.path, operation.path)
     assert.equal(spec.input, body ? 'body' : query && Object.keys(query.properties).length > 0 ? 'query' : undefined)
     assert.equal(spec.isOnce ?? false, isIdempotent(operation))
-    assert.equal(spec.isForm ?? false, operation.family === 'O' && operation.method === 'POST')
+    assert.equal(spec.isForm ?? false, operation.error_format === 'oauth' && operation.method === 'POST')
 
     const answer: { properties?: Record<string, { items?: unknown }> } | undefined = responses[0]?.schema
     const isList = answer?.properties?.pagination !== undefined

@@ -1,6 +1,6 @@
 import type { Answered } from './http.ts'
 
-/** Where a list stands: family A counts from an offset, family B in pages. */
+/** Where a list stands: those of agents count from an offset, those of projects in pages. */
 interface Pagination {
   total: number
   limit: number

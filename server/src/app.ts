@@ -7,7 +7,7 @@ import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { registerCors } from './http/connection/cors.ts'
 import { answerProblem } from './http/handle.ts'
-import { familyOf } from './http/errors.ts'
+import { errorFormatOf } from './http/error-formats.ts'
 import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
@@ -111,7 +111,7 @@ export async function buildApp(
     return reply
   })
   app.setErrorHandler((error: unknown, request, reply) =>
-    answerProblem(http, asProblem(error, request), request, reply, familyOf(request)),
+    answerProblem(http, asProblem(error, request), request, reply, errorFormatOf(request)),
   )
 
   probeRoutes(app, { sql: context.auth_sql, isReady: () => !context.stopping && context.engine.isReady() })
@@ -289,7 +289,7 @@ function readBodiesAsTheyCome(api: FastifyInstance): void {
 function asProblem(error: unknown, request: FastifyRequest): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    if (familyOf(request) === 'openai') return new Problem('request_too_large')
+    if (errorFormatOf(request) === 'openai') return new Problem('request_too_large')
     const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({
       field: 'body',

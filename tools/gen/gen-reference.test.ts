@@ -37,9 +37,9 @@ describe('the reference', () => {
 
   it('has every code of every problem, and every error of OAuth', () => {
     const text = pageText('errors.md')
-    for (const { status, a, b, message } of Object.values(problems))
-      assert.ok(text.includes(`| ${status} | \`${a}\` | \`${b}\` | ${message} |`), message)
-    for (const operation of operations.filter(({ family }) => family === 'O'))
+    for (const { status, agents, control, message } of Object.values(problems))
+      assert.ok(text.includes(`| ${status} | \`${agents}\` | \`${control}\` | ${message} |`), message)
+    for (const operation of operations.filter(({ error_format }) => error_format === 'oauth'))
       for (const [status, failures] of failuresByStatus(operation))
         for (const { name } of failures)
           assert.ok(text.includes(`| \`${operation.path}\` | ${status} | \`${name}\` |`), `${operation.id} ${name}`)

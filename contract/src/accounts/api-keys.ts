@@ -15,7 +15,7 @@ import {
 } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
 
-const common = { family: 'A', tag: 'API keys', credentials: anyCredential } as const
+const common = { error_format: 'agents', tag: 'API keys', credentials: anyCredential } as const
 const one = {
   ...common,
   path: '/api/v1/auth/api-keys/{key_id}',

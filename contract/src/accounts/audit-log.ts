@@ -15,7 +15,7 @@ import {
 
 const common = {
   method: 'GET',
-  family: 'A',
+  error_format: 'agents',
   tag: 'Audit log',
   credentials: anyCredential,
   // Reading what others did is no change of the organization; who may do it at all, their role says.

@@ -16,7 +16,7 @@ import { roles } from '../core/scopes.ts'
 import { emailMax, InvitationToken } from './users.ts'
 
 const common = {
-  family: 'A',
+  error_format: 'agents',
   tag: 'Invitations',
   credentials: anyCredential,
   scope: 'organizations:write',

@@ -14,7 +14,7 @@ import {
 import { roles } from '../core/scopes.ts'
 
 const common = {
-  family: 'A',
+  error_format: 'agents',
   tag: 'Members',
   credentials: anyCredential,
   bucket: 'general',

@@ -16,7 +16,7 @@ import { scopes } from '../core/scopes.ts'
 /** Bounds of an app's registration (decision D77); lengths count code points. */
 export const clientBounds = { name: 100, redirect_uris: 10, redirect_uri: 2048 } as const
 
-const protocol = { family: 'O', tag: 'OAuth', credentials: [], scope: null } as const
+const protocol = { error_format: 'oauth', tag: 'OAuth', credentials: [], scope: null } as const
 const scopeText = Type.String({ description: 'Scopes, separated by spaces.' })
 const clientId = Type.String({ description: 'The app.' })
 const clientSecret = Type.Optional(
@@ -197,7 +197,7 @@ export const revokeToken = defineOperation({
 })
 
 const common = {
-  family: 'A',
+  error_format: 'agents',
   tag: 'OAuth',
   credentials: anyCredential,
   scope: 'admin',

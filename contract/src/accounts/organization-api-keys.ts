@@ -11,7 +11,7 @@ import {
 } from '../core/schemas.ts'
 
 const common = {
-  family: 'A',
+  error_format: 'agents',
   tag: 'API keys',
   credentials: anyCredential,
   scope: 'admin',

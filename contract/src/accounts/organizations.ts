@@ -5,7 +5,7 @@ import { Choice, Confirmation, NameText, Named, Timestamp } from '../core/schema
 import { roles } from '../core/scopes.ts'
 import { OrganizationMembership, organizationExample } from './users.ts'
 
-const common = { family: 'A', tag: 'Organizations', bucket: 'general', extension: true } as const
+const common = { error_format: 'agents', tag: 'Organizations', bucket: 'general', extension: true } as const
 
 const Organization = Named(
   'Organization',

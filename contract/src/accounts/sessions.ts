@@ -3,7 +3,7 @@ import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Confirmation, Named, Nullable, Timestamp } from '../core/schemas.ts'
 import { scopes } from '../core/scopes.ts'
 
-const common = { family: 'A', tag: 'Sessions', credentials: ['token', 'session'] } as const
+const common = { error_format: 'agents', tag: 'Sessions', credentials: ['token', 'session'] } as const
 
 const shared = {
   id: Type.String(),

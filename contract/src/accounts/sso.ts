@@ -3,7 +3,7 @@ import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Confirmation, Named, Nullable, Timestamp } from '../core/schemas.ts'
 import { InvitationToken, recentSignIn_minutes } from './users.ts'
 
-const common = { family: 'A', tag: 'Single sign-on', scope: null, extension: true } as const
+const common = { error_format: 'agents', tag: 'Single sign-on', scope: null, extension: true } as const
 const open = { ...common, credentials: [], bucket: 'login' } as const
 const own = { ...common, credentials: ['session'], bucket: 'sessions', personal: true } as const
 

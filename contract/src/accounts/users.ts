@@ -5,7 +5,7 @@ import { Choice, Confirmation, NameText, Named, Nullable, Timestamp } from '../c
 import { roles, scopes } from '../core/scopes.ts'
 import { SessionInfo, sessionExample } from './sessions.ts'
 
-const common = { family: 'A', tag: 'Users' } as const
+const common = { error_format: 'agents', tag: 'Users' } as const
 
 /** Labels that the operator sets; they change nothing in this service (decision D61). */
 export const plans = ['free', 'team', 'enterprise'] as const

@@ -5,41 +5,41 @@ import { isIdempotent, problemsOf } from './operation.ts'
 import { operations } from '../operations.ts'
 import { problems } from './problems.ts'
 
-/** What each operation takes, line by line (decisions D1, D73 and D85): family, credentials (K key, T token, S session), scope, success, bucket. */
+/** What each operation takes, line by line (decisions D1, D73 and D85): error format, credentials (K key, T token, S session), scope, success, bucket. */
 const table = `
-  POST   /api/v1/auth/api-keys                                    A KTS api_keys:write 201 api_keys.create
-  GET    /api/v1/auth/api-keys                                    A KTS api_keys:read  200 api_keys.read
-  GET    /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:read  200 api_keys.read
-  PUT    /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:write 200 api_keys.write
-  DELETE /api/v1/auth/api-keys/{key_id}                           A KTS api_keys:write 200 api_keys.write
-  GET    /api/v1/auth/user                                        A KTS –              200 user
-  PUT    /api/v1/auth/user                                        A KTS any_write      200 user
-  GET    /api/v1/auth/session                                     A TS  –              200 general
-  GET    /api/v1/auth/sessions                                    A TS  –              200 sessions
-  DELETE /api/v1/auth/sessions                                    A TS  any_write      200 sessions
-  DELETE /api/v1/auth/sessions/{session_id}                       A TS  any_write      200 sessions
-  GET    /api/v1/auth/permissions                                 A KTS –              200 general
-  GET    /api/v1/projects/{project_id}/agents                     A KTS agents:read    200 agents.list
-  POST   /api/v1/projects/{project_id}/agents                     A KTS agents:write   201 agents.create
-  GET    /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:read    200 agents.get
-  PUT    /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:write   200 agents.update
-  DELETE /api/v1/projects/{project_id}/agents/{agent_id}          A KTS agents:write   200 agents.delete
-  POST   /api/v1/projects/{project_id}/agents/{agent_id}/start    A KTS agents:write   200 agents.action
-  POST   /api/v1/projects/{project_id}/agents/{agent_id}/pause    A KTS agents:write   200 agents.action
-  POST   /api/v1/projects/{project_id}/agents/{agent_id}/stop     A KTS agents:write   200 agents.action
-  POST   /api/v1/projects/{project_id}/agents/{agent_id}/restart  A KTS agents:write   200 agents.action
-  GET    /api/v1/projects/{project_id}/agents/{agent_id}/logs     A KTS agents:read    200 agents.logs
-  GET    /api/v1/projects/{project_id}/agents/{agent_id}/metrics  A KTS agents:read    200 agents.metrics
-  POST   /api/v1/projects                                         B KTS projects:write 201 general
-  GET    /api/v1/projects                                         B KTS projects:read  200 general
-  POST   /api/v1/agents                                           B KTS agents:write   201 general
-  POST   /api/v1/webhooks                                         B KTS projects:write 201 general
-  GET    /api/v1/hello                                            B KTS –              200 general
-  GET    /api/v1/status                                           B –   –              200 –
-  GET    /api/v1/docs                                             B –   –              200 docs
-  GET    /oauth2/authorize                                        O –   –              303 oauth.authorize
-  POST   /oauth2/token                                            O –   –              200 oauth.token
-  POST   /oauth2/revoke                                           O –   –              200 oauth.revoke
+  POST   /api/v1/auth/api-keys                                    agents  KTS api_keys:write 201 api_keys.create
+  GET    /api/v1/auth/api-keys                                    agents  KTS api_keys:read  200 api_keys.read
+  GET    /api/v1/auth/api-keys/{key_id}                           agents  KTS api_keys:read  200 api_keys.read
+  PUT    /api/v1/auth/api-keys/{key_id}                           agents  KTS api_keys:write 200 api_keys.write
+  DELETE /api/v1/auth/api-keys/{key_id}                           agents  KTS api_keys:write 200 api_keys.write
+  GET    /api/v1/auth/user                                        agents  KTS –              200 user
+  PUT    /api/v1/auth/user                                        agents  KTS any_write      200 user
+  GET    /api/v1/auth/session                                     agents  TS  –              200 general
+  GET    /api/v1/auth/sessions                                    agents  TS  –              200 sessions
+  DELETE /api/v1/auth/sessions                                    agents  TS  any_write      200 sessions
+  DELETE /api/v1/auth/sessions/{session_id}                       agents  TS  any_write      200 sessions
+  GET    /api/v1/auth/permissions                                 agents  KTS –              200 general
+  GET    /api/v1/projects/{project_id}/agents                     agents  KTS agents:read    200 agents.list
+  POST   /api/v1/projects/{project_id}/agents                     agents  KTS agents:write   201 agents.create
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}          agents  KTS agents:read    200 agents.get
+  PUT    /api/v1/projects/{project_id}/agents/{agent_id}          agents  KTS agents:write   200 agents.update
+  DELETE /api/v1/projects/{project_id}/agents/{agent_id}          agents  KTS agents:write   200 agents.delete
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/start    agents  KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/pause    agents  KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/stop     agents  KTS agents:write   200 agents.action
+  POST   /api/v1/projects/{project_id}/agents/{agent_id}/restart  agents  KTS agents:write   200 agents.action
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}/logs     agents  KTS agents:read    200 agents.logs
+  GET    /api/v1/projects/{project_id}/agents/{agent_id}/metrics  agents  KTS agents:read    200 agents.metrics
+  POST   /api/v1/projects                                         control KTS projects:write 201 general
+  GET    /api/v1/projects                                         control KTS projects:read  200 general
+  POST   /api/v1/agents                                           control KTS agents:write   201 general
+  POST   /api/v1/webhooks                                         control KTS projects:write 201 general
+  GET    /api/v1/hello                                            control KTS –              200 general
+  GET    /api/v1/status                                           control –   –              200 –
+  GET    /api/v1/docs                                             control –   –              200 docs
+  GET    /oauth2/authorize                                        oauth   –   –              303 oauth.authorize
+  POST   /oauth2/token                                            oauth   –   –              200 oauth.token
+  POST   /oauth2/revoke                                           oauth   –   –              200 oauth.revoke
 `
 const lines = table
   .trim()
@@ -69,20 +69,20 @@ const documented: Record<string, [hour: number | undefined, minute: number | und
 }
 
 describe('the operations of the specification', () => {
-  for (const [method, path, family, credentials, scope, status, bucket] of lines) {
-    it(`${method} ${path} has the family, credentials, scope, status and bucket that were decided`, () => {
+  for (const [method, path, format, credentials, scope, status, bucket] of lines) {
+    it(`${method} ${path} has the error format, credentials, scope, status and bucket that were decided`, () => {
       const operation = operations.find((one) => one.method === method && one.path === path)
       assert.ok(operation, 'it is not in the contract')
       assert.deepEqual(
         [
-          operation.family,
+          operation.error_format,
           operation.credentials.map((kind) => ({ api_key: 'K', token: 'T', session: 'S' })[kind]).join('') || '–',
           operation.scope ?? '–',
           String(operation.responses[0]?.status),
           operation.bucket ?? '–',
           operation.extension ?? false,
         ],
-        [family, credentials, scope, status, bucket, false],
+        [format, credentials, scope, status, bucket, false],
       )
     })
   }

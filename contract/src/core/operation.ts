@@ -4,11 +4,12 @@ import type { ProblemKind } from './problems.ts'
 import type { Requirement } from './scopes.ts'
 
 /**
- * Which conventions an operation speaks (decision D2): A has string ids, offset paging and lowercase codes; B integer
- * project ids, page paging and uppercase codes; O is OAuth's own form; P a page or probe for people and machines; `openai` is
- * the form of the OpenAI protocol.
+ * The form of an operation's errors, by name; its identifiers and lists follow it (decision D2). `agents` is family A of the
+ * specification: string identifiers, offset paging, lowercase codes. `control` is family B: integer project identifiers, page
+ * paging, uppercase codes. `oauth` is that of RFC 6749, `page` serves people and probes, and a protocol has the form of its
+ * clients. `server/src/http/error-formats.ts` renders each.
  */
-export type Family = 'A' | 'B' | 'O' | 'P' | 'openai'
+export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | 'openai'
 
 export type CredentialKind = 'api_key' | 'token' | 'session'
 
@@ -55,7 +56,7 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The whole path with `{parameters}`: `/api/v1/projects/{project_id}/agents`. */
   path: string
-  family: Family
+  error_format: ErrorFormat
   tag: string
   summary: string
   description: string

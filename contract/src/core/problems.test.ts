@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { problems, summarize, type Issue } from './problems.ts'
 
-/** Spec 7.3, decision D28: every code of family A with its status. */
+/** Spec 7.3, decision D28: every code of the error format `agents` with its status. */
 const lowercase: Record<string, number[]> = {
   validation_error: [400],
   invalid_json: [400],
@@ -14,7 +14,7 @@ const lowercase: Record<string, number[]> = {
   insufficient_permissions: [403],
   resource_not_found: [404],
   agent_not_found: [404],
-  // A project's name that is taken is an answer of family B alone, where it is 400 (decision D25).
+  // A project's name that is taken is an answer of `control` alone, where it is 400 (decision D25).
   resource_conflict: [400, 409],
   agent_conflict: [409],
   rate_limit_exceeded: [429],
@@ -45,7 +45,7 @@ const lowercase: Record<string, number[]> = {
   request_too_large: [413],
 }
 
-/** Spec 7.4 and decision D28: every code of family B with its status. */
+/** Spec 7.4 and decision D28: every code of the error format `control` with its status. */
 const uppercase: Record<string, number[]> = {
   INVALID_REQUEST: [400],
   INVALID_PROJECT_NAME: [400],
@@ -72,16 +72,16 @@ const uppercase: Record<string, number[]> = {
 }
 
 describe('everything that can go wrong', () => {
-  for (const [kind, { status, a, b, message }] of Object.entries(problems)) {
-    it(`${kind} has a documented code and status in both families, and a sentence`, () => {
-      assert.ok(lowercase[a]?.includes(status), `${status} ${a}`)
-      assert.ok(uppercase[b]?.includes(status), `${status} ${b}`)
+  for (const [kind, { status, agents, control, message }] of Object.entries(problems)) {
+    it(`${kind} has a documented code and status in both error formats, and a sentence`, () => {
+      assert.ok(lowercase[agents]?.includes(status), `${status} ${agents}`)
+      assert.ok(uppercase[control]?.includes(status), `${status} ${control}`)
       assert.match(message, /^[A-Z].*\.$/)
     })
   }
 
   it('has every code of the specification', () => {
-    const codes = Object.values(problems).flatMap(({ a, b }) => [a, b] as string[])
+    const codes = Object.values(problems).flatMap(({ agents, control }) => [agents, control] as string[])
     const specified = [
       ...Object.keys(lowercase).slice(0, 15),
       ...Object.keys(uppercase).slice(0, 7),

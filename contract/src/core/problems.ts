@@ -1,14 +1,19 @@
-/** One thing that can go wrong: its status, its code in either family, and what it says when nothing better is known. */
+/** One thing that can go wrong: its status, its code in either error format, and what it says when nothing better is known. */
 export interface ProblemDefinition {
   status: number
-  /** Code of family A (spec 7.3). */
-  a: string
-  /** Code of family B (spec 7.4). */
-  b: string
+  /** Code in the error format `agents` (spec 7.3). */
+  agents: string
+  /** Code in the error format `control` (spec 7.4). */
+  control: string
   message: string
 }
 
-const define = (status: number, a: string, b: string, message: string): ProblemDefinition => ({ status, a, b, message })
+const define = (status: number, agents: string, control: string, message: string): ProblemDefinition => ({
+  status,
+  agents,
+  control,
+  message,
+})
 
 /** Everything that can go wrong, once (spec 7, decisions D21–D29). */
 export const problems = {
@@ -190,7 +195,7 @@ export interface ProblemOptions {
   cause?: unknown
 }
 
-/** Thrown wherever a request cannot be served; rendered for its family in one place, `http/errors.ts`. */
+/** Thrown wherever a request cannot be served; rendered in its error format by `http/error-formats.ts`. */
 export class Problem extends Error {
   readonly kind: ProblemKind
   readonly details: unknown

@@ -46,7 +46,7 @@ export function openaiError(problem: Problem): OpenaiError {
 }
 
 function codeOf(kind: ProblemKind): string {
-  return kind === 'validation_error' || kind === 'invalid_query' ? 'invalid_value' : problems[kind].a
+  return kind === 'validation_error' || kind === 'invalid_query' ? 'invalid_value' : problems[kind].agents
 }
 
 function issuesOf({ details }: Problem): Issue[] {

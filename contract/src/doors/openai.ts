@@ -21,7 +21,7 @@ export const openaiBounds = {
 
 /** Doors answer keys and tokens; cookies are refused, because a browser sends them for any page. */
 const common = {
-  family: 'openai',
+  error_format: 'openai',
   tag: 'OpenAI',
   credentials: ['api_key', 'token'],
   extension: true,

@@ -39,7 +39,7 @@ export const streamProjectEvents = defineOperation({
   id: 'streamProjectEvents',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/events/stream',
-  family: 'A',
+  error_format: 'agents',
   tag: 'Tasks',
   credentials: anyCredential,
   extension: true,

@@ -37,7 +37,7 @@ export const listModelProviders = defineOperation({
   id: 'listModelProviders',
   method: 'GET',
   path: '/api/v1/model-providers',
-  family: 'A',
+  error_format: 'agents',
   tag: 'Model providers',
   summary: 'List model providers',
   description: `For owners and admins: the configured providers, whether each answers, and its models. A provider is queried when this is called, at most every ${providerCheck_seconds} seconds and for 5 seconds. Neither keys nor addresses are returned.`,

@@ -1,14 +1,15 @@
+import type { ErrorFormat } from '../core/operation.ts'
 import type { Json } from './openapi-types.ts'
 import { problems } from '../core/problems.ts'
 
-/** The envelopes of errors, one a family, and what they are made of (spec 7.1, decisions D21, D26, D29). */
+/** The envelopes of errors, one an error format, and what they are made of (spec 7.1, decisions D21, D26, D29). */
 export const errorSchemas = {
-  Error: envelopeSchema('An error, with a lowercase code.', 'a', [
+  Error: envelopeSchema('An error, with a lowercase code.', 'agents', [
     { type: 'string' },
     { type: 'object', additionalProperties: true },
     { type: 'array', items: { $ref: '#/components/schemas/FieldIssue' } },
   ]),
-  ProjectError: envelopeSchema('An error, with an uppercase code.', 'b', [
+  ProjectError: envelopeSchema('An error, with an uppercase code.', 'control', [
     { type: 'string' },
     { type: 'object', additionalProperties: true },
   ]),
@@ -40,17 +41,17 @@ export const errorSchemas = {
   },
 } as const satisfies Record<string, Json>
 
-/** Name of the envelope of each family's errors, in `components.schemas`. */
+/** Name of the envelope of each error format, in `components.schemas`. */
 export const errorSchemaOf = {
-  A: 'Error',
-  B: 'ProjectError',
-  O: 'OAuthError',
-  P: 'ProjectError',
+  agents: 'Error',
+  control: 'ProjectError',
+  oauth: 'OAuthError',
+  page: 'ProjectError',
   openai: 'Error',
-} as const
+} as const satisfies Record<ErrorFormat, string>
 
-function envelopeSchema(description: string, family: 'a' | 'b', details: Json[]): Json {
-  const codes = [...new Set(Object.values(problems).map((problem) => problem[family]))].toSorted()
+function envelopeSchema(description: string, format: 'agents' | 'control', details: Json[]): Json {
+  const codes = [...new Set(Object.values(problems).map((problem) => problem[format]))].toSorted()
   return {
     type: 'object',
     description,

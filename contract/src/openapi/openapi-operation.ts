@@ -84,7 +84,7 @@ function headerParameters(operation: Operation): Json[] {
 }
 
 function requestBody(operation: Operation, schemas: SchemaWriter): Json {
-  const mediaType = operation.family === 'O' ? 'application/x-www-form-urlencoded' : 'application/json'
+  const mediaType = operation.error_format === 'oauth' ? 'application/x-www-form-urlencoded' : 'application/json'
   const example = operation.body_example
   return {
     required: !operation.body_optional,

@@ -6,7 +6,7 @@ import { requiredScope } from '../core/scopes.ts'
 
 /** Everything that can go wrong with an operation, by status, lowest first. */
 export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
-  const failures = operation.family === 'O' ? oauthFailures(operation) : problemFailures(operation)
+  const failures = operation.error_format === 'oauth' ? oauthFailures(operation) : problemFailures(operation)
   const byStatus = new Map<number, Failure[]>()
   for (const [status, failure] of failures) byStatus.set(status, [...(byStatus.get(status) ?? []), failure])
   return new Map([...byStatus].toSorted(([a], [b]) => a - b))
@@ -14,8 +14,8 @@ export function failuresByStatus(operation: Operation): Map<number, Failure[]> {
 
 function problemFailures(operation: Operation): [number, Failure][] {
   const kinds = new Set(problemsOf(operation))
-  // Family B tells a bad query from a bad body; family A has one code for both.
-  if (operation.family === 'A') kinds.delete('invalid_query')
+  // `control` tells a bad query from a bad body; `agents` has one code for both.
+  if (operation.error_format === 'agents') kinds.delete('invalid_query')
   else if (operation.query) kinds.add('invalid_query')
   // In the order of the list of problems, so that the same problems always make the same answer.
   const ordered = Object.keys(problems).filter((name): name is ProblemKind => kinds.has(name as ProblemKind))
@@ -31,12 +31,12 @@ export function requiredScopes({ scope }: Operation): string[] {
 }
 
 function problemExample(operation: Operation, kind: ProblemKind): Json {
-  const { message, a, b } = problems[kind]
+  const { message, agents, control } = problems[kind]
   const { details, members } = sampleOf(operation, kind)
-  const shown = operation.family === 'A' ? details : firstIssue(details)
+  const shown = operation.error_format === 'agents' ? details : firstIssue(details)
   return {
     error: {
-      code: operation.family === 'A' ? a : b,
+      code: operation.error_format === 'agents' ? agents : control,
       message,
       ...(shown === undefined ? {} : { details: shown }),
       ...members,
@@ -46,7 +46,7 @@ function problemExample(operation: Operation, kind: ProblemKind): Json {
   }
 }
 
-/** Family B tells the first fault only, as `{field, issue}` (decision D27). */
+/** `control` tells the first fault only, as `{field, issue}` (decision D27). */
 function firstIssue(details: unknown): unknown {
   if (!Array.isArray(details)) return details
   const [first] = details as Issue[]

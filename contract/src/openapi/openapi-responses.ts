@@ -43,7 +43,7 @@ export function failures(operation: Operation, shared: Record<string, Json>): Js
   }
   // An operation that always redirects has no response except errors.
   if (operation.responses.every(({ status }) => status >= 300)) {
-    const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` }
+    const schema = { $ref: `#/components/schemas/${errorSchemaOf[operation.error_format]}` }
     answers.default = { description: 'Any other error, in the same form.', content: { 'application/json': { schema } } }
   }
   return answers
@@ -56,14 +56,14 @@ function failure(operation: Operation, status: number, kinds: Failure[]): Json {
     headers: headersOf(operation, status),
     content: {
       'application/json': {
-        schema: { $ref: `#/components/schemas/${errorSchemaOf[operation.family]}` },
+        schema: { $ref: `#/components/schemas/${errorSchemaOf[operation.error_format]}` },
         examples: Object.fromEntries(examples),
       },
     },
   }
 }
 
-/** Puts an answer among the components; its name tells its family, its status, its codes and what its example shows. */
+/** Puts an answer among the components; its name tells its error format, its status, its codes and what its example shows. */
 function share(
   shared: Record<string, Json>,
   operation: Operation,
@@ -74,7 +74,9 @@ function share(
   const shows = status === 403 ? requiredScopes(operation) : status === 429 ? [operation.bucket] : []
   const audience = operation.credentials.length > 0 ? [] : [operation.bucket ? 'limited' : 'public']
   const codes = kinds.map(({ name }) => name)
-  const name = [errorSchemaOf[operation.family], status, ...codes, ...shows, ...audience].join('.').replaceAll(':', '_')
+  const name = [errorSchemaOf[operation.error_format], status, ...codes, ...shows, ...audience]
+    .join('.')
+    .replaceAll(':', '_')
   if (shared[name] && JSON.stringify(shared[name]) !== JSON.stringify(response)) {
     throw new Error(`Two answers are named ${name}.`)
   }

@@ -41,9 +41,15 @@ test('every problem of an operation is declared with its status and an example',
     for (const kind of problemsOf(operation)) {
       const { status } = problems[kind]
       const examples = answers[status]?.examples ?? {}
-      const [family] = operation.family === 'B' || operation.family === 'P' ? (['b'] as const) : (['a'] as const)
+      const [format] =
+        operation.error_format === 'control' || operation.error_format === 'page'
+          ? (['control'] as const)
+          : (['agents'] as const)
       const codes = Object.values(examples).map(({ value }) => value.error.code ?? value.error)
-      assert.ok(operation.family === 'O' || codes.includes(problems[kind][family]), `${operation.id}: ${kind}`)
+      assert.ok(
+        operation.error_format === 'oauth' || codes.includes(problems[kind][format]),
+        `${operation.id}: ${kind}`,
+      )
     }
   }
 })

@@ -11,7 +11,7 @@ const seconds = (description: string) => Type.Number({ minimum: 0, description }
 const otherAgent = 'agent_01jcm3x5v8f9a2b4c6d8e0g2h5'
 
 export const listAgentStatistics = defineOperation({
-  family: 'A',
+  error_format: 'agents',
   tag: 'Agents',
   credentials: anyCredential,
   extension: true,

@@ -315,7 +315,7 @@ export const agentExample = {
 const { system_prompt: _prompt, ...listedConfig } = agentExample.config
 const listedExample = { ...agentExample, status: 'running', config: listedConfig }
 
-const common = { family: 'A', tag, credentials: anyCredential } as const
+const common = { error_format: 'agents', tag, credentials: anyCredential } as const
 const ofProject = { ...common, path: base, params: { project_id: projectParameter } } as const
 /** What every operation on one agent shares. */
 export const ofAgent = {
@@ -516,7 +516,7 @@ export const launchAgent = defineOperation({
   id: 'launchAgent',
   method: 'POST',
   path: '/api/v1/agents',
-  family: 'B',
+  error_format: 'control',
   tag,
   summary: 'Launch an agent by name',
   description:

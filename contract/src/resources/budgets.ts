@@ -61,7 +61,12 @@ const budgetExample = {
   updated_at: '2026-11-20T09:30:00.000Z',
 }
 
-const common = { family: 'A', tag: 'Budgets and usage', credentials: anyCredential, extension: true } as const
+const common = {
+  error_format: 'agents',
+  tag: 'Budgets and usage',
+  credentials: anyCredential,
+  extension: true,
+} as const
 const ofProject = {
   ...common,
   path: '/api/v1/projects/{project_id}/budgets',

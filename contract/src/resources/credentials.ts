@@ -45,7 +45,7 @@ const example = {
   updated_at: '2026-11-20T09:30:00.000Z',
 }
 
-const common = { family: 'A', tag: 'Credentials', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Credentials', credentials: anyCredential, extension: true } as const
 const ofProject = {
   ...common,
   path: '/api/v1/projects/{project_id}/credentials',

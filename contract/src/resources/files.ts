@@ -74,7 +74,7 @@ const example = {
   task_id: null,
   expires_at: '2026-12-20T09:30:00.000Z',
 }
-const common = { family: 'A', tag: 'Files', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Files', credentials: anyCredential, extension: true } as const
 const all = {
   ...common,
   path: '/api/v1/projects/{project_id}/files',

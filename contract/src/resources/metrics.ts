@@ -61,7 +61,7 @@ export const getAgentMetrics = defineOperation({
   id: 'getAgentMetrics',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/agents/{agent_id}/metrics',
-  family: 'A',
+  error_format: 'agents',
   tag: 'Agents',
   summary: "Read an agent's metrics",
   description: `The last 24 hours unless said otherwise. Buckets are aligned to UTC and empty ones are there; at most ${metricPointsMax} of them.`,

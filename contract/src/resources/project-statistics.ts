@@ -16,7 +16,7 @@ const statistics = {
 }
 
 export const listProjectStatistics = defineOperation({
-  family: 'B',
+  error_format: 'control',
   tag: 'Projects',
   credentials: anyCredential,
   extension: true,

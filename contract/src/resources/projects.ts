@@ -15,7 +15,7 @@ import {
 /** Naming rules of a project (spec 2.1, decision D31). */
 export const projectNamePattern = '^[A-Za-z0-9][A-Za-z0-9-]{1,48}[A-Za-z0-9]$'
 
-const common = { family: 'B', tag: 'Projects', credentials: anyCredential, bucket: 'general' } as const
+const common = { error_format: 'control', tag: 'Projects', credentials: anyCredential, bucket: 'general' } as const
 const example = {
   id: 42,
   name: 'customer-support',

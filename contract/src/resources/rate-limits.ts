@@ -87,7 +87,7 @@ const example = {
 }
 
 export const getRateLimits = defineOperation({
-  family: 'A',
+  error_format: 'agents',
   tag: 'Users',
   credentials: anyCredential,
   extension: true,
@@ -108,7 +108,7 @@ export const getRateLimits = defineOperation({
 export const refusalNames = [...limitNames, 'tasks.open_streams'] as const
 
 export const listRateLimitRefusals = defineOperation({
-  family: 'A',
+  error_format: 'agents',
   tag: 'Users',
   credentials: anyCredential,
   extension: true,

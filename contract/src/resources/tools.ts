@@ -168,7 +168,7 @@ const exampleFacts = {
 }
 const example = { ...exampleFacts, ...bodyExample, drift: null }
 
-const common = { family: 'A', tag: 'Tools', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Tools', credentials: anyCredential, extension: true } as const
 const ofProject = {
   ...common,
   path: '/api/v1/projects/{project_id}/tools',

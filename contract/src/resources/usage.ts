@@ -40,7 +40,7 @@ const sumsExample = {
 }
 
 export const getUsage = defineOperation({
-  family: 'A',
+  error_format: 'agents',
   tag: 'Budgets and usage',
   credentials: anyCredential,
   extension: true,

@@ -3,7 +3,7 @@ import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Confirmation, FreeObject, Named, Timestamp } from '../core/schemas.ts'
 
-const common = { family: 'B', tag: 'Utility', method: 'GET' } as const
+const common = { error_format: 'control', tag: 'Utility', method: 'GET' } as const
 
 export const hello = defineOperation({
   ...common,

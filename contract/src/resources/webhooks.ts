@@ -139,7 +139,7 @@ const listedExample = {
   },
 }
 
-const common = { family: 'B', tag: 'Webhooks', credentials: anyCredential, bucket: 'general' } as const
+const common = { error_format: 'control', tag: 'Webhooks', credentials: anyCredential, bucket: 'general' } as const
 
 /** In paths: a webhook of the organization. */
 export const webhookParameter = { description: 'The webhook.', example: example.id }

@@ -88,7 +88,7 @@ const rejectedExample = {
   reason: 'This order has been shipped.',
 }
 
-const common = { family: 'A', tag: 'Approvals', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Approvals', credentials: anyCredential, extension: true } as const
 const one = {
   ...common,
   path: `${base}/{approval_id}`,

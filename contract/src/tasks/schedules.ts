@@ -120,7 +120,7 @@ const ranExample = {
   tasks_created: 12,
 }
 
-const common = { family: 'A', tag: 'Schedules', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Schedules', credentials: anyCredential, extension: true } as const
 const all = { ...common, path: base, params: { project_id: projectParameter } } as const
 const one = {
   ...common,

@@ -358,7 +358,7 @@ const eventExample = {
 const streamExample = `retry: 1000\n\nevent: task.snapshot\ndata: {"sequence":7,"task_id":"${queuedExample.id}","type":"task.snapshot",…}\n\nid: 7\nevent: task.completed\ndata: ${JSON.stringify(eventExample)}\n\n`
 
 const taskParameter = { description: 'The task.', example: queuedExample.id }
-const common = { family: 'A', tag, credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag, credentials: anyCredential, extension: true } as const
 const ofAgent = {
   ...common,
   path: `${project}/agents/{agent_id}/tasks`,

@@ -73,7 +73,7 @@ const messageExample = {
   created_at: '2026-11-20T09:30:30.000Z',
 }
 
-const common = { family: 'A', tag: 'Threads', credentials: anyCredential, extension: true } as const
+const common = { error_format: 'agents', tag: 'Threads', credentials: anyCredential, extension: true } as const
 const ofProject = { ...common, path, params: { project_id: projectParameter } } as const
 const ofThread = {
   ...common,

@@ -1,13 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Actor } from '#contract/accounts/audit.ts'
-import { isIdempotent, type BodyOf, type Operation, type QueryOf } from '#contract/core/operation.ts'
+import { isIdempotent, type BodyOf, type ErrorFormat, type Operation, type QueryOf } from '#contract/core/operation.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { authenticate } from './access/authenticate.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
 import { actorOf } from './access/actor.ts'
-import { renderProblem, toProblem } from './errors.ts'
+import { renderProblem } from './error-formats.ts'
+import { toProblem } from './errors.ts'
 import type { HttpContext } from './http-context.ts'
 import {
   idempotencyKey,
@@ -116,7 +117,7 @@ declare module 'fastify' {
 
 /**
  * Registers an operation: the checks in the order of decision D3, then its handlers. Any throw goes to the error
- * handler, which renders it for the operation's family.
+ * handler, which renders it in the operation's error format.
  */
 // oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
 export function handle<O extends Operation<any, any>, Loaded = undefined>(
@@ -204,7 +205,7 @@ async function serve<O extends Operation, Loaded>(
       const keyed: KeyedRequest<O, Loaded> = {
         request: identified(request, principal, key, digest),
         renderProblem: (problem) => {
-          const { status, body } = renderProblem(problem, operation.family, request.id)
+          const { status, body } = renderProblem(problem, operation.error_format, request.id)
           return { status, body }
         },
         handlers,
@@ -350,7 +351,7 @@ export function answerProblem(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  family: Operation['family'],
+  format: ErrorFormat,
 ): void {
   const problem = toProblem(error)
   if (problem.status >= 500) {
@@ -358,7 +359,7 @@ export function answerProblem(
     if (problem.status === 500) context.onInternalError?.(problem, request)
   }
   const path = request.routeOptions?.url ?? request.url
-  const agentEndpoint = family === 'A' && !path.startsWith('/api/v1/auth/')
-  const { status, headers, body } = renderProblem(problem, family, request.id, agentEndpoint)
+  const agentEndpoint = format === 'agents' && !path.startsWith('/api/v1/auth/')
+  const { status, headers, body } = renderProblem(problem, format, request.id, agentEndpoint)
   void reply.code(status).headers(headers).type('application/json; charset=utf-8').send(body)
 }

@@ -137,7 +137,7 @@ describe('a path', () => {
     }
   })
 
-  it('has the errors of its family however it is written', async () => {
+  it('has the errors of its error_format however it is written', async () => {
     const { status, body } = await rawSend(test.url, {
       method: 'GET',
       path: '/api/v1/%61uth/user',
@@ -149,9 +149,9 @@ describe('a path', () => {
 })
 
 describe('methods', () => {
-  const paths = new Map<string, { methods: Set<string>; family: string }>()
-  for (const { path, method, family } of operations) {
-    const known = paths.get(path) ?? { methods: new Set(), family }
+  const paths = new Map<string, { methods: Set<string>; error_format: string }>()
+  for (const { path, method, error_format } of operations) {
+    const known = paths.get(path) ?? { methods: new Set(), error_format }
     known.methods.add(method)
     if (method === 'GET') known.methods.add('HEAD')
     paths.set(path, known)
@@ -159,11 +159,11 @@ describe('methods', () => {
 
   it('a path does not know are 405 with those it knows, before anything else (decision D12)', async () => {
     const codes: Record<string, (body: any) => unknown> = {
-      A: (body) => body.error.code === 'method_not_allowed',
-      B: (body) => body.error.code === 'METHOD_NOT_ALLOWED',
-      O: (body) => body.error === 'invalid_request',
+      agents: (body) => body.error.code === 'method_not_allowed',
+      control: (body) => body.error.code === 'METHOD_NOT_ALLOWED',
+      oauth: (body) => body.error === 'invalid_request',
     }
-    for (const [path, { family }] of paths) {
+    for (const [path, { error_format }] of paths) {
       const example = path.replaceAll(/\{\w+\}/g, 'x1')
       // A word may stand where another path has a parameter: then its methods are known there too.
       const alike = [...paths].filter(([other]) =>
@@ -180,7 +180,7 @@ describe('methods', () => {
         })
         assert.equal(status, 405, `${method} ${path}`)
         assert.deepEqual(headers.allow?.split(', ').sort(), [...methods].sort(), `${method} ${path}`)
-        assert.ok(codes[family]?.(body), `${method} ${path} ${JSON.stringify(body)}`)
+        assert.ok(codes[error_format]?.(body), `${method} ${path} ${JSON.stringify(body)}`)
       }
     }
   })

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
-import { familyOfPath } from './errors.ts'
+import { errorFormatOfPath } from './error-formats.ts'
 import { answerProblem } from './handle.ts'
 import type { HttpContext } from './http-context.ts'
 
@@ -31,7 +31,6 @@ export function answerUnknownPath(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const family = familyOfPath(request.url)
   const path = request.url.split('?', 1)[0] ?? '/'
   const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
   // A path whose method is known got here by a parameter that no identifier can be: it names nothing.
@@ -39,5 +38,5 @@ export function answerUnknownPath(
     allowed.length === 0 || allowed.includes(request.method)
       ? new Problem('path_not_found')
       : new Problem('method_not_allowed', { allowed }, { headers: { allow: allowed.join(', ') } })
-  answerProblem(context, problem, request, reply, family)
+  answerProblem(context, problem, request, reply, errorFormatOfPath(request.url))
 }

@@ -42,14 +42,14 @@ function assertSuccess(operation: Operation, status: number, headers: Headers, b
 }
 
 function assertProblem(operation: Operation, status: number, headers: Headers, body: any, where: string): void {
-  const { family } = operation
+  const { error_format } = operation
   const kinds = problemsOf(operation).filter((kind) => problems[kind].status === status)
   assert.ok(kinds.length > 0, `undeclared status: ${where}`)
-  if (family === 'O') {
+  if (error_format === 'oauth') {
     assert.equal(typeof body.error, 'string', where)
     return
   }
-  const codes: string[] = kinds.map((kind) => problems[kind][family === 'A' ? 'a' : 'b'])
+  const codes: string[] = kinds.map((kind) => problems[kind][error_format === 'agents' ? 'agents' : 'control'])
   assert.ok(codes.includes(body.error?.code), `undeclared code: ${where}`)
   const { code, message, request_id, timestamp, details, required_scopes, retry_after, ...rest } = body.error
   assert.deepEqual(rest, {}, where)

@@ -54,7 +54,7 @@ async function ask(
 /** A kind of credential that an operation takes, the one that programs have before the others. */
 const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((kind) => credentials.includes(kind))!
 
-const codeOf = (operation: Operation, a: string, b: string): string => (operation.family === 'A' ? a : b)
+const codeOf = (operation: Operation, a: string, b: string): string => (operation.error_format === 'agents' ? a : b)
 
 describe('the service', () => {
   it('serves every operation of the contract, and no other path of the API', () => {
@@ -86,7 +86,9 @@ describe('every operation, without a credential', () => {
     })
   }
 
-  for (const operation of operations.filter(({ credentials, family }) => credentials.length === 0 && family === 'B')) {
+  for (const operation of operations.filter(
+    ({ credentials, error_format }) => credentials.length === 0 && error_format === 'control',
+  )) {
     it(`${operation.id} is public`, async () => {
       assert.equal(
         (await ask(operation, { path: operation.path }, { key: null })).status,

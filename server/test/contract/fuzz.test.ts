@@ -23,7 +23,7 @@ before(async () => {
 after(() => test.stop())
 
 /** OAuth uses forms and redirects, which have separate tests. */
-const spoken = operations.filter(({ family }) => family !== 'O')
+const spoken = operations.filter(({ error_format }) => error_format !== 'oauth')
 const withBody = spoken.filter(({ body }) => body)
 
 /** Text of every kind that has ever been trouble. */

@@ -9,7 +9,7 @@ import { rawSend } from '../raw-http.ts'
 import { Samples } from './samples.ts'
 
 /** OAuth uses forms and redirects, which have separate tests. */
-const spoken = operations.filter(({ family }) => family !== 'O')
+const spoken = operations.filter(({ error_format }) => error_format !== 'oauth')
 const long = 100_000
 /** What is cut off by a limit comes long before; this is for a machine that stands still. */
 const answer_ms = 10_000

@@ -1,14 +1,14 @@
-import { isIdempotent, type CredentialKind, type Family, type Operation } from '#contract/core/operation.ts'
+import { isIdempotent, type CredentialKind, type ErrorFormat, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
 import { tagDescriptions } from '#contract/openapi/openapi.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 import { requirementWords } from './scopes.ts'
 
-const families: Record<Family, string> = {
-  A: 'identifiers are text, lists are paged by `limit` and `offset`, codes of errors are lowercase',
-  B: 'identifiers of projects are integers, lists are paged by `page` and `limit`, codes of errors are uppercase',
-  O: "OAuth's own form: parameters of a form, and errors by RFC 6749",
-  P: 'pages for people and probes for machines',
+const formats: Record<ErrorFormat, string> = {
+  agents: 'identifiers are text, lists are paged by `limit` and `offset`, codes of errors are lowercase',
+  control: 'identifiers of projects are integers, lists are paged by `page` and `limit`, codes of errors are uppercase',
+  oauth: "OAuth's own form: parameters of a form, and errors by RFC 6749",
+  page: 'pages for people and probes for machines',
   openai: 'the form of the OpenAI protocol',
 }
 
@@ -26,7 +26,7 @@ export const endpointsPage: Page = {
   body: () => {
     const groups = Map.groupBy(operations, ({ tag }) => tag)
     return [
-      familyList(),
+      formatList(),
       [
         'The credential must have the scope ([scopes](../../docs/reference/scopes.md)). The bucket is where requests are',
         'counted ([limits](../../docs/reference/limits.md)); [errors](../../docs/reference/errors.md) lists what can fail. “any”',
@@ -39,20 +39,20 @@ export const endpointsPage: Page = {
   },
 }
 
-function familyList(): string {
-  const used = new Set(operations.map(({ family }) => family))
-  const lines = [...used].toSorted().map((family) => `- **${family}**: ${families[family]}.`)
-  return ['Operations belong to families, each with its own conventions:', '', ...lines].join('\n')
+function formatList(): string {
+  const used = new Set(operations.map(({ error_format }) => error_format))
+  const lines = [...used].toSorted().map((format) => `- **${format}**: ${formats[format]}.`)
+  return ['An operation has one of these error formats; identifiers and lists follow it:', '', ...lines].join('\n')
 }
 
 function operationTable(members: readonly Operation[]): string {
   return table(
-    ['Operation', 'Method and path', 'What it does', 'Family', 'Scope', 'Credentials', 'Bucket', 'Success'],
+    ['Operation', 'Method and path', 'What it does', 'Errors', 'Scope', 'Credentials', 'Bucket', 'Success'],
     members.map((operation) => [
       code(operation.id) + marksOf(operation),
       code(`${operation.method} ${operation.path}`),
       text(operation.summary),
-      operation.family,
+      operation.error_format,
       scopeOf(operation),
       credentialsOf(operation),
       code(operation.bucket ?? undefined),

@@ -15,7 +15,7 @@ const issueWords: Record<IssueCode, string> = {
   invalid_choice: 'none of the allowed values',
 }
 
-const answering = operations.filter(({ family }) => family !== 'O')
+const answering = operations.filter(({ error_format }) => error_format !== 'oauth')
 
 /** Groups that are named rather than listed, where an error is theirs. */
 const groups: { words: string; members: ReadonlySet<string> }[] = [
@@ -42,7 +42,7 @@ const beyondOperations: Partial<Record<ProblemKind, string>> = {
 /** Every problem of the API, in every error format. */
 export const errorsPage: Page = {
   title: 'Errors',
-  intro: 'Everything that can go wrong, with its status and its code in each family of operations.',
+  intro: 'Everything that can go wrong, with its status and its code in each error format.',
   sources: ['contract/src/core/problems.ts', 'contract/src/openapi/openapi-oauth.ts'],
   body: () => [formSection(), problemSection(), issueSection(), oauthSection()].join('\n\n'),
 }
@@ -52,10 +52,10 @@ function formSection(): string {
     'The form of an error',
     [
       '`code` is for programs and does not change; `message` is for people and may. `request_id` is also in the header',
-      '`X-Request-ID`, and in the log of the service. `details` depends on the code. Family A (agents, tasks, keys, users):',
+      '`X-Request-ID`, and in the log of the service. `details` depends on the code. Error format `agents` (agents, tasks, keys, users):',
     ].join('\n'),
     exampleOf('createAgent', 'validation_error'),
-    'Family B (projects, launching, webhooks, utility) tells the first fault of a request only:',
+    'Error format `control` (projects, launching, webhooks, utility) tells the first fault of a request only:',
     exampleOf('createProject', 'validation_error'),
     'OAuth, in the form of RFC 6749:',
     exampleOf('issueToken', 'invalid_grant'),
@@ -79,12 +79,12 @@ function problemSection(): string {
   const rows = (Object.keys(problems) as ProblemKind[])
     .toSorted((one, other) => problems[one].status - problems[other].status)
     .map((kind) => {
-      const { status, a, b, message } = problems[kind]
+      const { status, agents, control, message } = problems[kind]
       const given = givers.get(kind)
       return [
         String(status),
-        code(a),
-        code(b),
+        code(agents),
+        code(control),
         text(message),
         given ? giverWords(given) : (beyondOperations[kind] ?? 'none so far'),
       ]
@@ -95,7 +95,7 @@ function problemSection(): string {
       'Operations are named by their `operationId` in the OpenAPI document, which a running service shows at `/docs`.',
       'On paths of agents and tasks every 401 is `unauthorized`.',
     ].join('\n'),
-    table(['Status', 'Family A', 'Family B', 'Meaning', 'Given by'], rows),
+    table(['Status', '`agents`', '`control`', 'Meaning', 'Given by'], rows),
   )
 }
 
@@ -119,7 +119,7 @@ function issueSection(): string {
   return section(
     'Complaints about fields',
     [
-      'In family A `details` of `validation_error` lists every fault: `field` is where it stands (`config.temperature`,',
+      'In the error format `agents`, `details` of `validation_error` lists every fault: `field` is where it stands (`config.temperature`,',
       '`scopes[1]`), `code` one of these, and `provided` what was sent, but for secrets.',
     ].join('\n'),
     table(
@@ -131,7 +131,7 @@ function issueSection(): string {
 
 function oauthSection(): string {
   const rows = operations
-    .filter(({ family }) => family === 'O')
+    .filter(({ error_format }) => error_format === 'oauth')
     .flatMap((operation) =>
       oauthFailures(operation)
         .toSorted(([one], [other]) => one - other)

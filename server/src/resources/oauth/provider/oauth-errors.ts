@@ -1,6 +1,6 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { Problem } from '#contract/core/problems.ts'
-import { renderProblem } from '../../../http/errors.ts'
+import { renderProblem } from '../../../http/error-formats.ts'
 import { errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
 import { providerRequestOf } from './provider-bridge.ts'
@@ -13,7 +13,7 @@ export function renderError(ctx: KoaContextWithOIDC, { error, error_description,
 
 /** An internal error: 503 where the database is unreachable, 500 otherwise (decision D29). */
 export function renderFailure(ctx: KoaContextWithOIDC, problem: Problem): void {
-  const { status, headers, body } = renderProblem(problem, 'O', providerRequestOf(ctx.req).request_id)
+  const { status, headers, body } = renderProblem(problem, 'oauth', providerRequestOf(ctx.req).request_id)
   ctx.status = status
   ctx.set(headers)
   const title = problem.status === 503 ? 'Not available right now' : 'Something went wrong'
