@@ -13,7 +13,6 @@ import { Runner } from '../test/runner.ts'
 import { leaves } from './output/help-tree.ts'
 import { clientProgram } from './program.ts'
 import { kindOf, optionOf, type Schema } from './operations/fields.ts'
-import { operationWords } from './operations/operation-words.ts'
 
 /** Commands with separate tests: they log in and out, follow streams, or belong to no single operation. */
 const apart = [
@@ -52,7 +51,7 @@ after(async () => {
 })
 
 for (const operation of operations) {
-  const words = operationWords[operation.id]
+  const words = operation.command
   if (words === undefined || apart.includes(words)) continue
   test(`\`cadre ${words}\` does what ${operation.id} is declared to`, { timeout: 60_000 }, async () => {
     const line = await lineOf(operation, words)
@@ -79,10 +78,10 @@ test(
   async () => {
     const ajv = new Ajv({ strict: false, validateFormats: false })
     for (const file of ['value.txt', 'secret.txt']) await writeFile(join(home, file), `whsec_${btoa('k'.repeat(32))}`)
-    const sends = operations.filter(({ id, body }) => body && !apart.includes(operationWords[id] ?? 'login'))
+    const sends = operations.filter(({ command, body }) => body && !apart.includes(command ?? 'login'))
     const commands = new Map(leaves(clientProgram({}), '').map((command) => [command.command, command.examples[0]!]))
-    for (const { id, body } of sends) {
-      const example = commands.get(`cadre ${operationWords[id]}`) ?? assert.fail(id)
+    for (const { id, command, body } of sends) {
+      const example = commands.get(`cadre ${command}`) ?? assert.fail(id)
       const words = [...example.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
       const line = words.slice(1).map((word) => (word.endsWith('.txt') ? join(home, word) : word))
       const { code, stdout, stderr } = await runner.run([...line, '--dry-run'], env)

@@ -25,7 +25,6 @@ import { addTasksWatch } from './commands/tasks/watch.ts'
 import { type AddCommand, makeProgram } from './define.ts'
 import type { Environment } from './config/config.ts'
 import { operationCommand } from './operations/operation-command.ts'
-import { operationWords } from './operations/operation-words.ts'
 
 /** Commands that are more than an operation; they take the place of one with the same words. */
 const own: Readonly<Record<string, AddCommand>> = {
@@ -58,7 +57,7 @@ export function clientProgram(env: Environment): Command {
   const program = makeProgram(env)
   program.commandsGroup('Commands that call a service, from any machine (run `cadre login` first):')
   for (const operation of operations) {
-    const words = operationWords[operation.id]
+    const words = operation.command
     if (words !== undefined && !Object.hasOwn(own, words)) operationCommand(program, operation, words)
   }
   for (const add of Object.values(own)) add(program)

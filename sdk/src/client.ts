@@ -4,27 +4,7 @@ import { CadreError } from './errors.ts'
 import { Http, type Logger, type RequestOptions } from './http.ts'
 import { bind, fillPath, type Typed } from './operation.ts'
 import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } from './project-stream.ts'
-import { agentMethods, launchMethods, testCaseMethods } from './resources/agents.ts'
-import {
-  apiKeyMethods,
-  auditMethods,
-  invitationMethods,
-  memberMethods,
-  organizationMethods,
-  sessionMethods,
-  ssoMethods,
-  userMethods,
-} from './resources/people.ts'
-import {
-  budgetMethods,
-  credentialMethods,
-  fileMethods,
-  projectMethods,
-  toolMethods,
-  usageMethods,
-} from './resources/projects.ts'
-import { oauthMethods, serviceMethods, webhookMethods } from './resources/service.ts'
-import { approvalMethods, scheduleMethods, taskMethods, threadMethods } from './resources/tasks.ts'
+import * as resources from './resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
 import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
@@ -96,29 +76,29 @@ export class Cadre {
   constructor(options: CadreOptions = {}) {
     const http = new Http(httpOptions(options))
     this.#http = http
-    this.agents = { ...bind(http, { ...agentMethods, ...launchMethods }), waitUntil: waitUntil(http) }
-    this.apiKeys = bind(http, apiKeyMethods)
-    this.approvals = bind(http, approvalMethods)
-    this.audit = bind(http, auditMethods)
-    this.budgets = bind(http, budgetMethods)
-    this.credentials = bind(http, credentialMethods)
-    this.files = bind(http, fileMethods)
-    this.invitations = bind(http, invitationMethods)
-    this.members = bind(http, memberMethods)
-    this.oauth = bind(http, oauthMethods)
-    this.organization = bind(http, organizationMethods)
-    this.projects = { ...bind(http, projectMethods), stream: streamProject(http) }
-    this.schedules = bind(http, scheduleMethods)
-    this.service = bind(http, serviceMethods)
-    this.sessions = bind(http, sessionMethods)
-    this.sso = bind(http, ssoMethods)
-    this.tasks = { ...bind(http, taskMethods), ...taskExtras(http) }
-    this.testCases = bind(http, testCaseMethods)
-    this.threads = bind(http, threadMethods)
-    this.tools = bind(http, toolMethods)
-    this.usage = bind(http, usageMethods)
-    this.user = bind(http, userMethods)
-    this.webhooks = { ...bind(http, webhookMethods), verify: verifyWebhook }
+    this.agents = { ...bind(http, resources.agents), waitUntil: waitUntil(http) }
+    this.apiKeys = bind(http, resources.apiKeys)
+    this.approvals = bind(http, resources.approvals)
+    this.audit = bind(http, resources.audit)
+    this.budgets = bind(http, resources.budgets)
+    this.credentials = bind(http, resources.credentials)
+    this.files = bind(http, resources.files)
+    this.invitations = bind(http, resources.invitations)
+    this.members = bind(http, resources.members)
+    this.oauth = bind(http, resources.oauth)
+    this.organization = bind(http, resources.organization)
+    this.projects = { ...bind(http, resources.projects), stream: streamProject(http) }
+    this.schedules = bind(http, resources.schedules)
+    this.service = bind(http, resources.service)
+    this.sessions = bind(http, resources.sessions)
+    this.sso = bind(http, resources.sso)
+    this.tasks = { ...bind(http, resources.tasks), ...taskExtras(http) }
+    this.testCases = bind(http, resources.testCases)
+    this.threads = bind(http, resources.threads)
+    this.tools = bind(http, resources.tools)
+    this.usage = bind(http, resources.usage)
+    this.user = bind(http, resources.user)
+    this.webhooks = { ...bind(http, resources.webhooks), verify: verifyWebhook }
   }
 
   /** The resources of one project: the same methods without their first argument. */
@@ -176,7 +156,7 @@ export class Cadre {
 
 function taskExtras(http: Http) {
   const path = '/api/v1/projects/{project_id}/tasks/{task_id}'
-  const { create, get } = bind(http, taskMethods)
+  const { create, get } = bind(http, resources.tasks)
   const reader =
     <Data>(project_id: string | number, options: TaskStreamOptions) =>
     (task_id: string) =>
@@ -231,7 +211,7 @@ function taskExtras(http: Http) {
 
 /** Waits until an agent is in a state, at most a minute where nothing is said. Throws `WaitTimeoutError`. */
 function waitUntil(http: Http) {
-  const { get } = bind(http, agentMethods)
+  const { get } = bind(http, resources.agents)
   return (
     project_id: string | number,
     agent_id: string,

@@ -5,13 +5,9 @@ import { operations } from '../../contract/src/operations.ts'
 import { Cadre } from './client.ts'
 import { CadreError } from './errors.ts'
 import type { Spec } from './operation.ts'
-import * as agents from './resources/agents.ts'
-import * as people from './resources/people.ts'
-import * as projects from './resources/projects.ts'
-import * as service from './resources/service.ts'
-import * as tasks from './resources/tasks.ts'
+import * as modules from './resources.ts'
 
-const resources = [agents, people, projects, service, tasks].flatMap((module) => Object.values(module))
+const resources = Object.values(modules)
 const specs = resources.flatMap((methods) => Object.entries<Spec>(methods))
 const byId = new Map(specs.map(([name, spec]) => [spec.id as string, { name, spec }]))
 

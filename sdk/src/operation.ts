@@ -3,6 +3,7 @@ import type { Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import type { Content, Http, RequestOptions } from './http.ts'
 import { List } from './pages.ts'
+import type { PathIds } from './path-ids.ts'
 import type { TaskStream } from './task-stream.ts'
 import type { Task } from './types.ts'
 
@@ -102,33 +103,8 @@ export function upload<Id extends OperationId>(id: Id, method: MethodOf<Id>, pat
   return { id, kind: 'upload', method, path, input: 'query', isOnce: true }
 }
 
-/** Names of the arguments that stand in paths. */
-interface Ids {
-  project_id: [project_id: string | number]
-  agent_id: [agent_id: string]
-  task_id: [task_id: string]
-  thread_id: [thread_id: string]
-  approval_id: [approval_id: string]
-  schedule_id: [schedule_id: string]
-  budget_id: [budget_id: string]
-  tool_id: [tool_id: string]
-  credential_id: [credential_id: string]
-  test_case_id: [test_case_id: string]
-  file_id: [file_id: string]
-  key_id: [key_id: string]
-  user_id: [user_id: string]
-  invitation_id: [invitation_id: string]
-  session_id: [session_id: string]
-  identity_id: [identity_id: string]
-  client_id: [client_id: string]
-  webhook_id: [webhook_id: string]
-  delivery_id: [delivery_id: string]
-  provider: [provider: string]
-  version: [version: string | number]
-}
-
-type IdsOf<Path extends string> = Path extends `${string}{${infer Name extends keyof Ids}}${infer Rest}`
-  ? [...Ids[Name], ...IdsOf<Rest>]
+type IdsOf<Path extends string> = Path extends `${string}{${infer Name extends keyof PathIds}}${infer Rest}`
+  ? [...PathIds[Name], ...IdsOf<Rest>]
   : []
 
 type Arguments<O extends Operations[OperationId], Options> = [O['body']] extends [never]

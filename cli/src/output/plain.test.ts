@@ -9,7 +9,6 @@ import { after, before, test } from 'node:test'
 import type { Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
 import { type Ran, Runner } from '../../test/runner.ts'
-import { operationWords } from '../operations/operation-words.ts'
 import { plain, plainJson } from './plain.ts'
 
 /** Moves the cursor, sets a title, writes the clipboard, links elsewhere, hides itself, and turns the rest around. */
@@ -93,7 +92,7 @@ function lineOf(operation: Operation, words: string): string[] {
 
 test('what others wrote never reaches a terminal as something that it obeys, in any answer', async (t) => {
   for (const operation of operations) {
-    const words = operationWords[operation.id]
+    const words = operation.command
     if (words === undefined || apart.includes(words)) continue
     await t.test(words, { timeout: 60_000 }, async () => {
       const [response] = operation.responses

@@ -13,7 +13,6 @@ import { addProjectsWatch } from '../commands/projects/watch.ts'
 import { addTasksWatch } from '../commands/tasks/watch.ts'
 import { makeProgram } from '../define.ts'
 import { leaves } from '../output/help-tree.ts'
-import { operationWords } from '../operations/operation-words.ts'
 
 const timeout = { timeout: 120_000 }
 let service: TestService
@@ -54,7 +53,7 @@ test('every operation that only streams has a command that does', () => {
   addTasksWatch(program)
   const own = leaves(program, '').map(({ command }) => command.replace('cadre ', ''))
   const streams = operations.filter(({ responses }) => responses[0]?.media_type === 'text/event-stream')
-  assert.deepEqual(new Set(streams.map(({ id }) => operationWords[id])), new Set(own))
+  assert.deepEqual(new Set(streams.map(({ command }) => command)), new Set(own))
 })
 
 test('a project is watched, an event a line as it happens, until Ctrl-C', timeout, async (t) => {

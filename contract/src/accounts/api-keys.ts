@@ -90,6 +90,9 @@ const description = Type.String({ maxLength: bounds.api_key_description })
 export const createApiKey = defineOperation({
   ...common,
   id: 'createApiKey',
+  command: 'keys create',
+  sdk: 'apiKeys.create',
+  sdk_note: 'Its secret is in this answer only.',
   method: 'POST',
   path: '/api/v1/auth/api-keys',
   summary: 'Create an API key',
@@ -119,6 +122,8 @@ export const createApiKey = defineOperation({
 export const listApiKeys = defineOperation({
   ...common,
   id: 'listApiKeys',
+  command: 'keys list',
+  sdk: 'apiKeys.list',
   method: 'GET',
   path: '/api/v1/auth/api-keys',
   summary: 'List API keys',
@@ -142,6 +147,8 @@ export const listApiKeys = defineOperation({
 export const getApiKey = defineOperation({
   ...one,
   id: 'getApiKey',
+  command: 'keys get',
+  sdk: 'apiKeys.get',
   method: 'GET',
   summary: 'Read an API key',
   description: 'A key with its usage. Requests are counted by the hour.',
@@ -166,6 +173,8 @@ export const getApiKey = defineOperation({
 export const updateApiKey = defineOperation({
   ...one,
   id: 'updateApiKey',
+  command: 'keys update',
+  sdk: 'apiKeys.update',
   method: 'PUT',
   summary: 'Update an API key',
   description: 'Changes name, description or scopes. The secret stays.',
@@ -206,6 +215,8 @@ const RotatedKey = Named(
 export const rotateApiKey = defineOperation({
   ...common,
   id: 'rotateApiKey',
+  command: 'keys rotate',
+  sdk: 'apiKeys.rotate',
   method: 'POST',
   path: '/api/v1/auth/api-keys/{key_id}/rotate',
   params: one.params,
@@ -250,6 +261,8 @@ export const rotateApiKey = defineOperation({
 export const getApiKeyActivity = defineOperation({
   ...common,
   id: 'getApiKeyActivity',
+  command: 'keys activity',
+  sdk: 'apiKeys.activity',
   method: 'GET',
   path: '/api/v1/auth/api-keys/{key_id}/activity',
   params: one.params,
@@ -307,6 +320,8 @@ export const getApiKeyActivity = defineOperation({
 export const deleteApiKey = defineOperation({
   ...one,
   id: 'deleteApiKey',
+  command: 'keys delete',
+  sdk: 'apiKeys.delete',
   method: 'DELETE',
   summary: 'Revoke an API key',
   description: 'Takes effect with the next request, everywhere.',

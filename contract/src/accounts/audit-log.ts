@@ -112,6 +112,8 @@ const whose =
 export const listAuditEntries = defineOperation({
   ...common,
   id: 'listAuditEntries',
+  command: 'audit list',
+  sdk: 'audit.list',
   path: '/api/v1/auth/audit',
   summary: 'Read the audit log',
   description: `Who did what, with which credential and from where; the newest first. ${whose}`,
@@ -130,6 +132,9 @@ export const listAuditEntries = defineOperation({
 export const exportAuditEntries = defineOperation({
   ...common,
   id: 'exportAuditEntries',
+  command: 'audit export',
+  sdk: 'audit.export',
+  sdk_note: 'A response with one JSON object a line, to be read as it comes.',
   path: '/api/v1/auth/audit/export',
   summary: 'Export the audit log',
   description:

@@ -70,6 +70,9 @@ const tokenExample = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
 export const createInvitation = defineOperation({
   ...common,
   id: 'createInvitation',
+  command: 'invitations create',
+  sdk: 'invitations.create',
+  sdk_note: 'The link is in this answer only.',
   method: 'POST',
   path: '/api/v1/auth/invitations',
   summary: 'Create an invitation',
@@ -112,6 +115,8 @@ export const createInvitation = defineOperation({
 export const listInvitations = defineOperation({
   ...common,
   id: 'listInvitations',
+  command: 'invitations list',
+  sdk: 'invitations.list',
   method: 'GET',
   path: '/api/v1/auth/invitations',
   summary: 'List invitations',
@@ -136,6 +141,8 @@ export const listInvitations = defineOperation({
 export const revokeInvitation = defineOperation({
   ...common,
   id: 'revokeInvitation',
+  command: 'invitations revoke',
+  sdk: 'invitations.revoke',
   method: 'DELETE',
   path: '/api/v1/auth/invitations/{invitation_id}',
   params: { invitation_id: { description: 'The invitation.', example: example.id } },
@@ -155,6 +162,8 @@ export const revokeInvitation = defineOperation({
 export const acceptInvitation = defineOperation({
   ...common,
   id: 'acceptInvitation',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'invitations.accept',
   method: 'POST',
   path: '/api/v1/auth/invitations/accept',
   summary: 'Accept an invitation',

@@ -62,6 +62,8 @@ const example = {
 export const listMembers = defineOperation({
   ...common,
   id: 'listMembers',
+  command: 'members list',
+  sdk: 'members.list',
   method: 'GET',
   path: '/api/v1/auth/members',
   summary: 'List members',
@@ -90,6 +92,8 @@ export const listMembers = defineOperation({
 export const getMember = defineOperation({
   ...one,
   id: 'getMember',
+  command: 'members get',
+  sdk: 'members.get',
   method: 'GET',
   summary: 'Read a member',
   description: 'A member of the current organization.',
@@ -101,6 +105,8 @@ export const getMember = defineOperation({
 export const updateMember = defineOperation({
   ...one,
   id: 'updateMember',
+  command: 'members update',
+  sdk: 'members.update',
   method: 'PUT',
   summary: "Change a member's role",
   description:
@@ -116,6 +122,8 @@ export const updateMember = defineOperation({
 export const removeMember = defineOperation({
   ...one,
   id: 'removeMember',
+  command: 'members remove',
+  sdk: 'members.remove',
   method: 'DELETE',
   summary: 'Remove a member',
   description:

@@ -48,6 +48,9 @@ const TokenResponse = Named(
 export const authorize = defineOperation({
   ...protocol,
   id: 'authorize',
+  command: 'login',
+  sdk: 'oauth.authorizeUrl',
+  sdk_note: 'The address for a browser.',
   method: 'GET',
   path: '/oauth2/authorize',
   summary: 'Ask a user for access',
@@ -84,6 +87,8 @@ export const authorize = defineOperation({
 export const issueToken = defineOperation({
   ...protocol,
   id: 'issueToken',
+  command: 'login',
+  sdk: 'oauth.token',
   method: 'POST',
   path: '/oauth2/token',
   summary: 'Exchange a code, or refresh',
@@ -131,6 +136,8 @@ export const issueToken = defineOperation({
 export const authorizeDevice = defineOperation({
   ...protocol,
   id: 'authorizeDevice',
+  command: 'login',
+  sdk: 'oauth.authorizeDevice',
   extension: true,
   method: 'POST',
   path: '/oauth2/device',
@@ -171,6 +178,8 @@ export const authorizeDevice = defineOperation({
 export const revokeToken = defineOperation({
   ...protocol,
   id: 'revokeToken',
+  command: 'logout',
+  sdk: 'oauth.revoke',
   method: 'POST',
   path: '/oauth2/revoke',
   summary: 'Revoke a token',
@@ -257,6 +266,9 @@ const clientScopes = Type.Array(Choice(scopes), {
 export const createOAuthClient = defineOperation({
   ...common,
   id: 'createOAuthClient',
+  command: 'oauth-clients create',
+  sdk: 'oauth.createClient',
+  sdk_note: 'Its secret is in this answer only.',
   method: 'POST',
   path: '/api/v1/auth/oauth-clients',
   summary: 'Register an OAuth app',
@@ -287,6 +299,8 @@ export const createOAuthClient = defineOperation({
 export const listOAuthClients = defineOperation({
   ...common,
   id: 'listOAuthClients',
+  command: 'oauth-clients list',
+  sdk: 'oauth.listClients',
   method: 'GET',
   path: '/api/v1/auth/oauth-clients',
   summary: 'List OAuth apps',
@@ -309,6 +323,8 @@ export const listOAuthClients = defineOperation({
 export const getOAuthClient = defineOperation({
   ...one,
   id: 'getOAuthClient',
+  command: 'oauth-clients get',
+  sdk: 'oauth.getClient',
   method: 'GET',
   summary: 'Read an OAuth app',
   description: 'An app that the organization has registered.',
@@ -319,6 +335,8 @@ export const getOAuthClient = defineOperation({
 export const updateOAuthClient = defineOperation({
   ...one,
   id: 'updateOAuthClient',
+  command: 'oauth-clients update',
+  sdk: 'oauth.updateClient',
   method: 'PUT',
   summary: 'Update an OAuth app',
   description: 'Changes what is given. New scopes and redirect URIs count for authorizations from now on.',
@@ -343,6 +361,8 @@ export const updateOAuthClient = defineOperation({
 export const deleteOAuthClient = defineOperation({
   ...one,
   id: 'deleteOAuthClient',
+  command: 'oauth-clients delete',
+  sdk: 'oauth.deleteClient',
   method: 'DELETE',
   summary: 'Delete an OAuth app',
   description: 'Ends everything that users gave it. Takes effect with the next request, everywhere.',

@@ -33,6 +33,8 @@ const owner = { id: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4', name: 'Ada Lovelace', ema
 export const listOrganizationApiKeys = defineOperation({
   ...common,
   id: 'listOrganizationApiKeys',
+  command: 'organization keys',
+  sdk: 'organization.listApiKeys',
   method: 'GET',
   path: '/api/v1/auth/organization/api-keys',
   summary: 'List the API keys of all members',
@@ -59,6 +61,8 @@ export const listOrganizationApiKeys = defineOperation({
 export const revokeOrganizationApiKey = defineOperation({
   ...common,
   id: 'revokeOrganizationApiKey',
+  command: 'organization revoke-key',
+  sdk: 'organization.revokeApiKey',
   method: 'DELETE',
   path: '/api/v1/auth/organization/api-keys/{key_id}',
   params: { key_id: { description: 'The key, by its identifier.', example: apiKeyExample.id } },

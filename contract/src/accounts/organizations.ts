@@ -31,6 +31,8 @@ const name = NameText(bounds.organization_name, 'What the organization is called
 export const getOrganization = defineOperation({
   ...common,
   id: 'getOrganization',
+  command: 'organization get',
+  sdk: 'organization.get',
   method: 'GET',
   path: '/api/v1/auth/organization',
   summary: 'Read the current organization',
@@ -46,6 +48,8 @@ export const getOrganization = defineOperation({
 export const updateOrganization = defineOperation({
   ...common,
   id: 'updateOrganization',
+  command: 'organization update',
+  sdk: 'organization.update',
   method: 'PUT',
   path: '/api/v1/auth/organization',
   summary: 'Rename the current organization',
@@ -68,6 +72,8 @@ export const updateOrganization = defineOperation({
 export const createOrganization = defineOperation({
   ...common,
   id: 'createOrganization',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'organization.create',
   method: 'POST',
   path: '/api/v1/auth/organizations',
   summary: 'Create an organization',
@@ -94,6 +100,8 @@ export const createOrganization = defineOperation({
 export const leaveOrganization = defineOperation({
   ...common,
   id: 'leaveOrganization',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'organization.leave',
   method: 'POST',
   path: '/api/v1/auth/organization/leave',
   summary: 'Leave an organization',

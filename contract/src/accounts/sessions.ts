@@ -47,6 +47,8 @@ export const sessionExample = {
 export const getSession = defineOperation({
   ...common,
   id: 'getSession',
+  command: 'sessions current',
+  sdk: 'sessions.current',
   personal: true,
   method: 'GET',
   path: '/api/v1/auth/session',
@@ -61,6 +63,8 @@ export const getSession = defineOperation({
 export const listSessions = defineOperation({
   ...common,
   id: 'listSessions',
+  command: 'sessions list',
+  sdk: 'sessions.list',
   personal: true,
   method: 'GET',
   path: '/api/v1/auth/sessions',
@@ -84,6 +88,8 @@ export const listSessions = defineOperation({
 export const deleteSession = defineOperation({
   ...common,
   id: 'deleteSession',
+  command: 'sessions delete',
+  sdk: 'sessions.delete',
   personal: true,
   method: 'DELETE',
   path: '/api/v1/auth/sessions/{session_id}',
@@ -107,6 +113,8 @@ export const deleteSession = defineOperation({
 export const deleteSessions = defineOperation({
   ...common,
   id: 'deleteSessions',
+  command: 'sessions delete-others',
+  sdk: 'sessions.deleteOthers',
   personal: true,
   method: 'DELETE',
   path: '/api/v1/auth/sessions',

@@ -30,6 +30,8 @@ const providerExample = {
 export const listSsoProviders = defineOperation({
   ...open,
   id: 'listSsoProviders',
+  command: 'sso list',
+  sdk: 'sso.list',
   method: 'GET',
   path: '/api/v1/auth/sso',
   summary: 'List identity providers',
@@ -48,6 +50,9 @@ export const listSsoProviders = defineOperation({
 export const startSso = defineOperation({
   ...open,
   id: 'startSso',
+  without_command: 'a page that a browser goes to',
+  sdk: 'sso.startUrl',
+  sdk_note: 'The address for a browser.',
   method: 'GET',
   path: '/api/v1/auth/sso/{provider}',
   summary: 'Sign in with an identity provider',
@@ -76,6 +81,9 @@ export const startSso = defineOperation({
 export const finishSso = defineOperation({
   ...open,
   id: 'finishSso',
+  without_command: 'a page that a browser comes back to',
+  sdk: 'sso.callbackUrl',
+  sdk_note: 'The redirect URI to register there.',
   method: 'GET',
   path: '/api/v1/auth/sso/{provider}/callback',
   summary: 'Come back from an identity provider',
@@ -136,6 +144,8 @@ const identityExample = {
 export const listIdentities = defineOperation({
   ...own,
   id: 'listIdentities',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'sso.listIdentities',
   method: 'GET',
   path: '/api/v1/auth/identities',
   summary: 'List the ways to sign in',
@@ -160,6 +170,8 @@ export const listIdentities = defineOperation({
 export const linkIdentity = defineOperation({
   ...own,
   id: 'linkIdentity',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'sso.link',
   method: 'POST',
   path: '/api/v1/auth/sso/{provider}/link',
   summary: 'Link an account at an identity provider',
@@ -198,6 +210,8 @@ export const linkIdentity = defineOperation({
 export const unlinkIdentity = defineOperation({
   ...own,
   id: 'unlinkIdentity',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'sso.unlink',
   method: 'DELETE',
   path: '/api/v1/auth/identities/{identity_id}',
   summary: 'Unlink an account at an identity provider',

@@ -59,6 +59,8 @@ export const organizationExample = {
 export const getUser = defineOperation({
   ...common,
   id: 'getUser',
+  command: 'user get',
+  sdk: 'user.get',
   personal: true,
   method: 'GET',
   path: '/api/v1/auth/user',
@@ -81,6 +83,8 @@ export const getUser = defineOperation({
 export const updateUser = defineOperation({
   ...common,
   id: 'updateUser',
+  command: 'user update',
+  sdk: 'user.update',
   personal: true,
   method: 'PUT',
   path: '/api/v1/auth/user',
@@ -119,6 +123,8 @@ const AccessWithDelete = Type.Object({ read: Type.Boolean(), write: Type.Boolean
 export const getPermissions = defineOperation({
   ...common,
   id: 'getPermissions',
+  command: 'user permissions',
+  sdk: 'user.permissions',
   personal: true,
   method: 'GET',
   path: '/api/v1/auth/permissions',
@@ -166,6 +172,8 @@ const sessionCookie = { 'Set-Cookie': 'The session: `cadre_session`, HttpOnly, S
 export const login = defineOperation({
   ...common,
   id: 'login',
+  without_command: 'it makes a browser’s session; `cadre login` makes a token',
+  sdk: 'user.login',
   method: 'POST',
   path: '/api/v1/auth/login',
   summary: 'Sign in',
@@ -193,6 +201,8 @@ export const login = defineOperation({
 export const logout = defineOperation({
   ...common,
   id: 'logout',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'user.logout',
   personal: true,
   method: 'POST',
   path: '/api/v1/auth/logout',
@@ -231,6 +241,8 @@ export const NewAccount = Type.Object(account)
 export const signup = defineOperation({
   ...common,
   id: 'signup',
+  without_command: 'it makes a browser’s session; an account is made in the console',
+  sdk: 'user.signup',
   method: 'POST',
   path: '/api/v1/auth/signup',
   summary: 'Make an account',
@@ -259,6 +271,8 @@ export const signup = defineOperation({
 export const changePassword = defineOperation({
   ...common,
   id: 'changePassword',
+  without_command: 'only a browser’s session may do it, and the command line has a key or a token',
+  sdk: 'user.changePassword',
   personal: true,
   method: 'PUT',
   path: '/api/v1/auth/password',

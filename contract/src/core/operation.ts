@@ -53,6 +53,14 @@ export interface PathParameter {
 export interface Operation<Query extends TObject = TObject, Body extends TObject = TObject> {
   /** `verbNoun`, the OpenAPI operationId. */
   id: string
+  /** The words after `cadre` that call it, as in `tasks create`. */
+  command?: string
+  /** Why the command line does not call it; every operation has this or `command`. */
+  without_command?: string
+  /** Its method on the client of the SDK, as in `tasks.create`. `npm run gen` writes `sdk/src/resources.ts` from it. */
+  sdk?: string
+  /** A sentence for the method's documentation, after the summary. */
+  sdk_note?: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The whole path with `{parameters}`: `/api/v1/projects/{project_id}/agents`. */
   path: string

@@ -37,6 +37,9 @@ const example = [
 
 export const streamProjectEvents = defineOperation({
   id: 'streamProjectEvents',
+  command: 'projects watch',
+  sdk: 'projects.rawStream',
+  sdk_note: 'The response, to be read as it comes; `stream` reads it.',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/events/stream',
   error_format: 'agents',

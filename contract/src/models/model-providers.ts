@@ -35,6 +35,8 @@ const ModelProvider = Named(
 
 export const listModelProviders = defineOperation({
   id: 'listModelProviders',
+  command: 'model-providers list',
+  sdk: 'service.modelProviders',
   method: 'GET',
   path: '/api/v1/model-providers',
   error_format: 'agents',

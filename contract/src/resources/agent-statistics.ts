@@ -16,6 +16,8 @@ export const listAgentStatistics = defineOperation({
   credentials: anyCredential,
   extension: true,
   id: 'listAgentStatistics',
+  command: 'agents statistics',
+  sdk: 'agents.statistics',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/agents/statistics',
   params: { project_id: projectParameter },

@@ -328,6 +328,8 @@ export const revision = { ETag: 'The revision, for `If-Match`.' }
 export const listAgents = defineOperation({
   ...ofProject,
   id: 'listAgents',
+  command: 'agents list',
+  sdk: 'agents.list',
   method: 'GET',
   summary: 'List agents',
   description:
@@ -373,6 +375,8 @@ export const listAgents = defineOperation({
 export const createAgent = defineOperation({
   ...ofProject,
   id: 'createAgent',
+  command: 'agents create',
+  sdk: 'agents.create',
   method: 'POST',
   summary: 'Create an agent',
   description:
@@ -398,6 +402,8 @@ export const createAgent = defineOperation({
 export const getAgent = defineOperation({
   ...ofAgent,
   id: 'getAgent',
+  command: 'agents get',
+  sdk: 'agents.get',
   method: 'GET',
   summary: 'Read an agent',
   description: 'The agent with its statistics over all its tasks.',
@@ -429,6 +435,8 @@ export const getAgent = defineOperation({
 export const updateAgent = defineOperation({
   ...ofAgent,
   id: 'updateAgent',
+  command: 'agents update',
+  sdk: 'agents.update',
   method: 'PUT',
   summary: 'Update an agent',
   description:
@@ -458,6 +466,8 @@ export const updateAgent = defineOperation({
 export const deleteAgent = defineOperation({
   ...ofAgent,
   id: 'deleteAgent',
+  command: 'agents delete',
+  sdk: 'agents.delete',
   method: 'DELETE',
   summary: 'Delete an agent',
   description: 'Cancels its tasks, then removes the agent with its tasks, logs and metrics. Its name is free at once.',
@@ -488,6 +498,8 @@ function action<const Verb extends AgentAction>(verb: Verb) {
     ...ofAgent,
     path: `${base}/{agent_id}/${verb}`,
     id: `${verb}Agent`,
+    command: `agents ${verb}`,
+    sdk: `agents.${verb}`,
     method: 'POST',
     summary: `${verb[0]!.toUpperCase()}${verb.slice(1)} an agent`,
     description: `${actionTexts[verb]} An agent that is already there answers the same and does not change.`,
@@ -514,6 +526,8 @@ export const restartAgent = action('restart')
 
 export const launchAgent = defineOperation({
   id: 'launchAgent',
+  command: 'agents launch',
+  sdk: 'agents.launch',
   method: 'POST',
   path: '/api/v1/agents',
   error_format: 'control',

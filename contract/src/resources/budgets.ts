@@ -92,6 +92,8 @@ const aligned = 'Aligned to UTC; `total` never begins anew.'
 export const createBudget = defineOperation({
   ...ofProject,
   id: 'createBudget',
+  command: 'budgets create',
+  sdk: 'budgets.create',
   method: 'POST',
   summary: 'Set a budget',
   description:
@@ -118,6 +120,8 @@ export const createBudget = defineOperation({
 export const listBudgets = defineOperation({
   ...ofProject,
   id: 'listBudgets',
+  command: 'budgets list',
+  sdk: 'budgets.list',
   method: 'GET',
   summary: 'List budgets',
   description: 'Those made in the project, and those of the organization and its API keys; the newest first.',
@@ -141,6 +145,8 @@ export const listBudgets = defineOperation({
 export const getBudget = defineOperation({
   ...one,
   id: 'getBudget',
+  command: 'budgets get',
+  sdk: 'budgets.get',
   method: 'GET',
   summary: 'Read a budget',
   description: 'With what is spent and reserved.',
@@ -153,6 +159,8 @@ export const getBudget = defineOperation({
 export const updateBudget = defineOperation({
   ...one,
   id: 'updateBudget',
+  command: 'budgets update',
+  sdk: 'budgets.update',
   method: 'PUT',
   summary: 'Change a budget',
   description:
@@ -174,6 +182,8 @@ export const updateBudget = defineOperation({
 export const deleteBudget = defineOperation({
   ...one,
   id: 'deleteBudget',
+  command: 'budgets delete',
+  sdk: 'budgets.delete',
   method: 'DELETE',
   summary: 'Delete a budget',
   description: 'Tasks that waited for it go on.',
@@ -197,6 +207,8 @@ export const updateTaskBudget = defineOperation({
   path: '/api/v1/projects/{project_id}/tasks/{task_id}/budget',
   params: { project_id: projectParameter, task_id },
   id: 'updateTaskBudget',
+  command: 'tasks budget',
+  sdk: 'tasks.updateBudget',
   method: 'PUT',
   summary: "Change a task's own budget",
   description: 'Null takes a limit away. A task that waited for it goes on.',

@@ -60,6 +60,8 @@ const one = {
 export const createCredential = defineOperation({
   ...ofProject,
   id: 'createCredential',
+  command: 'credentials create',
+  sdk: 'credentials.create',
   method: 'POST',
   summary: 'Keep a credential',
   description: 'A secret for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it.',
@@ -74,6 +76,8 @@ export const createCredential = defineOperation({
 export const listCredentials = defineOperation({
   ...ofProject,
   id: 'listCredentials',
+  command: 'credentials list',
+  sdk: 'credentials.list',
   method: 'GET',
   summary: 'List credentials',
   description: 'Credentials of the project, newest first, without their values.',
@@ -97,6 +101,9 @@ export const listCredentials = defineOperation({
 export const getCredential = defineOperation({
   ...one,
   id: 'getCredential',
+  command: 'credentials get',
+  sdk: 'credentials.get',
+  sdk_note: 'Its name and kind, never its secret.',
   method: 'GET',
   summary: 'Read a credential',
   description: 'One credential of the project without its value.',
@@ -109,6 +116,8 @@ export const getCredential = defineOperation({
 export const updateCredential = defineOperation({
   ...one,
   id: 'updateCredential',
+  command: 'credentials update',
+  sdk: 'credentials.update',
   method: 'PUT',
   summary: 'Replace a credential',
   description: 'Gives it another value, another name, or both. Calls that begin afterwards use it.',
@@ -123,6 +132,8 @@ export const updateCredential = defineOperation({
 export const deleteCredential = defineOperation({
   ...one,
   id: 'deleteCredential',
+  command: 'credentials delete',
+  sdk: 'credentials.delete',
   method: 'DELETE',
   summary: 'Delete a credential',
   description: 'Calls of tools that name it fail from now on.',

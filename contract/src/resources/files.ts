@@ -89,6 +89,9 @@ const one = {
 export const createFile = defineOperation({
   ...all,
   id: 'createFile',
+  command: 'files upload',
+  sdk: 'files.upload',
+  sdk_note: 'Takes a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`.',
   method: 'POST',
   summary: 'Upload a file',
   description: `The bytes as the body, with any \`Content-Type\`, or \`multipart/form-data\` with the file as \`file\` and optionally its \`name\`. At most ${fileBounds.bytes} bytes. The media type is read from the bytes.`,
@@ -116,6 +119,8 @@ export const createFile = defineOperation({
 export const listFiles = defineOperation({
   ...all,
   id: 'listFiles',
+  command: 'files list',
+  sdk: 'files.list',
   method: 'GET',
   summary: 'List files',
   description: 'Files of the project, newest first.',
@@ -147,6 +152,8 @@ export const listFiles = defineOperation({
 export const getFile = defineOperation({
   ...one,
   id: 'getFile',
+  command: 'files get',
+  sdk: 'files.get',
   method: 'GET',
   summary: 'Read what is known of a file',
   description: 'Its name, type, size and digest.',
@@ -166,6 +173,9 @@ export const getFileContent = defineOperation({
   ...one,
   path: `${one.path}/content`,
   id: 'getFileContent',
+  command: 'files download',
+  sdk: 'files.content',
+  sdk_note: 'The response, to be read as it comes, or whole by `blob()`.',
   method: 'GET',
   summary: 'Download a file',
   description:
@@ -188,6 +198,8 @@ export const getFileContent = defineOperation({
 export const deleteFile = defineOperation({
   ...one,
   id: 'deleteFile',
+  command: 'files delete',
+  sdk: 'files.delete',
   method: 'DELETE',
   summary: 'Delete a file',
   description:

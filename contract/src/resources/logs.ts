@@ -49,6 +49,8 @@ const logQuery = offsetQuery(
 
 export const getAgentLogs = defineOperation({
   id: 'getAgentLogs',
+  command: 'agents logs',
+  sdk: 'agents.logs',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/agents/{agent_id}/logs',
   error_format: 'agents',
@@ -86,6 +88,8 @@ const ProjectLogEntry = Named('ProjectLogEntry', Type.Object({ agent_id: Type.St
 
 export const listProjectLogs = defineOperation({
   id: 'listProjectLogs',
+  command: 'projects logs',
+  sdk: 'projects.logs',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/logs',
   error_format: 'agents',

@@ -59,6 +59,8 @@ export const AgentMetrics = Named(
 
 export const getAgentMetrics = defineOperation({
   id: 'getAgentMetrics',
+  command: 'agents metrics',
+  sdk: 'agents.metrics',
   method: 'GET',
   path: '/api/v1/projects/{project_id}/agents/{agent_id}/metrics',
   error_format: 'agents',

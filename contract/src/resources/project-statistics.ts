@@ -22,6 +22,8 @@ export const listProjectStatistics = defineOperation({
   extension: true,
   bucket: 'general',
   id: 'listProjectStatistics',
+  command: 'projects statistics',
+  sdk: 'projects.statistics',
   method: 'GET',
   path: '/api/v1/projects/statistics',
   summary: 'Read the statistics of several projects',

@@ -39,6 +39,8 @@ const projectName = Type.String({
 export const createProject = defineOperation({
   ...common,
   id: 'createProject',
+  command: 'projects create',
+  sdk: 'projects.create',
   method: 'POST',
   path: '/api/v1/projects',
   summary: 'Create a project',
@@ -53,6 +55,8 @@ export const createProject = defineOperation({
 export const listProjects = defineOperation({
   ...common,
   id: 'listProjects',
+  command: 'projects list',
+  sdk: 'projects.list',
   method: 'GET',
   path: '/api/v1/projects',
   summary: 'List projects',
@@ -104,6 +108,8 @@ const one = {
 export const getProject = defineOperation({
   ...one,
   id: 'getProject',
+  command: 'projects get',
+  sdk: 'projects.get',
   method: 'GET',
   summary: 'Read a project',
   description: 'One project of the organization.',
@@ -115,6 +121,8 @@ export const getProject = defineOperation({
 export const updateProject = defineOperation({
   ...one,
   id: 'updateProject',
+  command: 'projects update',
+  sdk: 'projects.update',
   method: 'PUT',
   summary: 'Rename a project',
   description: 'Changes the name; the number stays.',
@@ -130,6 +138,8 @@ export const updateProject = defineOperation({
 export const deleteProject = defineOperation({
   ...one,
   id: 'deleteProject',
+  command: 'projects delete',
+  sdk: 'projects.delete',
   method: 'DELETE',
   summary: 'Delete a project',
   description: 'Only a project without agents.',

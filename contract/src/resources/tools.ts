@@ -183,6 +183,8 @@ const one = {
 export const createTool = defineOperation({
   ...ofProject,
   id: 'createTool',
+  command: 'tools create',
+  sdk: 'tools.create',
   method: 'POST',
   summary: 'Register a tool',
   description:
@@ -209,6 +211,8 @@ export const createTool = defineOperation({
 export const listTools = defineOperation({
   ...ofProject,
   id: 'listTools',
+  command: 'tools list',
+  sdk: 'tools.list',
   method: 'GET',
   summary: 'List tools',
   description: 'Tools that were registered in the project, newest first, without what they are made from.',
@@ -229,6 +233,8 @@ export const listTools = defineOperation({
 export const getTool = defineOperation({
   ...one,
   id: 'getTool',
+  command: 'tools get',
+  sdk: 'tools.get',
   method: 'GET',
   summary: 'Read a tool',
   description: 'One tool of the project, with the placeholders of its secrets as they were given.',
@@ -241,6 +247,8 @@ export const getTool = defineOperation({
 export const updateTool = defineOperation({
   ...one,
   id: 'updateTool',
+  command: 'tools update',
+  sdk: 'tools.update',
   method: 'PUT',
   summary: 'Update a tool',
   description:
@@ -272,6 +280,8 @@ export const updateTool = defineOperation({
 export const approveTool = defineOperation({
   ...one,
   id: 'approveTool',
+  command: 'tools approve',
+  sdk: 'tools.approve',
   path: `${one.path}/approve`,
   method: 'POST',
   summary: "Approve a tool's definitions",
@@ -291,6 +301,8 @@ export const approveTool = defineOperation({
 export const deleteTool = defineOperation({
   ...one,
   id: 'deleteTool',
+  command: 'tools delete',
+  sdk: 'tools.delete',
   method: 'DELETE',
   summary: 'Delete a tool',
   description: 'Agents that name it go on without it, with a warning in their log.',

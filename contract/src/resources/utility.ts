@@ -8,6 +8,8 @@ const common = { error_format: 'control', tag: 'Utility', method: 'GET' } as con
 export const hello = defineOperation({
   ...common,
   id: 'hello',
+  command: 'hello',
+  sdk: 'service.hello',
   path: '/api/v1/hello',
   summary: 'Say hello',
   description: 'Answers when the credential is good.',
@@ -26,6 +28,8 @@ export const hello = defineOperation({
 export const getStatus = defineOperation({
   ...common,
   id: 'getStatus',
+  command: 'status',
+  sdk: 'service.status',
   path: '/api/v1/status',
   summary: "Read the service's status",
   description: 'Public. 503 while the database cannot be reached.',
@@ -69,6 +73,8 @@ export const getStatus = defineOperation({
 export const getDocs = defineOperation({
   ...common,
   id: 'getDocs',
+  command: 'api',
+  sdk: 'service.docs',
   path: '/api/v1/docs',
   summary: 'Read this document',
   description: 'The OpenAPI 3.0.3 description of the API. Public.',

@@ -155,6 +155,8 @@ export const ofWebhook = {
 export const createWebhook = defineOperation({
   ...common,
   id: 'createWebhook',
+  command: 'webhooks create',
+  sdk: 'webhooks.create',
   method: 'POST',
   path: '/api/v1/webhooks',
   summary: 'Register a webhook',
@@ -183,6 +185,8 @@ export const createWebhook = defineOperation({
 export const listWebhooks = defineOperation({
   ...common,
   id: 'listWebhooks',
+  command: 'webhooks list',
+  sdk: 'webhooks.list',
   method: 'GET',
   path: '/api/v1/webhooks',
   summary: 'List webhooks',
@@ -224,6 +228,8 @@ export const listWebhooks = defineOperation({
 export const getWebhook = defineOperation({
   ...ofWebhook,
   id: 'getWebhook',
+  command: 'webhooks get',
+  sdk: 'webhooks.get',
   method: 'GET',
   summary: 'Read a webhook',
   description: 'One webhook of the organization, without its secret.',
@@ -236,6 +242,8 @@ export const getWebhook = defineOperation({
 export const updateWebhook = defineOperation({
   ...ofWebhook,
   id: 'updateWebhook',
+  command: 'webhooks update',
+  sdk: 'webhooks.update',
   method: 'PUT',
   summary: 'Update a webhook',
   description: `Given members replace, missing ones stay. What waits is sent to the new address. After another \`secret\` the one before it signs too for ${secretOverlap_hours} hours. \`disabled\` gives up what waits to be delivered; \`active\` begins anew with the next event.`,
@@ -264,6 +272,8 @@ export const updateWebhook = defineOperation({
 export const deleteWebhook = defineOperation({
   ...ofWebhook,
   id: 'deleteWebhook',
+  command: 'webhooks delete',
+  sdk: 'webhooks.delete',
   method: 'DELETE',
   summary: 'Delete a webhook',
   description: 'Nothing more is sent to it, but for a request that is under way. Its deliveries can no longer be read.',
@@ -284,6 +294,8 @@ export const rotateWebhookSecret = defineOperation({
   ...ofWebhook,
   path: `${ofWebhook.path}/rotate-secret`,
   id: 'rotateWebhookSecret',
+  command: 'webhooks rotate-secret',
+  sdk: 'webhooks.rotateSecret',
   method: 'POST',
   summary: 'Rotate the secret of a webhook',
   description: `Without \`secret\` a new one is made, and shown in this answer only (and once more to the same \`Idempotency-Key\`). Both secrets sign for ${secretOverlap_hours} hours; then only the new one does. A secret that was replaced before that time, by a second rotation, signs no more at once.`,

@@ -103,6 +103,8 @@ export const listApprovals = defineOperation({
   path: base,
   params: { project_id: projectParameter },
   id: 'listApprovals',
+  command: 'approvals list',
+  sdk: 'approvals.list',
   method: 'GET',
   summary: 'List approvals',
   description: "The project's inbox, the newest first. `status=pending` are those that wait for an answer.",
@@ -128,6 +130,8 @@ export const listApprovals = defineOperation({
 export const getApproval = defineOperation({
   ...one,
   id: 'getApproval',
+  command: 'approvals get',
+  sdk: 'approvals.get',
   method: 'GET',
   summary: 'Read an approval',
   description: 'What is asked, and what was answered.',
@@ -141,6 +145,8 @@ export const resolveApproval = defineOperation({
   ...one,
   path: `${one.path}/resolve`,
   id: 'resolveApproval',
+  command: 'approvals resolve',
+  sdk: 'approvals.resolve',
   method: 'POST',
   summary: 'Answer an approval',
   description:

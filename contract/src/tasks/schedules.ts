@@ -131,6 +131,8 @@ const one = {
 export const listSchedules = defineOperation({
   ...all,
   id: 'listSchedules',
+  command: 'schedules list',
+  sdk: 'schedules.list',
   method: 'GET',
   summary: 'List schedules',
   description: 'Schedules of a project, the newest first.',
@@ -154,6 +156,8 @@ export const listSchedules = defineOperation({
 export const createSchedule = defineOperation({
   ...all,
   id: 'createSchedule',
+  command: 'schedules create',
+  sdk: 'schedules.create',
   method: 'POST',
   summary: 'Create a schedule',
   description:
@@ -189,6 +193,8 @@ export const createSchedule = defineOperation({
 export const getSchedule = defineOperation({
   ...one,
   id: 'getSchedule',
+  command: 'schedules get',
+  sdk: 'schedules.get',
   method: 'GET',
   summary: 'Read a schedule',
   description: 'With its next due time, and what became of the last one.',
@@ -201,6 +207,8 @@ export const getSchedule = defineOperation({
 export const updateSchedule = defineOperation({
   ...one,
   id: 'updateSchedule',
+  command: 'schedules update',
+  sdk: 'schedules.update',
   method: 'PUT',
   summary: 'Update a schedule',
   description:
@@ -228,6 +236,8 @@ export const updateSchedule = defineOperation({
 export const deleteSchedule = defineOperation({
   ...one,
   id: 'deleteSchedule',
+  command: 'schedules delete',
+  sdk: 'schedules.delete',
   method: 'DELETE',
   summary: 'Delete a schedule',
   description: 'Its tasks stay, and those that are open go on.',
@@ -256,6 +266,8 @@ function action<const Verb extends 'pause' | 'resume'>(verb: Verb) {
     ...one,
     path: `${one.path}/${verb}`,
     id: `${verb}Schedule`,
+    command: `schedules ${verb}`,
+    sdk: `schedules.${verb}`,
     method: 'POST',
     summary: `${verb === 'pause' ? 'Pause' : 'Resume'} a schedule`,
     description: `${actionTexts[verb]} A schedule that is already there answers the same and does not change.`,
@@ -292,6 +304,8 @@ export const triggerSchedule = defineOperation({
   ...one,
   path: `${one.path}/trigger`,
   id: 'triggerSchedule',
+  command: 'schedules trigger',
+  sdk: 'schedules.trigger',
   method: 'POST',
   summary: 'Trigger a schedule',
   description:

@@ -38,6 +38,8 @@ export const sendTaskMessage = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/messages`,
   id: 'sendTaskMessage',
+  command: 'tasks message',
+  sdk: 'tasks.sendMessage',
   method: 'POST',
   summary: 'Send a task a message',
   description:
@@ -54,6 +56,8 @@ export const retryTask = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/retry`,
   id: 'retryTask',
+  command: 'tasks retry',
+  sdk: 'tasks.retry',
   method: 'POST',
   summary: 'Retry a task',
   description:

@@ -410,6 +410,8 @@ const listResponse = {
 export const createTask = defineOperation({
   ...ofAgent,
   id: 'createTask',
+  command: 'tasks create',
+  sdk: 'tasks.create',
   method: 'POST',
   summary: 'Give an agent a task',
   description:
@@ -501,6 +503,8 @@ export const createTask = defineOperation({
 export const listAgentTasks = defineOperation({
   ...ofAgent,
   id: 'listAgentTasks',
+  command: 'agents tasks',
+  sdk: 'tasks.listOfAgent',
   method: 'GET',
   summary: "List an agent's tasks",
   description: 'The newest first unless sorted otherwise.',
@@ -514,6 +518,8 @@ export const listAgentTasks = defineOperation({
 export const listTasks = defineOperation({
   ...ofProject,
   id: 'listTasks',
+  command: 'tasks list',
+  sdk: 'tasks.list',
   method: 'GET',
   summary: "List a project's tasks",
   description: 'Tasks of all its agents, the newest first unless sorted otherwise.',
@@ -527,6 +533,8 @@ export const listTasks = defineOperation({
 export const getTask = defineOperation({
   ...ofTask,
   id: 'getTask',
+  command: 'tasks get',
+  sdk: 'tasks.get',
   method: 'GET',
   summary: 'Read a task',
   description: 'With `wait` it is answered as soon as the task has finished or waits for something.',
@@ -543,6 +551,8 @@ export const cancelTask = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/cancel`,
   id: 'cancelTask',
+  command: 'tasks cancel',
+  sdk: 'tasks.cancel',
   method: 'POST',
   summary: 'Cancel a task',
   description:
@@ -576,6 +586,8 @@ export const listTaskSteps = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/steps`,
   id: 'listTaskSteps',
+  command: 'tasks steps',
+  sdk: 'tasks.steps',
   method: 'GET',
   summary: "Read a task's journal",
   description: 'Its steps, in their order.',
@@ -597,6 +609,8 @@ export const listTaskEventsOperation = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/events`,
   id: 'listTaskEvents',
+  command: 'tasks events',
+  sdk: 'tasks.events',
   method: 'GET',
   summary: "Read a task's events",
   description: '`offset` is the last sequence that you have: sequences are dense, so that is the same.',
@@ -621,6 +635,9 @@ export const streamTaskEvents = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/events/stream`,
   id: 'streamTaskEvents',
+  command: 'tasks watch',
+  sdk: 'tasks.rawStream',
+  sdk_note: 'The response, to be read as it comes; `stream` reads it.',
   method: 'GET',
   summary: 'Stream a task',
   description:

@@ -59,6 +59,8 @@ const one = {
 export const createTestCase = defineOperation({
   ...ofOwner,
   id: 'createTestCase',
+  command: 'test-cases create',
+  sdk: 'testCases.create',
   method: 'POST',
   summary: 'Keep a test case',
   description: 'An input to give the agent again after it has changed, with what a good answer says.',
@@ -73,6 +75,8 @@ export const createTestCase = defineOperation({
 export const listTestCases = defineOperation({
   ...ofOwner,
   id: 'listTestCases',
+  command: 'test-cases list',
+  sdk: 'testCases.list',
   method: 'GET',
   summary: 'List test cases',
   description: 'Test cases of the agent, newest first.',
@@ -93,6 +97,8 @@ export const listTestCases = defineOperation({
 export const getTestCase = defineOperation({
   ...one,
   id: 'getTestCase',
+  command: 'test-cases get',
+  sdk: 'testCases.get',
   method: 'GET',
   summary: 'Read a test case',
   description: 'One test case of the agent.',
@@ -105,6 +111,8 @@ export const getTestCase = defineOperation({
 export const updateTestCase = defineOperation({
   ...one,
   id: 'updateTestCase',
+  command: 'test-cases update',
+  sdk: 'testCases.update',
   method: 'PUT',
   summary: 'Change a test case',
   description: 'Changes what is given; `expected` may be null.',
@@ -119,6 +127,8 @@ export const updateTestCase = defineOperation({
 export const deleteTestCase = defineOperation({
   ...one,
   id: 'deleteTestCase',
+  command: 'test-cases delete',
+  sdk: 'testCases.delete',
   method: 'DELETE',
   summary: 'Delete a test case',
   description: 'Tasks that were made with it stay.',

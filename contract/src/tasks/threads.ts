@@ -84,6 +84,8 @@ const ofThread = {
 export const createThread = defineOperation({
   ...ofProject,
   id: 'createThread',
+  command: 'threads create',
+  sdk: 'threads.create',
   method: 'POST',
   summary: 'Begin a conversation',
   description:
@@ -99,6 +101,8 @@ export const createThread = defineOperation({
 export const listThreads = defineOperation({
   ...ofProject,
   id: 'listThreads',
+  command: 'threads list',
+  sdk: 'threads.list',
   method: 'GET',
   summary: 'List threads',
   description: 'The newest first.',
@@ -121,6 +125,8 @@ export const listThreads = defineOperation({
 export const getThread = defineOperation({
   ...ofThread,
   id: 'getThread',
+  command: 'threads get',
+  sdk: 'threads.get',
   method: 'GET',
   summary: 'Read a thread',
   description: 'Its state and what you noted with it; what was said is in its messages.',
@@ -133,6 +139,8 @@ export const getThread = defineOperation({
 export const deleteThread = defineOperation({
   ...ofThread,
   id: 'deleteThread',
+  command: 'threads delete',
+  sdk: 'threads.delete',
   method: 'DELETE',
   summary: 'Delete a thread',
   description: 'Refused while it has tasks that have not finished. Its tasks stay and can still be read one by one.',
@@ -153,6 +161,8 @@ export const listThreadMessages = defineOperation({
   ...ofThread,
   path: `${ofThread.path}/messages`,
   id: 'listThreadMessages',
+  command: 'threads messages',
+  sdk: 'threads.messages',
   method: 'GET',
   summary: "Read a thread's messages",
   description: 'In the order in which its tasks run, and of each as it was said.',

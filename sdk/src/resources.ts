@@ -1,0 +1,369 @@
+// Made by `npm run gen` from the operations of the contract.
+import { call, form, list, once, raw, upload, url } from './operation.ts'
+
+export const agents = {
+  /** List agents. */
+  list: list('listAgents', 'GET', '/api/v1/projects/{project_id}/agents', 'agents'),
+  /** Create an agent. */
+  create: call('createAgent', 'POST', '/api/v1/projects/{project_id}/agents', 'body'),
+  /** Read an agent. */
+  get: call('getAgent', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}'),
+  /** Update an agent. */
+  update: call('updateAgent', 'PUT', '/api/v1/projects/{project_id}/agents/{agent_id}', 'body'),
+  /** Delete an agent. */
+  delete: call('deleteAgent', 'DELETE', '/api/v1/projects/{project_id}/agents/{agent_id}'),
+  /** Start an agent. */
+  start: call('startAgent', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/start'),
+  /** Pause an agent. */
+  pause: call('pauseAgent', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/pause'),
+  /** Stop an agent. */
+  stop: call('stopAgent', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/stop'),
+  /** Restart an agent. */
+  restart: call('restartAgent', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/restart'),
+  /** Launch an agent by name. */
+  launch: call('launchAgent', 'POST', '/api/v1/agents', 'body'),
+  /** List an agent's versions. */
+  listVersions: list(
+    'listAgentVersions',
+    'GET',
+    '/api/v1/projects/{project_id}/agents/{agent_id}/versions',
+    'versions',
+  ),
+  /** Read a version of an agent. */
+  getVersion: call('getAgentVersion', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/versions/{version}'),
+  /** Roll an agent back. */
+  rollback: call('rollbackAgent', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/rollback', 'body'),
+  /** Read an agent's log. */
+  logs: list('getAgentLogs', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/logs', 'logs'),
+  /** Read an agent's metrics. */
+  metrics: call('getAgentMetrics', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/metrics', 'query'),
+  /** Read the statistics of several agents. */
+  statistics: call('listAgentStatistics', 'GET', '/api/v1/projects/{project_id}/agents/statistics', 'query'),
+}
+
+export const apiKeys = {
+  /** Create an API key. Its secret is in this answer only. */
+  create: once('createApiKey', 'POST', '/api/v1/auth/api-keys', 'body'),
+  /** List API keys. */
+  list: list('listApiKeys', 'GET', '/api/v1/auth/api-keys', 'api_keys'),
+  /** Read an API key. */
+  get: call('getApiKey', 'GET', '/api/v1/auth/api-keys/{key_id}'),
+  /** Update an API key. */
+  update: call('updateApiKey', 'PUT', '/api/v1/auth/api-keys/{key_id}', 'body'),
+  /** Give an API key a new secret. */
+  rotate: once('rotateApiKey', 'POST', '/api/v1/auth/api-keys/{key_id}/rotate', 'body'),
+  /** Read what an API key is used for. */
+  activity: call('getApiKeyActivity', 'GET', '/api/v1/auth/api-keys/{key_id}/activity'),
+  /** Revoke an API key. */
+  delete: call('deleteApiKey', 'DELETE', '/api/v1/auth/api-keys/{key_id}'),
+}
+
+export const approvals = {
+  /** List approvals. */
+  list: list('listApprovals', 'GET', '/api/v1/projects/{project_id}/approvals', 'approvals'),
+  /** Read an approval. */
+  get: call('getApproval', 'GET', '/api/v1/projects/{project_id}/approvals/{approval_id}'),
+  /** Answer an approval. */
+  resolve: call('resolveApproval', 'POST', '/api/v1/projects/{project_id}/approvals/{approval_id}/resolve', 'body'),
+}
+
+export const audit = {
+  /** Read the audit log. */
+  list: list('listAuditEntries', 'GET', '/api/v1/auth/audit', 'entries'),
+  /** Export the audit log. A response with one JSON object a line, to be read as it comes. */
+  export: raw('exportAuditEntries', 'GET', '/api/v1/auth/audit/export', 'query'),
+}
+
+export const budgets = {
+  /** Set a budget. */
+  create: call('createBudget', 'POST', '/api/v1/projects/{project_id}/budgets', 'body'),
+  /** List budgets. */
+  list: list('listBudgets', 'GET', '/api/v1/projects/{project_id}/budgets', 'budgets'),
+  /** Read a budget. */
+  get: call('getBudget', 'GET', '/api/v1/projects/{project_id}/budgets/{budget_id}'),
+  /** Change a budget. */
+  update: call('updateBudget', 'PUT', '/api/v1/projects/{project_id}/budgets/{budget_id}', 'body'),
+  /** Delete a budget. */
+  delete: call('deleteBudget', 'DELETE', '/api/v1/projects/{project_id}/budgets/{budget_id}'),
+}
+
+export const credentials = {
+  /** Keep a credential. */
+  create: call('createCredential', 'POST', '/api/v1/projects/{project_id}/credentials', 'body'),
+  /** List credentials. */
+  list: list('listCredentials', 'GET', '/api/v1/projects/{project_id}/credentials', 'credentials'),
+  /** Read a credential. Its name and kind, never its secret. */
+  get: call('getCredential', 'GET', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
+  /** Replace a credential. */
+  update: call('updateCredential', 'PUT', '/api/v1/projects/{project_id}/credentials/{credential_id}', 'body'),
+  /** Delete a credential. */
+  delete: call('deleteCredential', 'DELETE', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
+}
+
+export const files = {
+  /** Upload a file. Takes a `Blob`, bytes, a stream or text; a `Blob` with a name keeps it with `{ name: file.name }`. */
+  upload: upload('createFile', 'POST', '/api/v1/projects/{project_id}/files'),
+  /** List files. */
+  list: list('listFiles', 'GET', '/api/v1/projects/{project_id}/files', 'files'),
+  /** Read what is known of a file. */
+  get: call('getFile', 'GET', '/api/v1/projects/{project_id}/files/{file_id}'),
+  /** Download a file. The response, to be read as it comes, or whole by `blob()`. */
+  content: raw('getFileContent', 'GET', '/api/v1/projects/{project_id}/files/{file_id}/content'),
+  /** Delete a file. */
+  delete: call('deleteFile', 'DELETE', '/api/v1/projects/{project_id}/files/{file_id}', 'query'),
+}
+
+export const invitations = {
+  /** Create an invitation. The link is in this answer only. */
+  create: once('createInvitation', 'POST', '/api/v1/auth/invitations', 'body'),
+  /** List invitations. */
+  list: list('listInvitations', 'GET', '/api/v1/auth/invitations', 'invitations'),
+  /** Accept an invitation. */
+  accept: call('acceptInvitation', 'POST', '/api/v1/auth/invitations/accept', 'body'),
+  /** Revoke an invitation. */
+  revoke: call('revokeInvitation', 'DELETE', '/api/v1/auth/invitations/{invitation_id}'),
+}
+
+export const members = {
+  /** List members. */
+  list: list('listMembers', 'GET', '/api/v1/auth/members', 'members'),
+  /** Read a member. */
+  get: call('getMember', 'GET', '/api/v1/auth/members/{user_id}'),
+  /** Change a member's role. */
+  update: call('updateMember', 'PUT', '/api/v1/auth/members/{user_id}', 'body'),
+  /** Remove a member. */
+  remove: call('removeMember', 'DELETE', '/api/v1/auth/members/{user_id}'),
+}
+
+export const oauth = {
+  /** Ask a user for access. The address for a browser. */
+  authorizeUrl: url('authorize', 'GET', '/oauth2/authorize'),
+  /** Exchange a code, or refresh. */
+  token: form('issueToken', 'POST', '/oauth2/token', 'body'),
+  /** Ask a user for access, from a device without a browser. */
+  authorizeDevice: form('authorizeDevice', 'POST', '/oauth2/device', 'body'),
+  /** Revoke a token. */
+  revoke: form('revokeToken', 'POST', '/oauth2/revoke', 'body'),
+  /** Register an OAuth app. Its secret is in this answer only. */
+  createClient: once('createOAuthClient', 'POST', '/api/v1/auth/oauth-clients', 'body'),
+  /** List OAuth apps. */
+  listClients: list('listOAuthClients', 'GET', '/api/v1/auth/oauth-clients', 'oauth_clients'),
+  /** Read an OAuth app. */
+  getClient: call('getOAuthClient', 'GET', '/api/v1/auth/oauth-clients/{client_id}'),
+  /** Update an OAuth app. */
+  updateClient: call('updateOAuthClient', 'PUT', '/api/v1/auth/oauth-clients/{client_id}', 'body'),
+  /** Delete an OAuth app. */
+  deleteClient: call('deleteOAuthClient', 'DELETE', '/api/v1/auth/oauth-clients/{client_id}'),
+}
+
+export const organization = {
+  /** List the API keys of all members. */
+  listApiKeys: list('listOrganizationApiKeys', 'GET', '/api/v1/auth/organization/api-keys', 'api_keys'),
+  /** Revoke the API key of any member. */
+  revokeApiKey: call('revokeOrganizationApiKey', 'DELETE', '/api/v1/auth/organization/api-keys/{key_id}'),
+  /** Read the current organization. */
+  get: call('getOrganization', 'GET', '/api/v1/auth/organization'),
+  /** Rename the current organization. */
+  update: call('updateOrganization', 'PUT', '/api/v1/auth/organization', 'body'),
+  /** Create an organization. */
+  create: call('createOrganization', 'POST', '/api/v1/auth/organizations', 'body'),
+  /** Leave an organization. */
+  leave: call('leaveOrganization', 'POST', '/api/v1/auth/organization/leave', 'body'),
+}
+
+export const projects = {
+  /** Create a project. */
+  create: call('createProject', 'POST', '/api/v1/projects', 'body'),
+  /** List projects. */
+  list: list('listProjects', 'GET', '/api/v1/projects', 'projects'),
+  /** Read a project. */
+  get: call('getProject', 'GET', '/api/v1/projects/{project_id}'),
+  /** Rename a project. */
+  update: call('updateProject', 'PUT', '/api/v1/projects/{project_id}', 'body'),
+  /** Delete a project. */
+  delete: call('deleteProject', 'DELETE', '/api/v1/projects/{project_id}'),
+  /** Read the statistics of several projects. */
+  statistics: call('listProjectStatistics', 'GET', '/api/v1/projects/statistics', 'query'),
+  /** Read the logs of a project's agents. */
+  logs: list('listProjectLogs', 'GET', '/api/v1/projects/{project_id}/logs', 'logs'),
+  /** Stream a project. The response, to be read as it comes; `stream` reads it. */
+  rawStream: raw('streamProjectEvents', 'GET', '/api/v1/projects/{project_id}/events/stream'),
+}
+
+export const schedules = {
+  /** List schedules. */
+  list: list('listSchedules', 'GET', '/api/v1/projects/{project_id}/schedules', 'schedules'),
+  /** Create a schedule. */
+  create: call('createSchedule', 'POST', '/api/v1/projects/{project_id}/schedules', 'body'),
+  /** Read a schedule. */
+  get: call('getSchedule', 'GET', '/api/v1/projects/{project_id}/schedules/{schedule_id}'),
+  /** Update a schedule. */
+  update: call('updateSchedule', 'PUT', '/api/v1/projects/{project_id}/schedules/{schedule_id}', 'body'),
+  /** Delete a schedule. */
+  delete: call('deleteSchedule', 'DELETE', '/api/v1/projects/{project_id}/schedules/{schedule_id}'),
+  /** Pause a schedule. */
+  pause: call('pauseSchedule', 'POST', '/api/v1/projects/{project_id}/schedules/{schedule_id}/pause'),
+  /** Resume a schedule. */
+  resume: call('resumeSchedule', 'POST', '/api/v1/projects/{project_id}/schedules/{schedule_id}/resume'),
+  /** Trigger a schedule. */
+  trigger: call('triggerSchedule', 'POST', '/api/v1/projects/{project_id}/schedules/{schedule_id}/trigger'),
+}
+
+export const service = {
+  /** List model providers. */
+  modelProviders: call('listModelProviders', 'GET', '/api/v1/model-providers'),
+  /** Say hello. */
+  hello: call('hello', 'GET', '/api/v1/hello', 'query'),
+  /** Read the service's status. */
+  status: call('getStatus', 'GET', '/api/v1/status'),
+  /** Read this document. */
+  docs: call('getDocs', 'GET', '/api/v1/docs'),
+}
+
+export const sessions = {
+  /** Read the current session. */
+  current: call('getSession', 'GET', '/api/v1/auth/session'),
+  /** List sessions. */
+  list: call('listSessions', 'GET', '/api/v1/auth/sessions'),
+  /** End all other sessions. */
+  deleteOthers: call('deleteSessions', 'DELETE', '/api/v1/auth/sessions'),
+  /** End a session. */
+  delete: call('deleteSession', 'DELETE', '/api/v1/auth/sessions/{session_id}'),
+}
+
+export const sso = {
+  /** List identity providers. */
+  list: call('listSsoProviders', 'GET', '/api/v1/auth/sso'),
+  /** Sign in with an identity provider. The address for a browser. */
+  startUrl: url('startSso', 'GET', '/api/v1/auth/sso/{provider}'),
+  /** Come back from an identity provider. The redirect URI to register there. */
+  callbackUrl: url('finishSso', 'GET', '/api/v1/auth/sso/{provider}/callback'),
+  /** List the ways to sign in. */
+  listIdentities: call('listIdentities', 'GET', '/api/v1/auth/identities'),
+  /** Link an account at an identity provider. */
+  link: once('linkIdentity', 'POST', '/api/v1/auth/sso/{provider}/link', 'body'),
+  /** Unlink an account at an identity provider. */
+  unlink: call('unlinkIdentity', 'DELETE', '/api/v1/auth/identities/{identity_id}'),
+}
+
+export const tasks = {
+  /** Give an agent a task. */
+  create: call('createTask', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks', 'body'),
+  /** List an agent's tasks. */
+  listOfAgent: list('listAgentTasks', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks', 'tasks'),
+  /** List a project's tasks. */
+  list: list('listTasks', 'GET', '/api/v1/projects/{project_id}/tasks', 'tasks'),
+  /** Read a task. */
+  get: call('getTask', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}', 'query'),
+  /** Cancel a task. */
+  cancel: call('cancelTask', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/cancel', 'body'),
+  /** Read a task's journal. */
+  steps: list('listTaskSteps', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/steps', 'steps'),
+  /** Read a task's events. */
+  events: list('listTaskEvents', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/events', 'events'),
+  /** Stream a task. The response, to be read as it comes; `stream` reads it. */
+  rawStream: raw('streamTaskEvents', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/events/stream', 'query'),
+  /** Send a task a message. */
+  sendMessage: call('sendTaskMessage', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/messages', 'body'),
+  /** Retry a task. */
+  retry: call('retryTask', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/retry', 'body'),
+  /** Change a task's own budget. */
+  updateBudget: call('updateTaskBudget', 'PUT', '/api/v1/projects/{project_id}/tasks/{task_id}/budget', 'body'),
+}
+
+export const testCases = {
+  /** Keep a test case. */
+  create: call('createTestCase', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases', 'body'),
+  /** List test cases. */
+  list: list('listTestCases', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases', 'test_cases'),
+  /** Read a test case. */
+  get: call('getTestCase', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases/{test_case_id}'),
+  /** Change a test case. */
+  update: call(
+    'updateTestCase',
+    'PUT',
+    '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases/{test_case_id}',
+    'body',
+  ),
+  /** Delete a test case. */
+  delete: call('deleteTestCase', 'DELETE', '/api/v1/projects/{project_id}/agents/{agent_id}/test-cases/{test_case_id}'),
+}
+
+export const threads = {
+  /** Begin a conversation. */
+  create: call('createThread', 'POST', '/api/v1/projects/{project_id}/threads', 'body'),
+  /** List threads. */
+  list: list('listThreads', 'GET', '/api/v1/projects/{project_id}/threads', 'threads'),
+  /** Read a thread. */
+  get: call('getThread', 'GET', '/api/v1/projects/{project_id}/threads/{thread_id}'),
+  /** Delete a thread. */
+  delete: call('deleteThread', 'DELETE', '/api/v1/projects/{project_id}/threads/{thread_id}'),
+  /** Read a thread's messages. */
+  messages: list('listThreadMessages', 'GET', '/api/v1/projects/{project_id}/threads/{thread_id}/messages', 'messages'),
+}
+
+export const tools = {
+  /** Register a tool. */
+  create: once('createTool', 'POST', '/api/v1/projects/{project_id}/tools', 'body'),
+  /** List tools. */
+  list: list('listTools', 'GET', '/api/v1/projects/{project_id}/tools', 'tools'),
+  /** Read a tool. */
+  get: call('getTool', 'GET', '/api/v1/projects/{project_id}/tools/{tool_id}'),
+  /** Update a tool. */
+  update: call('updateTool', 'PUT', '/api/v1/projects/{project_id}/tools/{tool_id}', 'body'),
+  /** Approve a tool's definitions. */
+  approve: once('approveTool', 'POST', '/api/v1/projects/{project_id}/tools/{tool_id}/approve', 'body'),
+  /** Delete a tool. */
+  delete: call('deleteTool', 'DELETE', '/api/v1/projects/{project_id}/tools/{tool_id}'),
+}
+
+export const usage = {
+  /** Read what was used and what it cost. Groups are the entries; their sum is in the body of a page. */
+  get: list('getUsage', 'GET', '/api/v1/projects/{project_id}/usage', 'usage'),
+}
+
+export const user = {
+  /** Read the current user. */
+  get: call('getUser', 'GET', '/api/v1/auth/user'),
+  /** Update the current user. */
+  update: call('updateUser', 'PUT', '/api/v1/auth/user', 'body'),
+  /** Read what the credential may do. */
+  permissions: call('getPermissions', 'GET', '/api/v1/auth/permissions'),
+  /** Sign in. */
+  login: once('login', 'POST', '/api/v1/auth/login', 'body'),
+  /** Sign out. */
+  logout: once('logout', 'POST', '/api/v1/auth/logout'),
+  /** Make an account. */
+  signup: once('signup', 'POST', '/api/v1/auth/signup', 'body'),
+  /** Change the password. */
+  changePassword: call('changePassword', 'PUT', '/api/v1/auth/password', 'body'),
+  /** Read where the limits stand. */
+  limits: call('getRateLimits', 'GET', '/api/v1/auth/limits'),
+  /** List what limits refused. */
+  refusals: list('listRateLimitRefusals', 'GET', '/api/v1/auth/limits/refusals', 'refusals'),
+}
+
+export const webhooks = {
+  /** Register a webhook. */
+  create: call('createWebhook', 'POST', '/api/v1/webhooks', 'body'),
+  /** List webhooks. */
+  list: list('listWebhooks', 'GET', '/api/v1/webhooks', 'webhooks'),
+  /** Read a webhook. */
+  get: call('getWebhook', 'GET', '/api/v1/webhooks/{webhook_id}'),
+  /** Update a webhook. */
+  update: call('updateWebhook', 'PUT', '/api/v1/webhooks/{webhook_id}', 'body'),
+  /** Delete a webhook. */
+  delete: call('deleteWebhook', 'DELETE', '/api/v1/webhooks/{webhook_id}'),
+  /** Rotate the secret of a webhook. */
+  rotateSecret: call('rotateWebhookSecret', 'POST', '/api/v1/webhooks/{webhook_id}/rotate-secret', 'body'),
+  /** Test a webhook. */
+  test: call('testWebhook', 'POST', '/api/v1/webhooks/{webhook_id}/test', 'body'),
+  /** List deliveries of a webhook. */
+  listDeliveries: list('listDeliveries', 'GET', '/api/v1/webhooks/{webhook_id}/deliveries', 'deliveries'),
+  /** Read a delivery. */
+  getDelivery: call('getDelivery', 'GET', '/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}'),
+  /** Deliver again. */
+  redeliver: call('redeliverDelivery', 'POST', '/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver'),
+  /** Deliver again what failed. */
+  recover: call('recoverDeliveries', 'POST', '/api/v1/webhooks/{webhook_id}/recover', 'body'),
+}
