@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { sweepIdempotency } from '../http/idempotency.ts'
 import { sweepOpenStreams } from '../http/connection/open-streams.ts'
 import { buildLateIndexes } from './late-indexes.ts'
+import { startPeriodic, type PeriodicJob } from '../platform/periodic.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { sweepConversations } from '../protocols/conversations.queries.ts'
 import { sweepDoorRequests } from '../protocols/door-requests.queries.ts'
@@ -68,23 +69,17 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
       }
     }
   }
-  // A pass that takes longer than it may is not overtaken by the next one.
-  const every = (ms: number, all: readonly Sweep[]) => {
-    let running: Promise<void> | undefined
-    const run = (): void => void (running ??= pass(all).finally(() => (running = undefined)))
-    const timer = setInterval(run, ms)
-    timer.unref()
-    run()
-    return async (): Promise<void> => {
-      clearInterval(timer)
-      await running
-    }
+  const repeat = (every_ms: number, all: readonly Sweep[]): PeriodicJob => {
+    // Each sweep of a pass reports its failure.
+    const job = startPeriodic(() => pass(all), { every_ms, onError: () => {} })
+    job.now()
+    return job
   }
-  const ends = [every(interval_ms, sweeps), every(sumsInterval_ms, sums)]
+  const jobs = [repeat(interval_ms, sweeps), repeat(sumsInterval_ms, sums)]
   return {
     async stop() {
       stopped = true
-      await Promise.all(ends.map((end) => end()))
+      await Promise.all(jobs.map((job) => job.stop()))
     },
   }
 }

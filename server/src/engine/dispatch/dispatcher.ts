@@ -5,6 +5,7 @@ import type { LimitKey } from '../queue/concurrency-limits.ts'
 import { dispatchAgent } from './deferred-tasks.ts'
 import { dispatchAtLimit } from './dispatch-limit.ts'
 import type { Queue } from '../queue/queue.ts'
+import { backoff } from '../../platform/backoff.ts'
 
 /** Gates that one process dispatches at the same time: the others keep their connections. */
 const concurrency = 4
@@ -62,14 +63,12 @@ interface Dispatch {
 async function dispatch(limitKey: LimitKey, { sql, queue, wake, isStopped }: Dispatch): Promise<void> {
   if (limitKey.startsWith('agent:'))
     await dispatchAgent({ sql, queue, wake, isStopped }, limitKey.slice('agent:'.length))
-  let wait_ms = contended_ms.first
   for (let tries = 0; tries < contended_ms.tries && !isStopped();) {
     const { sent, more } = await dispatchAtLimit(sql, queue, limitKey)
     if (sent > 0) wake()
     if (!more) return
     if (sent > 0) continue
     tries += 1
-    await delay(wait_ms)
-    wait_ms = Math.min(wait_ms * 2, contended_ms.max)
+    await delay(backoff(tries, contended_ms))
   }
 }

@@ -8,6 +8,7 @@ import { budgetSignals, openLedger } from '../budgets/ledger.ts'
 import { applyChanges, agentsWithDeferred, type PublishedEvents } from './task-changes.ts'
 import { lockTasks } from './task-rows.ts'
 import type { LockedTask, TaskChange } from '../task.ts'
+import { backoff } from '../../platform/backoff.ts'
 
 /** A worker's hold on a task: what every one of its writes names, so that one who lost it cannot write. */
 export interface Claim {
@@ -121,13 +122,13 @@ export class Journal {
 
   async #commit(writes: readonly Write[]): Promise<(boolean | Error)[]> {
     const until = performance.now() + retry_ms
-    for (let wait_ms = backoff_ms.first; ; wait_ms = Math.min(wait_ms * 2, backoff_ms.max)) {
+    for (let failures = 1; ; failures += 1) {
       try {
         return await this.#commitOnce(writes)
       } catch (error) {
         if (!isTransient(error)) return writes.length === 1 ? [error as Error] : this.#commitEach(writes)
         if (performance.now() > until) throw error
-        await delay(wait_ms)
+        await delay(backoff(failures, backoff_ms))
       }
     }
   }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { startPeriodic, type PeriodicJob } from '../../platform/periodic.ts'
 import type { Database } from '../../platform/postgres/database.ts'
 import { startHeartbeat, type Heartbeat } from './heartbeat.ts'
 import {
@@ -98,7 +99,11 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
   let blind_at = -Infinity
 
   const repeat = (name: string, every_ms: number, work: () => Promise<unknown>): PeriodicJob => {
-    const periodicJob = makeJob(name, { every_ms, first_ms: (periodicJobs.length * apart_ms) % every_ms }, work, log)
+    const periodicJob = startPeriodic(work, {
+      every_ms,
+      first_ms: every_ms + ((periodicJobs.length * apart_ms) % every_ms),
+      onError: (error) => log.warn({ err: error, job: name }, 'periodic job of the engine failed; it will run again'),
+    })
     periodicJobs.push(periodicJob)
     return periodicJob
   }
@@ -185,13 +190,13 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
       log.warn({ jobs: count }, 'jobs without a task were discarded')
       wake()
     })
-    repeat('forgotten gates', forgotten_ms, wakeForgotten).now()
-    repeat('parked tasks', deferred_ms, wakeDeferred).now()
+    repeat('concurrency limits without a dispatch', forgotten_ms, wakeForgotten).now()
+    repeat('deferred tasks', deferred_ms, wakeDeferred).now()
     // Windows that end, and calls that ended on other processes.
-    repeat('waiting for budgets', budgets_ms, async () => budgets.look())
+    repeat('tasks that wait for a budget', budgets_ms, async () => budgets.look())
   })()
   const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql, queue)) : undefined
-  const sampling = works ? repeat('usage', usage_ms, sampleUsage) : undefined
+  if (works) repeat('usage', usage_ms, sampleUsage)
 
   return {
     ready,
@@ -200,63 +205,15 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     async stop() {
       await ready.catch(() => {})
       await Promise.all(periodicJobs.map((periodicJob) => periodicJob.stop()))
-      await sampling?.last()
+      // What was used since the last sample is written before the process ends.
+      if (works)
+        await sampleUsage().catch((error: unknown) =>
+          log.warn({ err: error }, 'the last usage could not be written; it is lost'),
+        )
       await heartbeat?.stop()
       await sql`delete from worker where id = ${me.id} and not exists (select from task where worker_id = ${me.id} and status = 'running')`.catch(
         () => {},
       )
-    },
-  }
-}
-
-interface PeriodicJob {
-  /** Does it now; once more where it is being done. */
-  now(): void
-  /** Does it once more, after `stop`. */
-  last(): Promise<void>
-  stop(): Promise<void>
-}
-
-/** Something done again and again after `first_ms`, never twice at a time. Failing is logged and tried again next time. */
-function makeJob(
-  name: string,
-  { every_ms, first_ms }: { every_ms: number; first_ms: number },
-  work: () => Promise<unknown>,
-  log: Logger,
-): PeriodicJob {
-  let current: Promise<void> | undefined
-  let stopped = false
-  const run = async (): Promise<void> => {
-    try {
-      await work()
-    } catch (error) {
-      log.warn({ err: error, periodicJob: name }, 'a chore of the engine failed; it will be done again')
-    }
-  }
-  let again = false
-  const tick = (): void => {
-    if (stopped || current) return
-    current = run().finally(() => {
-      current = undefined
-      if (again) now()
-    })
-  }
-  const now = (): void => {
-    // What is being done may have looked already.
-    again = current !== undefined
-    tick()
-  }
-  let timer = setTimeout(() => {
-    timer = setInterval(tick, every_ms).unref()
-  }, first_ms).unref()
-  return {
-    now,
-    last: run,
-    async stop() {
-      stopped = true
-      // Of either kind.
-      clearTimeout(timer)
-      await current
     },
   }
 }

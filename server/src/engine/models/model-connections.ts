@@ -1,6 +1,7 @@
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { statusOfErrorBody } from './model-errors.ts'
+import { readUpTo } from '../../platform/read-up-to.ts'
 
 /** The network of one model call: a `fetch` for the provider's library, and what it cost. */
 export interface ModelCallConnection {
@@ -79,22 +80,11 @@ async function send(
 async function requireStream(response: Response): Promise<Response> {
   const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'text/html' && !type.endsWith('json')) return response
-  const text = await readUpTo(response, errorBodyMax)
+  const text = response.body ? (await readUpTo(response.body, errorBodyMax)).read.toString('utf8') : ''
   const status = statusOfErrorBody(text)
   if (status !== undefined) return new Response(text, { status, headers: { 'content-type': 'application/json' } })
   const hint = type === 'text/html' ? ' Is the base URL the one that ends in /v1?' : ''
   throw new ModelError('provider_bad_answer', `The provider answered with ${type} instead of a stream.${hint}`, {
     retryable: false,
   })
-}
-
-async function readUpTo(response: Response, bytesMax: number): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length >= bytesMax) break
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }

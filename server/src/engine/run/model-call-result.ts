@@ -10,6 +10,7 @@ import { Interrupted, type Run } from './run.ts'
 import { addCall } from '../journal/task-usage.ts'
 import type { Turns } from '../conversation/turns.ts'
 import type { Step, CallInput } from '../task.ts'
+import { backoff } from '../../platform/backoff.ts'
 
 type Change = ReturnType<Decide>
 
@@ -173,7 +174,7 @@ export function providerFailed(
   const failures = step.failures + (thrown.code === 'context_length_exceeded' ? 0 : 1)
   const { max_attempts = modelFailuresMax, ...delays } = run.work.config.retry ?? {}
   const again = thrown.retryable && failures < max_attempts
-  const own_seconds = backoff(failures, random, delays)
+  const own_seconds = retryDelay(failures, random, delays)
   const asked_seconds = thrown.retry_after ?? own_seconds
   const wait_seconds = retryAfterIs === 'least' ? Math.max(asked_seconds, own_seconds) : asked_seconds
   const retry_after_seconds = again ? Math.min(wait_seconds, retryAfterMax_seconds) : undefined
@@ -240,12 +241,12 @@ function unfinished(run: Run, step: Step, error: NonNullable<Step['error']>, mor
 }
 
 /** Seconds before try `failures` + 1: exponential, half of it by chance, so that tasks do not come back together. */
-function backoff(
+function retryDelay(
   failures: number,
   random: () => number,
   { initial_delay_seconds = backoff_seconds.first, max_delay_seconds = backoff_seconds.max } = {},
 ): number {
-  const whole = Math.min(max_delay_seconds, initial_delay_seconds * 2 ** (failures - 1))
+  const whole = backoff(failures, { first: initial_delay_seconds, max: max_delay_seconds })
   return whole / 2 + (whole / 2) * random()
 }
 

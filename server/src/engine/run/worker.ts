@@ -14,6 +14,7 @@ import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import type { TaskError } from '../task.ts'
+import { backoff } from '../../platform/backoff.ts'
 
 /** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
 const poll_ms = 500
@@ -148,14 +149,14 @@ export class Worker {
   }
 
   async #fetchLoop(): Promise<void> {
-    for (let wait_ms = backoff_ms.first; !this.#closing.signal.aborted;) {
+    for (let failures = 0; !this.#closing.signal.aborted;) {
       try {
         await this.#fetch()
-        wait_ms = backoff_ms.first
+        failures = 0
       } catch (error) {
         this.#options.log.warn({ err: error }, 'tasks could not be fetched; trying again')
-        await delay(wait_ms, undefined, { signal: this.#closing.signal }).catch(() => {})
-        wait_ms = Math.min(wait_ms * 2, backoff_ms.max)
+        failures += 1
+        await delay(backoff(failures, backoff_ms), undefined, { signal: this.#closing.signal }).catch(() => {})
       }
       await this.#sleep()
     }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { isTerminalEvent, type TaskEventType } from '#contract/tasks/task-lifecycle.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Bus } from './streams-bus.ts'
 import { Relay, type LiveMessage } from './streams-relay.ts'
@@ -65,7 +66,6 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
   const unknown = new Set<string>()
   const rested = new Set<string>()
   let finding: NodeJS.Timeout | undefined
-  let looking = false
   let closed = false
 
   const each = (task_id: string, call: (watcher: Watcher) => void): void => {
@@ -92,16 +92,8 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
   ]
 
   const lookAtDatabase = async (): Promise<void> => {
-    if (watchers.size === 0 || looking) return
-    looking = true
-    try {
-      const ids = [...watchers.keys()]
-      for (let at = 0; at < ids.length; at += pollsMax) await lookAt(ids.slice(at, at + pollsMax))
-    } catch (error) {
-      log.warn({ err: error }, 'watched tasks could not be looked at')
-    } finally {
-      looking = false
-    }
+    const ids = [...watchers.keys()]
+    for (let at = 0; at < ids.length; at += pollsMax) await lookAt(ids.slice(at, at + pollsMax))
   }
   /** Sends readers what they have not seen, and tells the processes that run their tasks that there are readers. */
   const lookAt = async (ids: string[]): Promise<void> => {
@@ -134,8 +126,10 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     }, find_ms)
     finding.unref()
   }
-  const timer = setInterval(() => void lookAtDatabase(), pollInterval_ms)
-  timer.unref()
+  const polling = startPeriodic(lookAtDatabase, {
+    every_ms: pollInterval_ms,
+    onError: (error) => log.warn({ err: error }, 'watched tasks could not be read; they will be read again'),
+  })
 
   return {
     watch(task_id, watcher) {
@@ -182,7 +176,7 @@ export function openHub({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }):
     currentMessage: (task_id) => messages.get(task_id) ?? relay.messageOf(task_id),
     close() {
       closed = true
-      clearInterval(timer)
+      void polling.stop()
       clearTimeout(finding)
       for (const leave of leaves) leave()
       for (const all of [...watchers.values()]) for (const watcher of [...all]) watcher.close?.()

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { startPeriodic } from '../../platform/periodic.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
@@ -12,8 +13,6 @@ import { onWebhookSignal } from '../webhook-signals.ts'
 
 /** Poll interval for events without a signal: how long they wait where a process died. */
 const pollInterval_ms = 500
-/** After the database could not be reached. */
-const patience_ms = 1000
 /** How long requests under way are waited for when the service stops. */
 const stop_ms = 5000
 
@@ -55,63 +54,24 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     },
     log,
   })
-  const matching = repeat(async () => {
-    for (let more = true; more && !matching.isStopped();) ({ more } = await matchEvents(sql))
-  }, log)
+  let isStopped = false
+  const match = async (): Promise<void> => {
+    for (let more = true; more && !isStopped;) ({ more } = await matchEvents(sql))
+  }
+  const matching = startPeriodic(match, {
+    every_ms: pollInterval_ms,
+    first_ms: 0,
+    onError: (error) =>
+      log.warn({ err: error }, 'events could not be matched with webhooks; they will be matched again'),
+  })
   const forget = [onWebhookSignal('event', matching.now), onWebhookSignal('due', () => delivery.look())]
   delivery.start()
   return {
     async stop() {
       for (const one of forget) one()
+      isStopped = true
       await matching.stop()
       await delivery.stop(stop_ms)
     },
   }
-}
-
-interface Repeated {
-  /** Does it now; once more where it is being done. */
-  now(): void
-  isStopped(): boolean
-  stop(): Promise<void>
-}
-
-/** Does something again and again, never twice at a time, and later where it failed. */
-function repeat(work: () => Promise<void>, log: Logger): Repeated {
-  let isStopped = false
-  let isWanted = false
-  let timer: NodeJS.Timeout | undefined
-  let current: Promise<void> | undefined
-  const run = async (): Promise<void> => {
-    let wait_ms = pollInterval_ms
-    try {
-      do {
-        isWanted = false
-        await work()
-      } while (isWanted && !isStopped)
-    } catch (error) {
-      if (!isStopped) log.warn({ err: error }, 'events could not be matched with webhooks; it will be tried again')
-      wait_ms = patience_ms
-    }
-    current = undefined
-    if (!isStopped) timer = setTimeout(begin, wait_ms)
-  }
-  const begin = (): void => {
-    clearTimeout(timer)
-    current ??= run()
-  }
-  const repeated = {
-    now: () => {
-      isWanted = true
-      if (!isStopped) begin()
-    },
-    isStopped: () => isStopped,
-    async stop() {
-      isStopped = true
-      clearTimeout(timer)
-      await current
-    },
-  }
-  queueMicrotask(begin)
-  return repeated
 }

@@ -6,6 +6,7 @@ import { checkUrl, type EgressPurpose, EgressRefused, type EgressRules, type Ref
 import { type EgressStream, type EgressStreamRequest, openStream } from './egress-stream.ts'
 import type { ResolveName } from './resolve-name.ts'
 import { openUpstream, type UpstreamUse } from './connect.ts'
+import { readUpTo } from '../read-up-to.ts'
 
 export { EgressError, type EgressErrorCode, EgressRefused, type EgressPurpose, type RefusalReason }
 
@@ -131,15 +132,4 @@ async function send(
     network.bytes_out += use.bytes_out
     await upstream.destroy()
   }
-}
-
-async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ read: Buffer; truncated: boolean }> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of body) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > bytesMax) return { read: Buffer.concat(chunks).subarray(0, bytesMax), truncated: true }
-  }
-  return { read: Buffer.concat(chunks), truncated: false }
 }

@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskAlarms_percent } from '#contract/core/limits.ts'
+import { startPeriodic } from '../periodic.ts'
 
 /** What the embedded database keeps, by the disk that it may have for itself. */
 export const disks = { data: 'postgres', wal: join('postgres', 'pg_wal') } as const
@@ -51,9 +52,12 @@ export function watchDisks(look: () => Promise<DiskSpace[]>, log: DiskLog, every
       log[level]({ ...space, used_percent }, messages[level])
     }
   }
-  const timer = setInterval(() => void check(), every_ms).unref()
-  void check()
-  return () => clearInterval(timer)
+  const job = startPeriodic(check, {
+    every_ms,
+    first_ms: 0,
+    onError: (error) => log.warn({ err: error }, 'the space of a disk could not be read; it will be read again'),
+  })
+  return () => void job.stop()
 }
 
 const messages: Readonly<Record<Level, string>> = {

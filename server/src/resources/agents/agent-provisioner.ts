@@ -4,6 +4,7 @@ import type { Context } from '../../context.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { emit, emitAll } from '../../events/outbox.ts'
 import { Batcher } from '../../platform/batcher.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
 import { readableEnvironment } from './agent-content.ts'
 import { launchedEvent, moveEntry, scope, settle } from './agent-transitions.ts'
 import {
@@ -44,7 +45,7 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
     const tracked = work
       .catch((error: unknown) => {
         if (!(error instanceof Problem))
-          log.warn({ err: error }, 'an agent could not be settled; it will be tried again')
+          log.warn({ err: error }, 'an agent could not be provisioned; it will be tried again')
       })
       .finally(() => running.delete(tracked))
     running.add(tracked)
@@ -52,10 +53,13 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
   const sweep = async (): Promise<void> => {
     for (const key of await listUnprovisioned(sql, batch)) await provisionOne(context, key)
   }
-  const timer = sweeps
-    ? setInterval(() => void (stopped || running.size > 0 || track(sweep())), sweepInterval_ms)
+  const sweeping = sweeps
+    ? startPeriodic(async () => void (running.size === 0 && (await sweep())), {
+        every_ms: sweepInterval_ms,
+        onError: (error) =>
+          log.warn({ err: error }, 'unfinished agents could not be provisioned; it will be tried again'),
+      })
     : undefined
-  timer?.unref()
 
   const creations = new Batcher<AgentRow, void>((rows) => provisionNew(context, rows), { concurrency, groupMax: batch })
   const provisionRow = (row: AgentRow): Promise<void> =>
@@ -67,7 +71,7 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
     settle: (row) => void (stopped || track(provisionRow(row))),
     async stop() {
       stopped = true
-      clearInterval(timer)
+      await sweeping?.stop()
       await Promise.all(running)
     },
   }

@@ -4,6 +4,7 @@ import { agentAcceptsTasks } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isQueueFull } from '../tasks/tasks.queries.ts'
 import { CronError } from './cron.ts'
@@ -39,24 +40,18 @@ export interface Scheduler {
  * same transaction. So each due time makes one task, however many processes look and whichever of them dies.
  */
 export function startScheduler(parts: Parts): Scheduler {
-  let current: Promise<void> | undefined
-  let stopped = false
+  let isStopped = false
   const look = async (): Promise<void> => {
-    try {
-      while (!stopped && (await runDue(parts)) === batch) continue
-    } catch (error) {
-      if (!stopped) parts.log.warn({ err: error }, 'due schedules could not be read; they will be looked for again')
-    }
+    while (!isStopped && parts.engine.isReady() && (await runDue(parts)) === batch) continue
   }
-  const timer = setInterval(() => {
-    if (parts.engine.isReady()) current ??= look().finally(() => (current = undefined))
-  }, pollInterval_ms)
-  timer.unref()
+  const job = startPeriodic(look, {
+    every_ms: pollInterval_ms,
+    onError: (error) => parts.log.warn({ err: error }, 'due schedules could not be read; they will be read again'),
+  })
   return {
     async stop() {
-      stopped = true
-      clearInterval(timer)
-      await current
+      isStopped = true
+      await job.stop()
     },
   }
 }

@@ -8,6 +8,7 @@ import {
 import { openUpstream, UpstreamError } from '../../../platform/egress/connect.ts'
 import { builtinModels, defaultProvider, listProviders, type ModelSettings } from '../models.ts'
 import type { Provider } from './provider.ts'
+import { readUpTo } from '../../../platform/read-up-to.ts'
 
 /** A provider as callers see it: without its key and its address. */
 export interface ProviderState {
@@ -106,14 +107,8 @@ async function read({ kind, base_url, api_key }: Provider): Promise<{ status: nu
             : { authorization: `Bearer ${api_key}` }),
       },
     })
-    const chunks: Uint8Array[] = []
-    let length = 0
-    for await (const chunk of response.body ?? []) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length > answerMax_bytes) break
-    }
-    return { status: response.status, text: Buffer.concat(chunks).toString('utf8') }
+    const text = response.body ? (await readUpTo(response.body, answerMax_bytes)).read.toString('utf8') : ''
+    return { status: response.status, text }
   } catch (error) {
     // What the connection said is the cause of what fetch says.
     throw error instanceof Error && error.cause instanceof UpstreamError ? error.cause : error
