@@ -16,10 +16,6 @@ import {
 } from '../core/schemas.ts'
 import { toolSafeties } from '../tasks/task-lifecycle.ts'
 
-/** What a project's tool is made from. */
-export const toolKinds = ['http', 'openapi', 'mcp'] as const
-export type ToolKind = (typeof toolKinds)[number]
-
 /** Methods that a tool of kind http may have. */
 export const toolMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
@@ -57,49 +53,60 @@ const headers = Type.Unsafe<Record<string, string>>({
   description: 'Sent with every request. `${credentials.NAME}` and `${env.NAME}` are put in on the way out.',
 })
 
-const httpMembers = {
-  method: Choice(toolMethods),
-  url: url('`{name}` in path or query takes an argument; the others go to the query (GET, DELETE) or a JSON body.'),
-  headers: Type.Optional(headers),
-  timeout_seconds: Type.Optional(Type.Number({ minimum: 0.1, maximum: bounds.tool_timeout_seconds })),
-}
-const Http = Named('HttpTool', Type.Object(httpMembers))
-const openapiMembers = {
-  document: Type.Optional(
-    Type.Unsafe<Record<string, unknown>>({
-      type: 'object',
-      additionalProperties: true,
-      description: 'An OpenAPI 3 document; or `url`.',
+/** The definition of a tool by its kind: what a project's tool is made from. A new kind has its schema here. */
+const definitions = {
+  http: Named(
+    'HttpTool',
+    Type.Object({
+      method: Choice(toolMethods),
+      url: url('`{name}` in path or query takes an argument; the others go to the query (GET, DELETE) or a JSON body.'),
+      headers: Type.Optional(headers),
+      timeout_seconds: Type.Optional(Type.Number({ minimum: 0.1, maximum: bounds.tool_timeout_seconds })),
     }),
   ),
-  url: Type.Optional(url('Where the document is read when the tool is registered.')),
-  base_url: Type.Optional(url("Where the API is, in place of the document's first server.")),
-  operations: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
-      minItems: 1,
-      maxItems: bounds.tool_operations,
-      description: 'The `operationId`s that become tools; all of them where nothing is said.',
+  openapi: Named(
+    'OpenApiTool',
+    Type.Object({
+      document: Type.Optional(
+        Type.Unsafe<Record<string, unknown>>({
+          type: 'object',
+          additionalProperties: true,
+          description: 'An OpenAPI 3 document; or `url`.',
+        }),
+      ),
+      url: Type.Optional(url('Where the document is read when the tool is registered.')),
+      base_url: Type.Optional(url("Where the API is, in place of the document's first server.")),
+      operations: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+          minItems: 1,
+          maxItems: bounds.tool_operations,
+          description: 'The `operationId`s that become tools; all of them where nothing is said.',
+        }),
+      ),
+      headers: Type.Optional(headers),
     }),
   ),
-  headers: Type.Optional(headers),
+  mcp: Named(
+    'McpTool',
+    Type.Object({ url: url('A server that speaks Streamable HTTP.'), headers: Type.Optional(headers) }),
+  ),
 }
-const OpenApi = Named('OpenApiTool', Type.Object(openapiMembers))
-const mcpMembers = { url: url('A server that speaks Streamable HTTP.'), headers: Type.Optional(headers) }
-const Mcp = Named('McpTool', Type.Object(mcpMembers))
 
-/** The member `http` of a tool. */
-export type HttpDefinition = Type.Static<typeof Http>
-/** The member `openapi` of a tool: exactly one of `document` and `url`. */
-export type OpenApiDefinition = Type.Static<typeof OpenApi>
-/** The member `mcp` of a tool. */
-export type McpDefinition = Type.Static<typeof Mcp>
+export type ToolKind = keyof typeof definitions
+export const toolKinds = Object.keys(definitions) as ToolKind[]
 
-/** Members of a definition, by the kind of its tool. */
-export const definitionMembers = {
-  http: Object.keys(httpMembers),
-  openapi: Object.keys(openapiMembers),
-  mcp: Object.keys(mcpMembers),
-} as const satisfies Record<ToolKind, readonly string[]>
+/** The member of a tool that is named like its kind; of `openapi` it has exactly one of `document` and `url`. */
+export type ToolDefinition<Kind extends ToolKind> = Type.Static<(typeof definitions)[Kind]>
+
+/** Names of the members that a definition of this kind has. */
+export function definitionMembers(kind: ToolKind): readonly string[] {
+  return Object.keys(definitions[kind].properties)
+}
+
+/** One member for each kind; a tool has that of its kind. */
+const optionalDefinitions = Object.fromEntries(toolKinds.map((kind) => [kind, Type.Optional(definitions[kind])])) as {
+  [Kind in ToolKind]: Type.TOptional<(typeof definitions)[Kind]>
+}
 
 const PinnedTool = Named(
   'PinnedTool',
@@ -131,9 +138,7 @@ const Tool = Named(
   Type.Object({
     ...listed,
     parameters: Nullable(FreeObject),
-    http: Type.Optional(Http),
-    openapi: Type.Optional(OpenApi),
-    mcp: Type.Optional(Mcp),
+    ...optionalDefinitions,
     tools: Type.Optional(
       Type.Array(PinnedTool, { description: 'Kinds `openapi` and `mcp`: what was found at registration.' }),
     ),
@@ -199,9 +204,7 @@ export const createTool = defineOperation({
     kind: Choice(toolKinds),
     safety: Type.Optional(safety),
     parameters: Type.Optional(parameters),
-    http: Type.Optional(Http),
-    openapi: Type.Optional(OpenApi),
-    mcp: Type.Optional(Mcp),
+    ...optionalDefinitions,
   }),
   body_example: bodyExample,
   responses: [{ status: 201, description: 'The tool.', schema: Tool, example }],
@@ -261,9 +264,7 @@ export const updateTool = defineOperation({
     kind: Type.Optional(Choice(toolKinds)),
     safety: Type.Optional(safety),
     parameters: Type.Optional(parameters),
-    http: Type.Optional(Http),
-    openapi: Type.Optional(OpenApi),
-    mcp: Type.Optional(Mcp),
+    ...optionalDefinitions,
   }),
   body_example: { description: 'The weather in a city, for up to a week.' },
   responses: [

@@ -1,3 +1,4 @@
+import type { ToolKind } from '#contract/resources/tools.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 
 /**
@@ -8,7 +9,7 @@ export interface Tool {
   /** As models know it: `http_request`, `weather`, `github/create_issue`. */
   name: string
   /** Where a project's own tool comes from; the service's own have none. `client` is a tool of the task's caller. */
-  kind?: 'http' | 'openapi' | 'mcp' | 'client'
+  kind?: ToolKind | 'client'
   description: string
   /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
   parameters: Record<string, unknown>

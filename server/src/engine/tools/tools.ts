@@ -6,9 +6,7 @@ import type { Secrets } from '../../platform/crypto/secrets.ts'
 import { schemaError } from './arguments.ts'
 import { builtins } from './builtin/builtins.ts'
 import { readCredentials } from './credentials.ts'
-import { httpTool } from './http/http-tool.ts'
-import { mcpTools } from './mcp/mcp.ts'
-import { openapiTools } from './openapi/openapi.ts'
+import { kinds } from './kinds.ts'
 import type { OpenedTools, Opening } from './opened.ts'
 import { fillPlaceholders, namedCredentials } from './placeholders.ts'
 import { makeRedaction, type Redaction } from './redaction.ts'
@@ -49,7 +47,9 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const fill: Opening['fill'] = (template, encode) => fillPlaceholders(template, { credentials, environment }, encode)
 
   const own = builtins({ egress, sandboxes, now }, environment)
-  const opened = new Map(rows.map((row) => [row.name, ofKind(row, openRow(row, { sql, egress, log, fill }))]))
+  const opened = new Map(
+    rows.map((row) => [row.name, ofKind(row, kinds[row.kind].open(row, { sql, egress, log, fill }))]),
+  )
   const choice = new Choice(redaction)
   for (const name of names) {
     const tool = own.get(name)
@@ -69,12 +69,6 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
 /** The row that a name in `config.tools` belongs to: `github` of `github/create_issue`. */
 function rowName(name: string): string {
   return name.split('/', 1)[0] ?? name
-}
-
-function openRow(row: ToolRow, opening: Opening): OpenedTools {
-  if (row.kind === 'openapi') return openapiTools(row, opening)
-  if (row.kind === 'mcp') return mcpTools(row, opening)
-  return { tools: [httpTool(row, opening)], missing: [] }
 }
 
 function ofKind({ kind }: ToolRow, opened: OpenedTools): OpenedTools {

@@ -1,7 +1,8 @@
+import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { readCredentials } from '../../engine/tools/credentials.ts'
-import { pinDefinitions } from '../../engine/tools/pin.ts'
+import { kindOf } from '../../engine/tools/kinds.ts'
 import { fillPlaceholders, namedCredentials } from '../../engine/tools/placeholders.ts'
 import { makeRedaction } from '../../engine/tools/redaction.ts'
 import { ToolError } from '../../engine/tools/tool.ts'
@@ -20,14 +21,15 @@ export async function findDefinitions(
   project_id: number,
   { kind, name, safety, definition }: ToolDraft,
 ): Promise<PinnedTool[] | null> {
-  if (kind === 'http') return null
+  const { pin } = kindOf(kind)
+  if (!pin) return null
   const credentials = await readCredentials(sql, secrets, log, project_id, namedCredentials(definition))
   const redaction = makeRedaction([...credentials.values()])
   const signal = AbortSignal.timeout(pinning_ms)
   const fill = (template: string, encode?: (value: string) => string): string =>
     fillPlaceholders(template, { credentials, environment: undefined }, encode)
   try {
-    return await pinDefinitions(kind, definition, { name, safety }, { egress, log, fill, signal })
+    return await pin(definition as ToolDefinition<typeof kind>, { name, safety }, { egress, log, fill, signal })
   } catch (error) {
     const field = definition.url === undefined ? kind : `${kind}.url`
     if (signal.aborted) throw invalid({ field, message: 'was not answered in time', code: 'invalid_format' })

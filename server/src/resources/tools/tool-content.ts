@@ -5,10 +5,12 @@ import {
   builtinTools,
   definitionMembers,
   type createTool,
+  type ToolDefinition,
   toolKinds,
   type updateTool,
 } from '#contract/resources/tools.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
+import { kindOf, kinds } from '../../engine/tools/kinds.ts'
 import { malformedPlaceholders } from '../../engine/tools/placeholders.ts'
 import { parseUrlTemplate } from '../../engine/tools/http/url-template.ts'
 import { isHeaderAllowed } from '../../platform/egress/egress-hop.ts'
@@ -52,7 +54,7 @@ function refused(issues: Issue[]): Problem {
 
 /** Members that a definition has; others are ignored (decision D14). */
 function onlyKnown(kind: ToolDraft['kind'], given: object): Record<string, unknown> {
-  const known: readonly string[] = definitionMembers[kind]
+  const known = definitionMembers(kind)
   return Object.fromEntries(Object.entries(given).filter(([name]) => known.includes(name)))
 }
 
@@ -85,7 +87,7 @@ function kindIssues(given: Given, kind: ToolDraft['kind']): Issue[] {
 
 function parameterIssues({ kind, parameters }: ToolDraft): Issue[] {
   if (parameters === null) return []
-  if (kind !== 'http') {
+  if (!kinds[kind].takesParameters) {
     const message = `must not be given with the kind ${kind}: its tools bring their own`
     return [{ field: 'parameters', message, code: 'invalid_choice' }]
   }
@@ -94,11 +96,12 @@ function parameterIssues({ kind, parameters }: ToolDraft): Issue[] {
 }
 
 function definitionIssues(egress: Egress, { kind, parameters, definition }: ToolDraft): Issue[] {
-  const { url, headers, document } = definition
-  if (kind === 'openapi' && (url === undefined) === (document === undefined))
-    return [{ field: 'openapi', message: 'must have either document or url', code: 'required' }]
+  const { url, headers } = definition
+  const { check, takesParameters } = kindOf(kind)
+  const found = check?.(definition as ToolDefinition<typeof kind>) ?? []
+  if (found.length > 0) return found
   return [
-    ...(typeof url === 'string' ? urlIssues(egress, kind, url, kind === 'http' ? parameters : null) : []),
+    ...(typeof url === 'string' ? urlIssues(egress, kind, url, takesParameters ? parameters : null) : []),
     ...(isObject(headers) ? headerIssues(kind, headers) : []),
   ]
 }

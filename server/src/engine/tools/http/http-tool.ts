@@ -1,4 +1,4 @@
-import type { HttpDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { toolAnswer } from './http-answer.ts'
 import { sendToolRequest } from './http-send.ts'
 import type { Opening } from '../opened.ts'
@@ -9,7 +9,7 @@ import { addToQuery, fillUrl, parseUrlTemplate } from './url-template.ts'
 /** A tool of kind `http`: one request to an address of the project's choice. */
 export function httpTool(row: ToolRow, { egress, fill }: Opening): Tool {
   // It was checked against its schema when it was registered.
-  const { method, url, headers = {}, timeout_seconds } = row.definition as unknown as HttpDefinition
+  const { method, url, headers = {}, timeout_seconds } = row.definition as unknown as ToolDefinition<'http'>
   const safety = row.safety ?? (method === 'GET' ? 'safe' : 'unsafe')
   return {
     name: row.name,
@@ -29,7 +29,11 @@ export function httpTool(row: ToolRow, { egress, fill }: Opening): Tool {
 }
 
 function makeRequest(
-  { method, url: template, headers }: Pick<HttpDefinition, 'method' | 'url'> & { headers: Record<string, string> },
+  {
+    method,
+    url: template,
+    headers,
+  }: Pick<ToolDefinition<'http'>, 'method' | 'url'> & { headers: Record<string, string> },
   args: Record<string, unknown>,
   fill: Opening['fill'],
 ): { method: string; url: string; headers: Record<string, string>; body?: string } {

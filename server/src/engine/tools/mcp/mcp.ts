@@ -1,5 +1,5 @@
 import { Problem } from '#contract/core/problems.ts'
-import type { McpDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { writeAgentLog } from '../../../events/agent-log.ts'
 import { canonicalJson } from '../call-hash.ts'
 import { type McpConnection, mcpConnection } from './mcp-connection.ts'
@@ -21,7 +21,7 @@ const addedReason = 'it is new on its server and must be approved first'
  * the row becomes `drifted`, and later tasks leave the tool out. Tasks that never call the server never wait for it.
  */
 export function mcpTools(row: ToolRow, opening: Opening): OpenedTools {
-  const connection = mcpConnection(opening.egress, () => targetOf(row.definition as McpDefinition, opening))
+  const connection = mcpConnection(opening.egress, () => targetOf(row.definition as ToolDefinition<'mcp'>, opening))
   const { changed = [], added = [], removed = [] } = (row.drift ?? {}) as Partial<McpDrift>
   const gone = new Set([...changed, ...removed])
   const whole = (name: string): string => `${row.name}/${name}`
@@ -124,7 +124,7 @@ async function noteDrift(row: ToolRow, drift: McpDrift, opening: Opening, contex
  * with the field (`mcp.url`).
  */
 export async function pinMcp(
-  definition: McpDefinition,
+  definition: ToolDefinition<'mcp'>,
   { safety }: Pick<ToolRow, 'name' | 'safety'>,
   { egress, fill, signal, log }: Pinning,
 ): Promise<PinnedTool[]> {
@@ -159,7 +159,7 @@ function invalid(message: string): Problem {
 }
 
 /** Where the server is, as the tool's definition says, with its secrets put in. */
-function targetOf({ url, headers = {} }: McpDefinition, { fill }: Pick<Opening, 'fill'>): McpTarget {
+function targetOf({ url, headers = {} }: ToolDefinition<'mcp'>, { fill }: Pick<Opening, 'fill'>): McpTarget {
   return {
     url: fill(url, encodeURIComponent),
     headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)])),

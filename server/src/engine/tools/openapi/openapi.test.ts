@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { pino } from 'pino'
 import { Problem } from '#contract/core/problems.ts'
-import type { OpenApiDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { startLocalServer } from '../../../../test/fakes/local-server.ts'
 import { makeEgress } from '../../../platform/egress/safe-fetch.ts'
 import { checkArguments } from '../arguments.ts'
@@ -17,7 +17,7 @@ const fill = (template: string, encode?: (value: string) => string): string =>
   fillPlaceholders(template, { credentials: new Map([['TOKEN', 's3cret']]), environment: {} }, encode)
 const signal = new AbortController().signal
 
-const pin = (definition: OpenApiDefinition, more: { safety?: ToolRow['safety']; egress?: typeof open } = {}) =>
+const pin = (definition: ToolDefinition<'openapi'>, more: { safety?: ToolRow['safety']; egress?: typeof open } = {}) =>
   pinOpenapi(
     definition,
     { name: 'api', safety: more.safety ?? null },
@@ -41,7 +41,7 @@ function context(more: Partial<ToolCallContext> = {}): ToolCallContext {
 async function opened(
   t: TestContext,
   paths: object,
-  definition: Partial<OpenApiDefinition> = {},
+  definition: Partial<ToolDefinition<'openapi'>> = {},
   components: object = {},
 ) {
   const received: { line: string; headers: Record<string, unknown>; body: string }[] = []

@@ -1,7 +1,7 @@
 import { bounds } from '#contract/core/limits.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem } from '#contract/core/problems.ts'
-import type { OpenApiDefinition } from '#contract/resources/tools.ts'
+import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 import { toolAnswer } from '../http/http-answer.ts'
 import { asToolError, sendToolRequest } from '../http/http-send.ts'
@@ -31,7 +31,7 @@ function openapiTool(
   { name, description, parameters, safety, facts }: PinnedTool,
   opening: Opening,
 ): Tool {
-  const { headers = {} } = row.definition as OpenApiDefinition
+  const { headers = {} } = row.definition as ToolDefinition<'openapi'>
   return {
     name: `${row.name}/${name}`,
     description,
@@ -53,7 +53,7 @@ function openapiTool(
  * (`openapi.url`, `openapi.operations[0]`).
  */
 export async function pinOpenapi(
-  definition: OpenApiDefinition,
+  definition: ToolDefinition<'openapi'>,
   { safety }: Pick<ToolRow, 'name' | 'safety'>,
   pinning: Pinning,
 ): Promise<PinnedTool[]> {
@@ -75,7 +75,7 @@ export async function pinOpenapi(
 }
 
 async function readDocument(
-  { document, url }: OpenApiDefinition,
+  { document, url }: ToolDefinition<'openapi'>,
   { egress, fill, signal }: Pinning,
 ): Promise<{ document: Record<string, unknown>; url?: string }> {
   if (document !== undefined) return { document }
