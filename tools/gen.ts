@@ -5,13 +5,14 @@ import { writeBuilt } from './gen/gen-dist.ts'
 import { envExample } from './gen/gen-env.ts'
 import { referencePages } from './gen/gen-reference.ts'
 import { schemaText } from './gen/gen-schema.ts'
-import { sdkPathIds, sdkResources } from './gen/gen-sdk.ts'
+import { sdkOperations, sdkPathIds, sdkResources } from './gen/gen-sdk.ts'
 
 /** Generated files that are committed: the file, and what makes its text. */
 const generated: Record<string, () => string | Promise<string>> = {
   '.env.example': envExample,
   'api.lock': apiLock,
   ...referencePages,
+  'sdk/src/contract-operations.ts': sdkOperations,
   'sdk/src/path-ids.ts': sdkPathIds,
   'sdk/src/resources.ts': sdkResources,
   'server/schema.sql': schemaText,

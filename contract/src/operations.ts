@@ -71,3 +71,30 @@ export const operations: readonly Operation[] = [
   ...deliveryOperations,
   ...utilityOperations,
 ]
+
+/** What each group of operations is about; the order is the document's. */
+export const tagDescriptions: Record<string, string> = {
+  Projects: 'Isolated workspaces that hold agents.',
+  Agents: 'Agents, their configuration, their life cycle, their logs and metrics.',
+  Tasks: 'The work that agents do: durable, observable, and safe to cancel.',
+  Files: 'What goes into tasks, and what comes out of them.',
+  Threads: 'Conversations that tasks belong to.',
+  Schedules: 'Tasks that come again and again, by cron and time zone.',
+  Approvals: 'Questions to people about calls of tools, and their answers.',
+  Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
+  Credentials: 'Secrets that are put into the requests of tools on their way out. They are written, and never read.',
+  'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',
+  'Model providers': 'Where models come from, and whether it answers.',
+  'Budgets and usage': 'Limits of what may be spent, and what was: calls, tokens and cost.',
+  'API keys': 'Keys for programs, with scopes and expiry.',
+  Organizations: 'Who works together: projects, agents and keys belong to an organization.',
+  Members: 'The people in an organization, and their roles.',
+  Invitations: 'Links by which people join an organization.',
+  Users: 'The signed-in user, and what the credential at hand may do.',
+  Sessions: 'Signing in and out, and the sessions that are open.',
+  'Single sign-on': 'Signing in with identity providers, and connecting them with an account.',
+  OAuth: 'Signing in with OAuth 2.0, by authorization code and refresh token.',
+  'Audit log': 'Who did what in an organization, with which credential and from where.',
+  Webhooks: 'Addresses that receive events.',
+  Utility: 'The state of the service, and this document.',
+}

@@ -5,6 +5,7 @@ import { Http, type Logger, type RequestOptions } from './http.ts'
 import { bind, fillPath, type Typed } from './operation.ts'
 import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } from './project-stream.ts'
 import * as resources from './resources.ts'
+import { Resources } from './resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
 import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
@@ -47,57 +48,20 @@ type NewTask = Operations['createTask']['body']
  * The API of a Cadre service. Methods throw the errors of `errors.ts`; requests that are safe to repeat are repeated.
  * Without key and token a browser's session cookie is what speaks.
  */
-export class Cadre {
-  readonly agents
-  readonly apiKeys
-  readonly approvals
-  readonly audit
-  readonly budgets
-  readonly credentials
-  readonly files
-  readonly invitations
-  readonly members
-  readonly oauth
-  readonly organization
-  readonly projects
-  readonly schedules
-  readonly service
-  readonly sessions
-  readonly sso
-  readonly tasks
-  readonly testCases
-  readonly threads
-  readonly tools
-  readonly usage
-  readonly user
-  readonly webhooks
+export class Cadre extends Resources {
+  override readonly agents
+  override readonly projects
+  override readonly tasks
+  override readonly webhooks
   readonly #http: Http
 
   constructor(options: CadreOptions = {}) {
     const http = new Http(httpOptions(options))
+    super(http)
     this.#http = http
     this.agents = { ...bind(http, resources.agents), waitUntil: waitUntil(http) }
-    this.apiKeys = bind(http, resources.apiKeys)
-    this.approvals = bind(http, resources.approvals)
-    this.audit = bind(http, resources.audit)
-    this.budgets = bind(http, resources.budgets)
-    this.credentials = bind(http, resources.credentials)
-    this.files = bind(http, resources.files)
-    this.invitations = bind(http, resources.invitations)
-    this.members = bind(http, resources.members)
-    this.oauth = bind(http, resources.oauth)
-    this.organization = bind(http, resources.organization)
     this.projects = { ...bind(http, resources.projects), stream: streamProject(http) }
-    this.schedules = bind(http, resources.schedules)
-    this.service = bind(http, resources.service)
-    this.sessions = bind(http, resources.sessions)
-    this.sso = bind(http, resources.sso)
     this.tasks = { ...bind(http, resources.tasks), ...taskExtras(http) }
-    this.testCases = bind(http, resources.testCases)
-    this.threads = bind(http, resources.threads)
-    this.tools = bind(http, resources.tools)
-    this.usage = bind(http, resources.usage)
-    this.user = bind(http, resources.user)
     this.webhooks = { ...bind(http, resources.webhooks), verify: verifyWebhook }
   }
 

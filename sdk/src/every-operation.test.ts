@@ -7,7 +7,8 @@ import { CadreError } from './errors.ts'
 import type { Spec } from './operation.ts'
 import * as modules from './resources.ts'
 
-const resources = Object.values(modules)
+const { Resources: _, ...groups } = modules
+const resources = Object.values(groups)
 const specs = resources.flatMap((methods) => Object.entries<Spec>(methods))
 const byId = new Map(specs.map(([name, spec]) => [spec.id as string, { name, spec }]))
 

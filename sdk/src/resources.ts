@@ -1,5 +1,6 @@
 // Made by `npm run gen` from the operations of the contract.
-import { call, form, list, once, raw, upload, url } from './operation.ts'
+import type { Http } from './http.ts'
+import { bind, call, form, list, once, raw, upload, url, type Bound } from './operation.ts'
 
 export const agents = {
   /** List agents. */
@@ -366,4 +367,57 @@ export const webhooks = {
   redeliver: call('redeliverDelivery', 'POST', '/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver'),
   /** Deliver again what failed. */
   recover: call('recoverDeliveries', 'POST', '/api/v1/webhooks/{webhook_id}/recover', 'body'),
+}
+
+/** The resources of a client, by their names. */
+export class Resources {
+  readonly agents: Bound<typeof agents>
+  readonly apiKeys: Bound<typeof apiKeys>
+  readonly approvals: Bound<typeof approvals>
+  readonly audit: Bound<typeof audit>
+  readonly budgets: Bound<typeof budgets>
+  readonly credentials: Bound<typeof credentials>
+  readonly files: Bound<typeof files>
+  readonly invitations: Bound<typeof invitations>
+  readonly members: Bound<typeof members>
+  readonly oauth: Bound<typeof oauth>
+  readonly organization: Bound<typeof organization>
+  readonly projects: Bound<typeof projects>
+  readonly schedules: Bound<typeof schedules>
+  readonly service: Bound<typeof service>
+  readonly sessions: Bound<typeof sessions>
+  readonly sso: Bound<typeof sso>
+  readonly tasks: Bound<typeof tasks>
+  readonly testCases: Bound<typeof testCases>
+  readonly threads: Bound<typeof threads>
+  readonly tools: Bound<typeof tools>
+  readonly usage: Bound<typeof usage>
+  readonly user: Bound<typeof user>
+  readonly webhooks: Bound<typeof webhooks>
+
+  constructor(http: Http) {
+    this.agents = bind(http, agents)
+    this.apiKeys = bind(http, apiKeys)
+    this.approvals = bind(http, approvals)
+    this.audit = bind(http, audit)
+    this.budgets = bind(http, budgets)
+    this.credentials = bind(http, credentials)
+    this.files = bind(http, files)
+    this.invitations = bind(http, invitations)
+    this.members = bind(http, members)
+    this.oauth = bind(http, oauth)
+    this.organization = bind(http, organization)
+    this.projects = bind(http, projects)
+    this.schedules = bind(http, schedules)
+    this.service = bind(http, service)
+    this.sessions = bind(http, sessions)
+    this.sso = bind(http, sso)
+    this.tasks = bind(http, tasks)
+    this.testCases = bind(http, testCases)
+    this.threads = bind(http, threads)
+    this.tools = bind(http, tools)
+    this.usage = bind(http, usage)
+    this.user = bind(http, user)
+    this.webhooks = bind(http, webhooks)
+  }
 }

@@ -1,5 +1,9 @@
+import { glob } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { isIdempotent, type Operation } from '#contract/core/operation.ts'
 import { operations } from '#contract/operations.ts'
+
+const contract = join(import.meta.dirname, '../../contract/src')
 
 /** How a method of the SDK is made: see `sdk/src/operation.ts`. */
 type Maker = 'call' | 'form' | 'list' | 'once' | 'raw' | 'upload' | 'url'
@@ -17,8 +21,10 @@ export function sdkResources(): string {
   const resources = [...groups].toSorted(([one], [other]) => one.localeCompare(other)).map(resource)
   return [
     '// Made by `npm run gen` from the operations of the contract.',
-    `import { ${[...makers].toSorted().join(', ')} } from './operation.ts'`,
+    "import type { Http } from './http.ts'",
+    `import { bind, ${[...makers].toSorted().join(', ')}, type Bound } from './operation.ts'`,
     ...resources,
+    resourcesClass([...groups.keys()].toSorted((one, other) => one.localeCompare(other))),
   ]
     .join('\n')
     .concat('\n')
@@ -48,6 +54,44 @@ function resource([group, members]: [string, Operation[]]): string {
     return `  /** ${doc} */\n${lines.join('\n')}\n`
   })
   return `\nexport const ${group} = {\n${methods.join('')}}`
+}
+
+/** The class with every resource, which `Cadre` extends with what no operation has. */
+function resourcesClass(groups: readonly string[]): string {
+  return [
+    '',
+    '/** The resources of a client, by their names. */',
+    'export class Resources {',
+    ...groups.map((group) => `  readonly ${group}: Bound<typeof ${group}>`),
+    '',
+    '  constructor(http: Http) {',
+    ...groups.map((group) => `    this.${group} = bind(http, ${group})`),
+    '  }',
+    '}',
+  ].join('\n')
+}
+
+/**
+ * Text of `sdk/src/contract-operations.ts`: the types of all operations, from the modules of the contract that define them.
+ */
+export async function sdkOperations(): Promise<string> {
+  const found = await Array.fromAsync(glob('*/*.ts', { cwd: contract }))
+  const files = found.filter((file) => !file.endsWith('.test.ts')).toSorted()
+  const modules = await Promise.all(
+    files.map(async (file) => ({
+      name: basename(file, '.ts').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
+      file,
+      exported: new Set(Object.values((await import(join(contract, file))) as Record<string, unknown>)),
+    })),
+  )
+  const used = modules.filter(({ exported }) => operations.some((operation) => exported.has(operation)))
+  return [
+    '// Made by `npm run gen` from the operations of the contract.',
+    ...used.map(({ name, file }) => `import type * as ${name} from '../../contract/src/${file}'`),
+    '',
+    '/** What the modules with operations export. */',
+    `export type Modules = [\n${used.map(({ name }) => `  typeof ${name},\n`).join('')}]\n`,
+  ].join('\n')
 }
 
 /** The resource and the name of an operation's method; an error where the contract does not say it. */

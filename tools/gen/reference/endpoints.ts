@@ -1,6 +1,5 @@
 import { isIdempotent, type CredentialKind, type ErrorFormat, type Operation } from '#contract/core/operation.ts'
-import { operations } from '#contract/operations.ts'
-import { tagDescriptions } from '#contract/openapi/openapi.ts'
+import { operations, tagDescriptions } from '#contract/operations.ts'
 import { code, codes, section, table, text, type Page } from './markdown.ts'
 import { requirementWords } from './scopes.ts'
 
