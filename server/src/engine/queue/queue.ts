@@ -47,7 +47,7 @@ export interface Queue {
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
   /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
   countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
-  /** Ends jobs. One that was fetched again meanwhile is left alone. */
+  /** Ends jobs. One that was fetched again meanwhile is left alone. Its statement is made at once. */
   remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
   /** Ends jobs whatever their attempt: those whose task no longer names them. */
   discard(tx: Sql, ids: readonly string[]): Promise<void>
@@ -161,10 +161,9 @@ export function openQueue({
     },
     async remove(tx, jobs) {
       if (jobs.length === 0) return
-      await ready
-      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, {
-        db: prepared(tx),
-      })
+      await tx`
+        delete from pgboss.job j using unnest(${jobs.map(({ id }) => id)}::uuid[], ${jobs.map(({ attempt }) => attempt)}::int[]) as ended(id, attempt)
+        where j.name = ${name} and j.id = ended.id and j.state = 'active' and j.retry_count = ended.attempt`
     },
     async discard(tx, ids) {
       if (ids.length === 0) return
