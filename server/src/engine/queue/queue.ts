@@ -40,6 +40,11 @@ export interface Queue {
    */
   activate(tx: Sql, ids: readonly string[]): Promise<Job[]>
   /**
+   * The insert of jobs that are active from the beginning, as a fetch leaves them, for a statement that has their `job_id`, `id` of the
+   * task, `project_id` and `priority` in the table `from`. The queue is ready.
+   */
+  insertActive(sql: Sql, from: Fragment): Fragment
+  /**
    * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds how many jobs of one
    * project are active at once over all processes: other projects do not wait behind its backlog. Jobs of the projects
    * in `behind` are fetched only where the others do not suffice.
@@ -140,6 +145,13 @@ export function openQueue({
         where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'created'
         returning id, retry_count as attempt, data->>'task_id' as task_id`
     },
+    insertActive: ({ fragment }, from) => fragment`
+      insert into pgboss.job (id, name, data, priority, group_id, state, started_on, heartbeat_on, expire_seconds, deletion_seconds, keep_until,
+        retry_limit, retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
+      select j.job_id, q.name, jsonb_build_object('task_id', j.id), j.priority, j.project_id::text, 'active', now(), now(), q.expire_seconds,
+        q.deletion_seconds, now() + q.retention_seconds * interval '1 second', q.retry_limit, q.retry_delay, q.retry_backoff, q.retry_delay_max,
+        q.policy, q.dead_letter, q.heartbeat_seconds
+      from ${from} j cross join pgboss.queue q where q.name = ${name}`,
     async fetch(tx, count, perProject, behind = []) {
       await ready
       const ignoreGroups = behind.length > 0 ? behind.map(String) : null

@@ -68,8 +68,10 @@ export interface Database {
   indexedPool: pg.Pool
   /** Connection settings, for the few users of a dedicated connection (LISTEN, advisory locks). */
   settings: pg.ClientConfig
-  /** What went wrong with its connections so far. */
+  /** What went wrong with the connections of `pool` so far. */
   readonly counts: Readonly<PoolCounts>
+  /** The same of `indexedPool`. */
+  readonly indexedCounts: Readonly<PoolCounts>
   close(): Promise<void>
 }
 
@@ -181,21 +183,28 @@ export function openDatabase(options: DatabaseOptions): Database {
     ),
     max: Math.ceil(connectionsMax * indexedShare),
   })
-  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
-  for (const one of [pool, indexedPool])
-    one.on('error', (error) => {
-      counts.connections_lost += 1
-      options.onError?.(error)
-    })
+  const main = { pool, counts: countsOf(pool, options) }
+  const byIndex = { pool: indexedPool, counts: countsOf(indexedPool, options) }
   return {
-    sql: poolSql(pool, indexedPool, counts),
-    indexed: poolSql(indexedPool, indexedPool, counts),
+    sql: poolSql(main, byIndex),
+    indexed: poolSql(byIndex, byIndex),
     pool,
     indexedPool,
     settings,
-    counts,
+    counts: main.counts,
+    indexedCounts: byIndex.counts,
     close: async () => void (await Promise.all([pool.end(), indexedPool.end()])),
   }
+}
+
+/** Counts what goes wrong with the connections of a pool. */
+function countsOf(pool: pg.Pool, { onError }: Pick<DatabaseOptions, 'onError'>): PoolCounts {
+  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
+  pool.on('error', (error) => {
+    counts.connections_lost += 1
+    onError?.(error)
+  })
+  return counts
 }
 
 /** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
@@ -241,14 +250,24 @@ interface Transaction {
 /** What `pg` says when no connection became free in time. */
 const waitedInVain = 'timeout exceeded when trying to connect'
 
-function poolSql(pool: pg.Pool, indexedPool: pg.Pool, counts: PoolCounts): Sql {
-  const counted = (error: Error): never => {
-    if (error.message === waitedInVain) counts.wait_timeouts += 1
-    throw error
-  }
+/** A pool, and what goes wrong with it. */
+interface CountedPool {
+  pool: pg.Pool
+  counts: PoolCounts
+}
+
+/** Statements and transactions on connections of `usual`, transactions of a kind on those of `byIndex`. */
+function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
+  const counted =
+    ({ counts }: CountedPool) =>
+    (error: Error): never => {
+      if (error.message === waitedInVain) counts.wait_timeouts += 1
+      throw error
+    }
   /** The connection is released before the listeners of the commit run: their errors do not affect it. */
   const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: TransactionKind) => {
-    const client = await (kind === undefined ? pool : indexedPool).connect().catch(counted)
+    const of = kind === undefined ? usual : byIndex
+    const client = await of.pool.connect().catch(counted(of))
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
     client.on('error', onError)
@@ -265,7 +284,8 @@ function poolSql(pool: pg.Pool, indexedPool: pg.Pool, counts: PoolCounts): Sql {
     }
   }
   const counting: Queryable = {
-    query: (config: pg.QueryConfig | string, values?: unknown[]) => pool.query(config as string, values).catch(counted),
+    query: (config: pg.QueryConfig | string, values?: unknown[]) =>
+      usual.pool.query(config as string, values).catch(counted(usual)),
   }
   return makeSql(counting, async (work, kind) => {
     const { result, commits } = await transactOnce(work, kind)
