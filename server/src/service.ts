@@ -109,7 +109,11 @@ export async function startService({
   const metrics = await startMetrics({
     config,
     connection,
-    pools: { main: database, authentication },
+    pools: {
+      main: database,
+      indexed: { pool: database.indexedPool, counts: database.indexedCounts },
+      authentication,
+    },
     version,
     log,
   })

@@ -167,10 +167,12 @@ export async function startEngine({
     })
   const creation = makeCreation({
     sql,
+    indexed: database.indexed,
     queue,
     isFull: backlogs.isFull,
     onSent: () => bus.tell('jobs'),
     claim: (tx, jobs) => worker.claimCreated(tx, jobs),
+    claimUnstored: (...of) => worker.claimUnstored(...of),
   })
   /** Where attempts are traced the task says in which trace they can be found. */
   const traced = (task: NewTask): NewTask => ({

@@ -8,7 +8,8 @@ export interface MetricDefinition {
   buckets?: readonly number[]
 }
 
-const pool = '`main`, or `authentication`: the small one that authenticates and counts'
+const pool =
+  '`main`, `indexed`: the one for statements that find their rows by a few keys, or `authentication`: the one that authenticates and counts'
 const disk = '`data`, or `wal`: where PostgreSQL writes its log, which may be a separate disk'
 const request_buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const call_buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]

@@ -29,7 +29,7 @@ export interface MetricsPageOptions {
   /** A small separate pool, so that the page can be read while the others are exhausted. */
   sql: Database['sql']
   /** The pools on the page, by name. */
-  pools: Readonly<Record<string, Database>>
+  pools: Readonly<Record<string, Pick<Database, 'pool' | 'counts'>>>
   /** The disks of the embedded database; none where the service has no such. */
   disks: () => Promise<DiskSpace[]>
   version: string

@@ -4,10 +4,10 @@ import type { ModelSource } from '../engine/run/model-call.ts'
 import type { ToolSource } from '../engine/tools/tool.ts'
 import type { AttemptResult } from '../events/webhooks/delivery/delivery-store.ts'
 import type { TaskEvent } from '../events/streams/streams-hub.ts'
-import { type Database, openDatabase } from '../platform/postgres/database.ts'
+import { openDatabase } from '../platform/postgres/database.ts'
 import { readDiskSpace } from '../platform/embedded-postgres/disk-space.ts'
 import { MetricsPortError } from './metrics-port-error.ts'
-import { makeMetricsPage, type MetricsPage, type ProcessFigures } from './metrics-page.ts'
+import { makeMetricsPage, type MetricsPage, type ProcessFigures, type MetricsPageOptions } from './metrics-page.ts'
 import { type MetricsServer, serveMetrics } from './metrics-server.ts'
 import { observeRequests, type RequestObserver } from './observe-requests.ts'
 import { countAttempt, countTaskEvents, observeModels, observeTools } from './observe-work.ts'
@@ -36,7 +36,7 @@ export interface MetricsOptions {
   config: Pick<Config, 'metrics_port' | 'metrics_host' | 'given' | 'database_url' | 'data_dir'>
   /** How the database of the service is reached. */
   connection: Parameters<typeof openDatabase>[0]['connection']
-  pools: Readonly<Record<string, Database>>
+  pools: MetricsPageOptions['pools']
   version: string
   log: Logger
 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newId } from '../../platform/ids.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import type { NewTask } from './new-task.ts'
+import type { AgentStanding, NewTask } from './new-task.ts'
 
-/** Costs about 3 s: a service with one slot. */
+/** Costs about 4 s: a service with one slot. */
 describe('a task that is created where a slot is free', () => {
   let test: TestService
   let agents: string
@@ -35,6 +35,27 @@ describe('a task that is created where a slot is free', () => {
 
   function newTask(): NewTask {
     return { id: newId('task'), agent, input: 'Hello', created_by: 'user_test', request_id: null }
+  }
+
+  /** A task of an agent with all that its claim depends on, as it is read before the task is stored. */
+  async function readyTask(agent_id: string): Promise<NewTask> {
+    const [standing] = await test.sql<AgentStanding & { project_id: number }>`
+      select p.org_id, a.project_id, a.name, a.status, a.revision, a.version, a.config, a.environment, a.token_subject, 0 as tokens_used,
+        false as is_fresh, false as has_budget, false as has_subscribers
+      from agent a join project p on p.id = a.project_id where a.id = ${agent_id}`
+    const { project_id, version, status, config } = standing!
+    const limits = config as { max_concurrent_tasks?: unknown }
+    return {
+      ...newTask(),
+      agent: { id: agent_id, project_id, version, status, settles_to: null, config: limits, standing: standing! },
+    }
+  }
+
+  async function completed(task_id: string): Promise<void> {
+    await eventually(async () => {
+      const [row] = await test.sql<{ status: string }>`select status from task where id = ${task_id}`
+      return row?.status === 'completed'
+    })
   }
 
   it('is claimed with its first intent by the transaction that creates it', async () => {
@@ -73,10 +94,68 @@ describe('a task that is created where a slot is free', () => {
     // The only slot is free again: the next one is claimed by its creation.
     const next = newTask()
     await sql.begin((tx) => engine.createAll(tx, [next]))
-    await eventually(async () => {
-      const [row] = await test.sql<{ status: string }>`select status from task where id = ${next.id}`
-      return row?.status === 'completed'
-    })
+    await completed(next.id)
     assert.equal(await transactionsOf(next.id), 1)
+  })
+
+  it('is stored as running by one statement, and returned as it was created', async () => {
+    const { engine } = test.service.context
+    await eventually(async () => engine.runningTasks() === 0)
+    const task = await readyTask(agent.id)
+    const row = await engine.create({ ...task, metadata: { from: 'test' }, timeout_seconds: 60 })
+    assert.deepEqual(
+      [row.status, row.last_sequence, row.started_at, row.metadata],
+      ['queued', 1, null, { from: 'test' }],
+    )
+    await completed(task.id)
+    const [kept] = await test.sql<{ attempt: number; lasts: number; types: string[] }>`
+      select attempt, extract(epoch from expires_at - started_at)::int as lasts,
+        (select array_agg(type order by sequence) from task_event where task_id = t.id) as types
+      from task t where id = ${task.id}`
+    assert.deepEqual(kept, {
+      attempt: 1,
+      lasts: 60,
+      types: [
+        'task.created',
+        'task.started',
+        'step.started',
+        'step.completed',
+        'message.completed',
+        'usage.updated',
+        'task.completed',
+      ],
+    })
+  })
+
+  it('waits for its agent where that was paused since it was read', async () => {
+    const { engine } = test.service.context
+    const id = await make('paused', { model: 'builtin/echo' })
+    const task = await readyTask(id)
+    assert.equal((await test.send('POST', `${agents}/${id}/pause`)).status, 200)
+    await engine.create(task)
+    await eventually(async () => {
+      const [row] = await test.sql<{
+        status: string
+        job_id: string | null
+      }>`select status, job_id from task where id = ${task.id}`
+      return row?.status === 'queued' && row.job_id === null
+    })
+    await test.send('POST', `${agents}/${id}/start`)
+    await completed(task.id)
+  })
+
+  it('spends a budget that came since its agent was read', async () => {
+    const { engine } = test.service.context
+    const id = await make('limited', { model: 'builtin/echo' })
+    const task = await readyTask(id)
+    const budgets = agents.replace('/agents', '/budgets')
+    const { status, body: budget } = await test.send('POST', budgets, {
+      body: { scope: 'agent', subject: id, max_tokens: 100_000 },
+    })
+    assert.equal(status, 201, JSON.stringify(budget))
+    await engine.create(task)
+    await completed(task.id)
+    const { body: after } = await test.send('GET', `${budgets}/${budget.id}`)
+    assert.ok(after.spent.tokens > 0, JSON.stringify(after))
   })
 })

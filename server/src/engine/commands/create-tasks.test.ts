@@ -22,9 +22,11 @@ describe('creation of tasks', () => {
     await queue.ready
     create = makeCreation({
       sql: database.sql,
+      indexed: database.indexed,
       queue,
       isFull: () => false,
       claim: async () => new Set(),
+      claimUnstored: async () => new Set(),
       onSent: () => (told += 1),
     }).create
     agent = await insertTestAgent(database.sql, { budget: { max_tokens: 500, max_steps: 9 } })

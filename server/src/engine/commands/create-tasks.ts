@@ -2,7 +2,9 @@ import { notFound, type Problem } from '#contract/core/problems.ts'
 import { isTransient, planByIndex, type Sql } from '../../platform/postgres/database.ts'
 import { Batcher, batchOrEach } from '../../platform/batcher.ts'
 import { taskColumns, type TaskRow } from './stored-task.ts'
-import { insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
+import { claimable, insertClaimed, insertOrdinary, insertTask, isOrdinary, type NewTask } from './new-task.ts'
+import type { Worker } from '../run/worker.ts'
+import type { TaskChange } from '../task.ts'
 import { filesIn } from '../files/input-files.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 
@@ -13,6 +15,8 @@ const groupedMax_chars = 16_384
 
 export interface CreationOptions {
   sql: Sql
+  /** For single statements that find their rows by a few keys. */
+  indexed: Sql
   queue: Queue
   /** Whether a project has many jobs in the queue already: see `insertTask`. */
   isFull: (project_id: number) => boolean
@@ -23,6 +27,8 @@ export interface CreationOptions {
    * claims. A lone task is so begun without a further commit and fetch.
    */
   claim: (tx: Sql, jobs: readonly NewJob[]) => Promise<ReadonlySet<string>>
+  /** Claims new tasks that `store` then stores with their claims: see `Worker.claimUnstored`. */
+  claimUnstored: Worker['claimUnstored']
 }
 
 /** Stores new tasks, each in its own transaction or in a shared one, and returns their rows. */
@@ -41,7 +47,25 @@ export interface Creation {
  * Creates tasks in their own transactions. Ordinary tasks that arrive at the same time share a transaction. All others
  * must first check the limits of concurrency keys, threads and agents.
  */
-export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOptions): Creation {
+export function makeCreation({ sql, indexed, queue, isFull, onSent, claim, claimUnstored }: CreationOptions): Creation {
+  /** Stores and claims in one statement those tasks of which all is known; gives their rows. */
+  const storeClaimed = async (on: Sql, tasks: readonly NewTask[]): Promise<Map<string, TaskRow>> => {
+    const of = new Map<string, NewTask>()
+    const ready = tasks.flatMap((task) => {
+      const seen = claimable(task)
+      if (seen) of.set(task.id, task)
+      return seen ?? []
+    })
+    let rows = new Map<string, TaskRow>()
+    if (ready.length === 0) return rows
+    const store = async (changes: readonly TaskChange[]): Promise<Map<string, string>> => {
+      const claimed = changes.map((change) => ({ task: of.get(change.task.id)!, change }))
+      rows = await insertClaimed(on, queue, claimed)
+      return new Map([...rows].map(([id, { created_at }]) => [id, created_at]))
+    }
+    await claimUnstored(on, ready, store, { opensTools: !on.isTransaction })
+    return rows
+  }
   const store = async (tx: Sql, tasks: readonly NewTask[], claiming: typeof claim): Promise<(TaskRow | Problem)[]> => {
     const { rows, jobs } = await insertOrdinary(tx, queue, tasks)
     const claimed = await claiming(
@@ -53,17 +77,27 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
   }
   const createAll: Creation['createAll'] = async (tx, tasks) => {
     await planByIndex(tx)
-    return store(tx, tasks, (part, jobs) =>
-      part.begin((inner) => claim(inner, jobs)).catch(unlessTransient(() => new Set<string>())),
+    const claimed = tasks.some(claimable)
+      ? await tx.begin((inner) => storeClaimed(inner, tasks)).catch(unlessTransient(() => new Map<string, TaskRow>()))
+      : new Map<string, TaskRow>()
+    return withOthers(tasks, claimed, (others) =>
+      store(tx, others, (part, jobs) =>
+        part.begin((inner) => claim(inner, jobs)).catch(unlessTransient(() => new Set<string>())),
+      ),
     )
   }
   const inTransaction = (tasks: readonly NewTask[], claiming: typeof claim) =>
     sql.begin((tx) => store(tx, tasks, claiming), 'forceIndexPlan')
+  const queued = (tasks: readonly NewTask[]) =>
+    batchOrEach(tasks, (some) =>
+      inTransaction(some, claim).catch(unlessTransient(() => inTransaction(some, async () => new Set()))),
+    )
   const groups = new Batcher<NewTask, TaskRow>(
-    (tasks) =>
-      batchOrEach(tasks, (some) =>
-        inTransaction(some, claim).catch(unlessTransient(() => inTransaction(some, async () => new Set()))),
-      ),
+    async (tasks) => {
+      const claimed = await storeClaimed(indexed, tasks).catch(unlessTransient(() => new Map<string, TaskRow>()))
+      // What fails of the others is theirs alone: some are stored already.
+      return withOthers(tasks, claimed, (others) => queued(others).catch((error: Error) => others.map(() => error)))
+    },
     { concurrency, groupMax },
   )
   const mayShare = (task: NewTask): boolean =>
@@ -74,6 +108,18 @@ export function makeCreation({ sql, queue, isFull, onSent, claim }: CreationOpti
       return requireRow(tx, task)
     })
   return { createAll, mayShare, create: (task) => (mayShare(task) ? groups.submit(task) : alone(task)) }
+}
+
+/** What became of tasks of which some are `stored`: the others are stored by `store`. In the order of the tasks. */
+async function withOthers<Failure>(
+  tasks: readonly NewTask[],
+  stored: ReadonlyMap<string, TaskRow>,
+  store: (others: readonly NewTask[]) => Promise<readonly (TaskRow | Failure)[]>,
+): Promise<(TaskRow | Failure)[]> {
+  const others = tasks.filter(({ id }) => !stored.has(id))
+  const rows = others.length > 0 ? await store(others) : []
+  const each = new Map(others.map(({ id }, i) => [id, rows[i]!]))
+  return tasks.map(({ id }) => stored.get(id) ?? each.get(id)!)
 }
 
 /** A task that cannot be begun is fetched later and fails alone: its creation does not fail. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { subscriptionsOf } from '#contract/events/events.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
+import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { agentMayWork } from '#contract/tasks/task-lifecycle.ts'
 import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
@@ -13,7 +14,8 @@ import { taskColumns, type TaskRow } from './stored-task.ts'
 import type { NewJob, Queue } from '../queue/queue.ts'
 import { hasTaskSubscription, taskOutbox } from '../journal/task-outbox.ts'
 import { noUsage } from '../journal/task-rows.ts'
-import type { Caller, TaskLimits } from '../task.ts'
+import { nextRow, writtenBy } from '../journal/task-changes.ts'
+import type { AgentConfig, Caller, LockedTask, TaskChange, TaskLimits, TaskWork } from '../task.ts'
 
 /** A task as a request describes it. */
 export interface NewTask {
@@ -26,6 +28,7 @@ export interface NewTask {
     status: string
     settles_to: string | null
     config?: { max_concurrent_tasks?: unknown }
+    standing?: AgentStanding
   }
   input: TaskInput
   /** What `output.data` must be; null where that of its agent's configuration counts. */
@@ -55,6 +58,30 @@ export interface NewTask {
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
   caller?: Caller | null
+}
+
+/**
+ * What else the claim of a new task depends on, as it was read with the agent. The statement that stores a claimed task holds it to
+ * that: see `insertClaimed`.
+ */
+export interface AgentStanding {
+  org_id: string
+  name: string
+  status: AgentState
+  /** Of what was read: each change of the agent but `last_activity` raises it. */
+  revision: number
+  /** Of the configuration that was read. */
+  version: number
+  config: AgentConfig
+  environment: Buffer | null
+  token_subject: string
+  tokens_used: number
+  /** Whether its `last_activity` is of this second. */
+  is_fresh: boolean
+  /** Whether a budget of the agent, its project, organization or the caller's credential limits its tasks. */
+  has_budget: boolean
+  /** Whether a webhook has subscribed to events of tasks. */
+  has_subscribers: boolean
 }
 
 const defaultPriority = 5
@@ -115,6 +142,168 @@ export async function insertOrdinary(tx: Sql, queue: Queue, tasks: readonly NewT
 export function isOrdinary({ agent, run_after, thread_id, concurrency_key }: NewTask, isFull: boolean): boolean {
   const seemsLimited = thread_id != null || concurrency_key != null || agent.config?.max_concurrent_tasks != null
   return !seemsLimited && !isFull && agentMayWork(agent) && isWithin(run_after, dueSoon_ms)
+}
+
+/**
+ * A new task as its claim sees it, before it is stored; undefined where the claim depends on more than was read of its agent. Its
+ * times are those of this process, and none of them is stored.
+ */
+export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | undefined {
+  const { agent, created_by, request_id, credential_id = null, caller = null, timeout_seconds = null } = task
+  const { standing } = agent
+  const { budget: ofAgent } = (standing?.config ?? {}) as { budget?: unknown }
+  const isLimited = ofAgent !== undefined || Object.keys(task.budget ?? {}).length > 0
+  if (!standing || standing.version !== agent.version || standing.status !== 'running') return undefined
+  if (isLimited || standing.has_budget || standing.has_subscribers || task.retry_of || task.run_after || caller)
+    return undefined
+  const now = new Date().toISOString()
+  const { id, output_schema = null, metadata = {}, traceparent = null, input } = task
+  const { config, environment, name, status, token_subject, is_fresh } = standing
+  return {
+    id,
+    project_id: agent.project_id,
+    agent_id: agent.id,
+    agent_version: agent.version,
+    status: 'queued',
+    wait: null,
+    usage: noUsage,
+    priority: task.priority ?? defaultPriority,
+    attempt: 0,
+    writes: 0,
+    crashes: 0,
+    max_attempts: task.max_attempts ?? defaultAttemptsMax,
+    unseen: 0,
+    thread_id: null,
+    retried_from: null,
+    concurrency_key: null,
+    credential_id,
+    worker_id: null,
+    job_id: randomUUID(),
+    job_attempt: 0,
+    slot: null,
+    cancel: null,
+    cancel_requested_at: null,
+    last_sequence: 1,
+    timeout_seconds,
+    expires_at: null,
+    created_by,
+    request_id,
+    created_at: now,
+    started_at: null,
+    agent: { name, status, settles_to: null, token_subject, max_concurrent_tasks: null, is_fresh },
+    org_id: standing.org_id,
+    subscriptions: null,
+    budget: {},
+    has_budget: false,
+    hold: null,
+    tokens_used: standing.tokens_used,
+    now,
+    told_at: now,
+    work: {
+      id,
+      input,
+      output_schema,
+      timeout_seconds,
+      thread_id: null,
+      config,
+      environment,
+      metadata,
+      traceparent,
+      caller,
+    },
+  }
+}
+
+/** A new task that is claimed from the beginning, and what its claim writes with it. */
+export interface ClaimedTask {
+  task: NewTask
+  change: TaskChange
+}
+
+/**
+ * Stores tasks with their claims, first events, steps, logs and active jobs, all in one statement, so that it needs no transaction.
+ * Returns the tasks as they were created. One is missing, and nothing of it stored, where its agent is no longer as it was read, or a
+ * budget or a subscription has come.
+ */
+export async function insertClaimed(
+  sql: Sql,
+  queue: Pick<Queue, 'insertActive'>,
+  claimed: readonly ClaimedTask[],
+): Promise<Map<string, TaskRow>> {
+  const rows = claimed.map(({ task, change }) => {
+    const { org_id, revision } = task.agent.standing!
+    return {
+      ...newRow(task, { ...held, sent: true }),
+      ...pick(nextRow(change, undefined), ['usage', 'attempt', 'worker_id', 'job_id', 'job_attempt', 'hold']),
+      last_sequence: 1 + (change.events?.length ?? 0),
+      lasts_seconds: change.expires_at ? claimSeconds(change) : null,
+      org_id,
+      revision,
+    }
+  })
+  const changes = claimed.map(({ change }) => change)
+  const { steps, events, logs } = writtenBy(changes, new Map())
+  const stale = claimed.filter(({ task }) => !task.agent.standing!.is_fresh).map(({ task }) => task.agent.id)
+  const { fragment } = sql
+  const stored = await sql.run<TaskRow>(fragment`
+    with asked as materialized (
+      select r.* from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int,
+        input jsonb, priority int, queue_ttl_seconds int, timeout_seconds int, max_attempts int, usage jsonb, metadata jsonb,
+        created_by text, request_id text, trace_id text, job_id uuid, job_attempt int, attempt int, worker_id text, hold jsonb,
+        last_sequence int, lasts_seconds int, schedule_id text, traceparent text, credential_id text, output_schema jsonb, org_id text,
+        revision bigint)
+      -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
+      cross join lateral (select from agent a where a.id = r.agent_id and a.revision = r.revision and a.status = 'running' limit 1) as_read
+      where not exists (select from budget b where b.subject in (r.agent_id, 'proj_' || r.project_id, r.org_id, r.credential_id))
+        and not exists (select from webhook w where w.org_id = r.org_id and ${hasTaskSubscription})
+    ), created as (
+      insert into task (id, project_id, agent_id, agent_version, status, input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
+        usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence, expires_at,
+        started_at, schedule_id, traceparent, credential_id, output_schema)
+      select id, project_id, agent_id, agent_version, 'running', input, priority, queue_ttl_seconds, timeout_seconds, max_attempts,
+        usage, metadata, created_by, request_id, trace_id, job_id, job_attempt, attempt, worker_id, hold, last_sequence,
+        now() + make_interval(secs => lasts_seconds), now(), schedule_id, traceparent, credential_id, output_schema
+      from asked returning ${taskColumns(sql)}
+    ), told as (
+      insert into task_event (task_id, sequence, type, data)
+      select id, 1, 'task.created', jsonb_build_object('status', 'queued', 'agent_id', agent_id, 'agent_version', agent_version)
+      from asked
+      union all
+      select e.task_id, e.sequence, e.type, e.data
+      from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb)
+      where e.task_id in (select id from asked)
+    ), journaled as (
+      insert into task_step (task_id, index, id, agent_id, type, status, attempt, failures, name, input)
+      select task_id, index, id, agent_id, type, status, attempt, failures, name, input
+      from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
+        attempt int, failures int, name text, input jsonb)
+      where task_id in (select id from asked)
+    ), logged as (
+      insert into agent_log (id, agent_id, task_id, timestamp, level, message, context)
+      select id, agent_id, task_id, clock_timestamp(), level, message, context
+      from jsonb_to_recordset(${jsonb(logs)}::jsonb) as l(id text, agent_id text, task_id text, level text, message text, context jsonb)
+      where task_id in (select id from asked)
+    ), sent as (${queue.insertActive(sql, fragment`asked`)}),
+    touched as (
+      update agent set last_activity = now() where id in (
+        select id from agent where id = any(${[...new Set(stale)]}) order by id for no key update skip locked)
+    )
+    select * from created`)
+  return new Map(stored.map((row) => [row.id, asCreated(row)]))
+}
+
+/** How long a claim lets its task run, by the times that the claim was decided with. */
+function claimSeconds({ expires_at, task }: TaskChange): number {
+  return Math.round((Date.parse(expires_at!) - Date.parse(task.now)) / 1000)
+}
+
+/** A task as its creation left it, before its claim. */
+function asCreated(row: TaskRow): TaskRow {
+  return { ...row, status: 'queued', started_at: null, last_sequence: 1 }
+}
+
+function pick<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.map((name) => [name, of[name]])) as Pick<T, K>
 }
 
 function isWithin(run_after: string | null | undefined, ms: number): boolean {

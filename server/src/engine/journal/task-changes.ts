@@ -38,29 +38,47 @@ export async function applyChanges(tx: Sql, queue: Queue, wanted: readonly TaskC
   const sends = changes.map(newJob)
   const warnings = await newWarnings(tx, changes)
   const freed = new Set(published.flatMap(({ freed }) => freed))
-  // None needs the result of another, so they are sent at once.
-  await Promise.all([
+  // None needs the result of another, so they are sent at once, and what follows does not wait for their answers.
+  await tx.leave([
     writeTasks(tx, {
       rows: changes.map((change, i) => nextRow(change, sends[i]?.id)),
-      steps: changes.flatMap(({ steps = [] }) => steps),
-      events: changes.flatMap((change) => sequenced({ ...change, events: storedEvents(change) })),
-      logs: logRows(changes, warnings),
+      ...writtenBy(changes, warnings),
     }),
+    emitAll(tx, changes.flatMap(outboxEvents)),
+    queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob)),
+    addUsage(tx, changes.map(consumption)),
+  ])
+  await Promise.all([
     writeApprovals(tx, changes),
     freed.size > 0 ? noteFreed(tx, [...freed]) : undefined,
-    emitAll(tx, changes.flatMap(outboxEvents)),
     queue.send(
       tx,
       sends.filter((job) => job !== undefined),
     ),
-    queue.remove(tx, changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob)),
     queue.requeue(
       tx,
       changes.filter(({ job }) => job?.kind === 'back').flatMap(({ task }) => task.job_id ?? []),
     ),
-    addUsage(tx, changes.map(consumption)),
   ])
   return published
+}
+
+/** Steps, events and logs that changes write beside the rows of their tasks; `warnings` are entries of the logs too. */
+export function writtenBy(
+  changes: readonly TaskChange[],
+  warnings: ReadonlyMap<TaskChange, Logs>,
+): Pick<Written, 'steps' | 'events' | 'logs'> {
+  return {
+    steps: changes.flatMap(({ steps = [] }) => steps),
+    events: changes.flatMap((change) => sequenced({ ...change, events: storedEvents(change) })),
+    logs: logRows(changes, warnings),
+  }
+}
+
+/** What a claim that stored its task publishes; `at` is the moment of its transaction. */
+export function publishedAt(change: TaskChange, at: string): PublishedEvents {
+  const events = sequenced(change).map((event) => ({ ...event, created_at: at }))
+  return { task_id: change.task.id, events, freed: [] }
 }
 
 function logRows(changes: readonly TaskChange[], warnings: ReadonlyMap<TaskChange, Logs>): AgentLogRow[] {

@@ -18,6 +18,7 @@ export const noUsage: TaskUsage = {
  * never an agent's row after a task. An agent's actions lock the agent first, then its tasks.
  */
 export async function lockTasks(tx: Sql, ids: readonly string[]): Promise<Map<string, LockedTask>> {
+  if (ids.length === 0) return new Map()
   const rows = await tx.run<LockedTask>(lockStatement(tx, ids, tx.fragment``))
   return new Map(rows.map((row) => [row.id, row]))
 }

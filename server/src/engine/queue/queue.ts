@@ -40,6 +40,11 @@ export interface Queue {
    */
   activate(tx: Sql, ids: readonly string[]): Promise<Job[]>
   /**
+   * The insert of jobs that are active from the beginning, as a fetch leaves them, for a statement that has their `job_id`, `id` of the
+   * task, `project_id` and `priority` in the table `from`. The queue is ready.
+   */
+  insertActive(sql: Sql, from: Fragment): Fragment
+  /**
    * Fetches at most `count` jobs by priority and age, and marks them active. `perProject` bounds how many jobs of one
    * project are active at once over all processes: other projects do not wait behind its backlog. Jobs of the projects
    * in `behind` are fetched only where the others do not suffice.
@@ -47,7 +52,7 @@ export interface Queue {
   fetch(tx: Sql, count: number, perProject: number, behind?: readonly number[]): Promise<Job[]>
   /** How many jobs wait, of projects with at least `atLeast` of them and of those in `project_ids`; none is not told. */
   countWaiting(sql: Sql, atLeast: number, project_ids: readonly number[]): Promise<Map<number, number>>
-  /** Ends jobs. One that was fetched again meanwhile is left alone. */
+  /** Ends jobs. One that was fetched again meanwhile is left alone. Its statement is made at once. */
   remove(tx: Sql, jobs: readonly JobAttempt[]): Promise<void>
   /** Ends jobs whatever their attempt: those whose task no longer names them. */
   discard(tx: Sql, ids: readonly string[]): Promise<void>
@@ -140,6 +145,13 @@ export function openQueue({
         where name = ${name} and id = any(${[...ids]}::uuid[]) and state = 'created'
         returning id, retry_count as attempt, data->>'task_id' as task_id`
     },
+    insertActive: ({ fragment }, from) => fragment`
+      insert into pgboss.job (id, name, data, priority, group_id, state, started_on, heartbeat_on, expire_seconds, deletion_seconds, keep_until,
+        retry_limit, retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
+      select j.job_id, q.name, jsonb_build_object('task_id', j.id), j.priority, j.project_id::text, 'active', now(), now(), q.expire_seconds,
+        q.deletion_seconds, now() + q.retention_seconds * interval '1 second', q.retry_limit, q.retry_delay, q.retry_backoff, q.retry_delay_max,
+        q.policy, q.dead_letter, q.heartbeat_seconds
+      from ${from} j cross join pgboss.queue q where q.name = ${name}`,
     async fetch(tx, count, perProject, behind = []) {
       await ready
       const ignoreGroups = behind.length > 0 ? behind.map(String) : null
@@ -161,10 +173,9 @@ export function openQueue({
     },
     async remove(tx, jobs) {
       if (jobs.length === 0) return
-      await ready
-      await boss.deleteJob(name, jobs.map(({ id, attempt }) => ({ id, retryCount: attempt })) as never, {
-        db: prepared(tx),
-      })
+      await tx`
+        delete from pgboss.job j using unnest(${jobs.map(({ id }) => id)}::uuid[], ${jobs.map(({ attempt }) => attempt)}::int[]) as ended(id, attempt)
+        where j.name = ${name} and j.id = ended.id and j.state = 'active' and j.retry_count = ended.attempt`
     },
     async discard(tx, ids) {
       if (ids.length === 0) return

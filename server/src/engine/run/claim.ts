@@ -122,24 +122,34 @@ async function claimEach(
 ): Promise<TaskChange[]> {
   const changes: TaskChange[] = []
   for (const task of tasks) {
-    const change = (await deferTask(tx, task)) ?? take(task, worker_id)
-    if (!change.claimed) {
-      changes.push(change)
-      continue
-    }
-    // Null is an answer: a task without a limit is not ended by that of its time in the queue.
-    const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
-    const run = new Run({
-      claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
-      task,
-      work: task.work,
-      expires_at,
-      environment: environmentOf(task.agent_id, task.work.environment),
-    })
-    const first = await begin(run, { ...task, expires_at })
-    changes.push(first ? { ...joined(change, first), task } : change)
+    changes.push((await deferTask(tx, task)) ?? (await claimTask(task, { worker_id, environmentOf, begin })))
   }
   return changes
+}
+
+/** The claim of a task that may run, with what it begins with. */
+export async function claimTask(
+  task: Workable,
+  {
+    worker_id,
+    environmentOf,
+    begin,
+  }: Pick<CreatedOptions, 'worker_id' | 'environmentOf'> & {
+    begin: (...of: Parameters<CreatedOptions['begin']>) => ReturnType<CreatedOptions['begin']> | undefined
+  },
+): Promise<TaskChange> {
+  const change = take(task, worker_id)
+  // Null is an answer: a task without a limit is not ended by that of its time in the queue.
+  const expires_at = change.expires_at === undefined ? task.expires_at : change.expires_at
+  const run = new Run({
+    claim: { task_id: task.id, worker_id, attempt: task.attempt + 1, writes: 0 },
+    task,
+    work: task.work,
+    expires_at,
+    environment: environmentOf(task.agent_id, task.work.environment),
+  })
+  const first = await begin(run, { ...task, expires_at })
+  return first ? { ...joined(change, first), task } : change
 }
 
 /** A task with what it is run with. */

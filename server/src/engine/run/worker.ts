@@ -7,13 +7,22 @@ import { isTransient, type Sql } from '../../platform/postgres/database.ts'
 import { LeaseLost } from '../journal/journal.ts'
 import { failed } from '../journal/endings.ts'
 import { checkFailurePolicy } from './agent-failure-policy.ts'
-import { claimCreated, claimTasks, type Claimed, type CreatedJob, type ClaimOptions, type Workable } from './claim.ts'
+import {
+  claimCreated,
+  claimTask,
+  claimTasks,
+  type Claimed,
+  type CreatedJob,
+  type ClaimOptions,
+  type Workable,
+} from './claim.ts'
 import { fetchMax } from '../queue/queue.ts'
 import { beginWithClaim, runTask, type RunContext } from './run-task.ts'
 import type { InterruptReason, Run } from './run.ts'
 import { beginTaskSpan, endTaskSpan } from './spans.ts'
+import { publishedAt, type PublishedEvents } from '../journal/task-changes.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
-import type { TaskError } from '../task.ts'
+import type { TaskChange, TaskError } from '../task.ts'
 import { backoff } from '../../platform/backoff.ts'
 
 /** How long an idle worker sleeps without a signal: a lost signal costs no more than this. */
@@ -233,20 +242,9 @@ export class Worker {
   async claimCreated(tx: Sql, jobs: readonly CreatedJob[]): Promise<ReadonlySet<string>> {
     const chosen = this.#chooseCreated(jobs)
     if (chosen.length === 0) return new Set()
-    const over = Promise.withResolvers<void>()
-    this.#creating.add(over.promise)
-    for (const { project_id } of chosen) this.#reserve(project_id, 1)
     const runs: Run[] = []
-    const release = (): void => {
-      for (const { project_id } of chosen) this.#reserve(project_id, -1)
-      for (const { claim } of runs) this.#claimed.delete(claim.task_id)
-      this.#creating.delete(over.promise)
-      over.resolve()
-    }
-    tx.afterRollback(() => {
-      release()
-      for (const run of runs) run.end()
-    })
+    const { release, giveUp } = this.#holdSlots(chosen, runs)
+    tx.afterRollback(giveUp)
     const { queue, id, environmentOf, publish, onDeferred, onOrphaned } = this.#options
     const { published, deferred, orphaned } = await claimCreated(tx, {
       queue,
@@ -267,6 +265,69 @@ export class Worker {
       release()
     })
     return new Set(runs.map(({ claim }) => claim.task_id))
+  }
+
+  /**
+   * Claims new tasks before they are stored, where slots are free and no job waits for them; `store` stores them with their claims and
+   * first calls in one statement, and gives when it stored which of them. Returns those that are stored; the others are as if they had
+   * not been given. `opensTools` where no transaction waits for what their tools have to read.
+   */
+  async claimUnstored(
+    sql: Sql,
+    tasks: readonly Workable[],
+    store: (changes: readonly TaskChange[]) => Promise<ReadonlyMap<string, string>>,
+    { opensTools }: { opensTools: boolean },
+  ): Promise<ReadonlySet<string>> {
+    const chosen = this.#chooseCreated(tasks)
+    if (chosen.length === 0) return new Set()
+    const runs: Run[] = []
+    const { release, giveUp } = this.#holdSlots(chosen, runs)
+    const { id, environmentOf, publish } = this.#options
+    const begin: NonNullable<ClaimOptions['begin']> = (run, task) => {
+      runs.push(run)
+      this.#claimed.set(run.claim.task_id, run)
+      return this.#beginEarly(run, task, opensTools)
+    }
+    const changes: TaskChange[] = []
+    let stored: ReadonlyMap<string, string>
+    try {
+      for (const task of chosen) changes.push(await claimTask(task, { worker_id: id, environmentOf, begin }))
+      stored = await store(changes)
+    } catch (error) {
+      giveUp()
+      throw error
+    }
+    sql.afterRollback(giveUp)
+    sql.afterCommit(() => {
+      publish(changes.flatMap((change) => publishedOnce(change, stored)))
+      for (const run of runs) {
+        if (stored.has(run.claim.task_id)) this.#begin(run)
+        else run.end()
+      }
+      release()
+    })
+    return new Set(stored.keys())
+  }
+
+  /** Holds slots for new tasks until their claims are known to be stored (`release`) or not (`giveUp`); `runs` are those begun. */
+  #holdSlots(
+    chosen: readonly { project_id: number }[],
+    runs: readonly Run[],
+  ): { release: () => void; giveUp: () => void } {
+    const over = Promise.withResolvers<void>()
+    this.#creating.add(over.promise)
+    for (const { project_id } of chosen) this.#reserve(project_id, 1)
+    const release = (): void => {
+      for (const { project_id } of chosen) this.#reserve(project_id, -1)
+      for (const { claim } of runs) this.#claimed.delete(claim.task_id)
+      this.#creating.delete(over.promise)
+      over.resolve()
+    }
+    const giveUp = (): void => {
+      release()
+      for (const run of runs) run.end()
+    }
+    return { release, giveUp }
   }
 
   /** Of new tasks those that this worker may take now: nothing waits for its slots, and no project takes all of them. */
@@ -317,12 +378,12 @@ export class Worker {
   }
 
   /** A new task of which all is known already begins its first call with the claim. */
-  async #beginEarly(run: Run, task: Workable): ReturnType<NonNullable<ClaimOptions['begin']>> {
+  async #beginEarly(run: Run, task: Workable, opensTools = false): ReturnType<NonNullable<ClaimOptions['begin']>> {
     // A first step that cannot be written fails its own task, which its run does, and must not keep others from being claimed.
     if (this.#claimsAlone) return undefined
     const { config } = run.work
-    if (task.has_budget || run.hasJournal || run.work.thread_id !== null || !(config.tools ?? []).every(isBuiltin))
-      return undefined
+    if (task.has_budget || run.hasJournal || run.work.thread_id !== null) return undefined
+    if (!opensTools && !(config.tools ?? []).every(isBuiltin)) return undefined
     await this.#options.prepare(run)
     return beginWithClaim(run, task, this.#context)
   }
@@ -408,6 +469,12 @@ export class Worker {
   #interruptAgent(agent_id: string): void {
     for (const run of this.#allRuns()) if (run.agent_id === agent_id) run.interrupt('agent')
   }
+}
+
+/** What the claim of a task publishes, where it was stored. */
+function publishedOnce(change: TaskChange, stored: ReadonlyMap<string, string>): PublishedEvents[] {
+  const at = stored.get(change.task.id)
+  return at === undefined ? [] : [publishedAt(change, at)]
 }
 
 function isBuiltin(name: string): boolean {

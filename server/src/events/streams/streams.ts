@@ -267,13 +267,18 @@ export async function awaitTask(
   }: { timeout_ms: number; signal: AbortSignal; settled: () => Promise<boolean>; isNew?: boolean },
 ): Promise<void> {
   let wake = Promise.withResolvers<void>()
+  /** The last event that this process has published of it: had the task come to rest with one of those, it would be known here. */
+  let seen = 0
   const look = (): void => wake.resolve()
   const closing = new AbortController()
   const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(timeout_ms)])
   over.addEventListener('abort', look)
   const unwatch = hub.watch(task_id, {
-    seen: () => 0,
-    events: (events) => void (events.some(isRest) && look()),
+    seen: () => seen,
+    events: (events) => {
+      seen = Math.max(seen, events.at(-1)?.sequence ?? 0)
+      if (events.some(isRest)) look()
+    },
     look,
     close: () => closing.abort(),
   })

@@ -23,11 +23,17 @@ export interface Sql {
    * a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back the commit
    * because a statement had failed and its error was swallowed.
    * Statements that do not need each other's results may be made at the same time: they are sent at once and done in their
-   * order. With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`; with
-   * `locksFirst` too, and the first one only reads and locks, so it is sent together with the beginning. Ignored in a
-   * savepoint.
+   * order. With `forceIndexPlan` its statements find their rows by a few keys, and it is begun on a connection of
+   * `Database.indexed`; with `locksFirst` too, and the first one only reads and locks, so it is sent together with the
+   * beginning. Ignored in a savepoint.
    */
   begin<T>(work: (tx: Sql) => Promise<T>, kind?: TransactionKind): Promise<T>
+  /**
+   * Leaves statements to the end of the transaction or savepoint, which is sent right after them instead of after their answers,
+   * and fails where one of them fails. They must have been made already, and nothing may be made after their answers. Where there is no
+   * transaction it waits for them.
+   */
+  leave(statements: readonly Promise<unknown>[]): Promise<void>
   /** Whether what is done here takes effect only with a transaction. */
   isTransaction: boolean
   /** Runs `work` once this transaction has committed; at once where there is none. A rolled back one never runs it. */
@@ -53,14 +59,19 @@ export interface Database {
   sql: Sql
   /**
    * For single statements that find their rows by a few keys: on connections of its pool, they are planned once a connection, as
-   * by `planByIndex`. A pooler of connections may drop these settings; then they are planned as any others.
+   * by `planByIndex`. Transactions of a kind run there too. A pooler of connections may drop these settings; then they are planned
+   * as any others.
    */
   indexed: Sql
   pool: pg.Pool
+  /** The pool of `indexed`. */
+  indexedPool: pg.Pool
   /** Connection settings, for the few users of a dedicated connection (LISTEN, advisory locks). */
   settings: pg.ClientConfig
-  /** What went wrong with its connections so far. */
+  /** What went wrong with the connections of `pool` so far. */
   readonly counts: Readonly<PoolCounts>
+  /** The same of `indexedPool`. */
+  readonly indexedCounts: Readonly<PoolCounts>
   close(): Promise<void>
 }
 
@@ -107,6 +118,8 @@ const forceIndexPlan = {
 const beginIndexPlan = `begin; ${Object.entries(forceIndexPlan)
   .map(([name, value]) => `set local ${name} = ${value}`)
   .join('; ')}`
+/** Of the connections for requests and tasks so many more are for statements that find their rows by a few keys. */
+const indexedShare = 3 / 8
 
 /** Bounds of every connection (reliability: a silent network must not hang a query for ever). */
 const connectionTimeout_ms = 2000
@@ -168,22 +181,30 @@ export function openDatabase(options: DatabaseOptions): Database {
     options: [settings.options, ...Object.entries(forceIndexPlan).map(([name, value]) => `-c ${name}=${value}`)].join(
       ' ',
     ),
-    max: Math.ceil(connectionsMax / 4),
+    max: Math.ceil(connectionsMax * indexedShare),
   })
-  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
-  for (const one of [pool, indexedPool])
-    one.on('error', (error) => {
-      counts.connections_lost += 1
-      options.onError?.(error)
-    })
+  const main = { pool, counts: countsOf(pool, options) }
+  const byIndex = { pool: indexedPool, counts: countsOf(indexedPool, options) }
   return {
-    sql: poolSql(pool, counts),
-    indexed: poolSql(indexedPool, counts),
+    sql: poolSql(main, byIndex),
+    indexed: poolSql(byIndex, byIndex),
     pool,
+    indexedPool,
     settings,
-    counts,
+    counts: main.counts,
+    indexedCounts: byIndex.counts,
     close: async () => void (await Promise.all([pool.end(), indexedPool.end()])),
   }
+}
+
+/** Counts what goes wrong with the connections of a pool. */
+function countsOf(pool: pg.Pool, { onError }: Pick<DatabaseOptions, 'onError'>): PoolCounts {
+  const counts: PoolCounts = { wait_timeouts: 0, connections_lost: 0 }
+  pool.on('error', (error) => {
+    counts.connections_lost += 1
+    onError?.(error)
+  })
+  return counts
 }
 
 /** Settings of a connection whose sessions begin with these settings of PostgreSQL, and speak of UTC and ISO 8601. */
@@ -220,6 +241,8 @@ interface Queryable {
 interface Transaction {
   client: Queryable
   depth: number
+  /** What the end of this level follows without waiting for it. */
+  left: Promise<unknown>[]
   commits: (() => void)[]
   rollbacks: (() => void)[]
 }
@@ -227,27 +250,42 @@ interface Transaction {
 /** What `pg` says when no connection became free in time. */
 const waitedInVain = 'timeout exceeded when trying to connect'
 
-function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
-  const counted = (error: Error): never => {
-    if (error.message === waitedInVain) counts.wait_timeouts += 1
-    throw error
-  }
+/** A pool, and what goes wrong with it. */
+interface CountedPool {
+  pool: pg.Pool
+  counts: PoolCounts
+}
+
+/** Statements and transactions on connections of `usual`, transactions of a kind on those of `byIndex`. */
+function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
+  const counted =
+    ({ counts }: CountedPool) =>
+    (error: Error): never => {
+      if (error.message === waitedInVain) counts.wait_timeouts += 1
+      throw error
+    }
   /** The connection is released before the listeners of the commit run: their errors do not affect it. */
   const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: TransactionKind) => {
-    const client = await pool.connect().catch(counted)
+    const of = kind === undefined ? usual : byIndex
+    const client = await of.pool.connect().catch(counted(of))
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
     client.on('error', onError)
     let broken: Error | undefined
     try {
-      return await transact(client, work, kind, (error) => (broken = error))
+      return await transact(inOneWrite(client), work, {
+        begin: 'begin',
+        locksFirst: kind === 'locksFirst',
+        onBroken: (error) => (broken = error),
+      })
     } finally {
       client.off('error', onError)
       client.release(broken)
     }
   }
   const counting: Queryable = {
-    query: (config: pg.QueryConfig | string, values?: unknown[]) => pool.query(config as string, values).catch(counted),
+    query: (config: pg.QueryConfig | string, values?: unknown[]) =>
+      usual.pool.query(config as string, values).catch(counted(usual)),
   }
   return makeSql(counting, async (work, kind) => {
     const { result, commits } = await transactOnce(work, kind)
@@ -259,47 +297,89 @@ function poolSql(pool: pg.Pool, counts: PoolCounts): Sql {
 /** A dedicated connection as a template tag. The caller closes it. */
 export function clientSql(client: pg.Client): Sql {
   return makeSql(client, async (work, kind) => {
-    const { result, commits } = await transact(client, work, kind)
+    const begin = kind === undefined ? 'begin' : beginIndexPlan
+    const { result, commits } = await transact(client, work, { begin, locksFirst: kind === 'locksFirst' })
     for (const commit of commits) commit()
     return result
   })
 }
 
-/** Runs `work` in a transaction of `client`; `onBroken` is called where not even a rollback was possible. */
+/** Statements that are made in the same turn of the event loop leave in one write: each write is a call of the system. */
+function inOneWrite(client: pg.PoolClient): Queryable {
+  const { stream } = client.connection
+  let isHeld = false
+  const query = (config: pg.QueryConfig | string, values?: unknown[]): Promise<pg.QueryResult> => {
+    if (!isHeld) {
+      isHeld = true
+      stream.cork()
+      process.nextTick(() => {
+        isHeld = false
+        stream.uncork()
+      })
+    }
+    return client.query(config as string, values)
+  }
+  return { query }
+}
+
+/** How a transaction is run; `onBroken` is called where not even a rollback was possible. */
+interface Course {
+  begin: string
+  /** The first statement only reads and locks, so it is sent with the beginning. */
+  locksFirst: boolean
+  onBroken?: (error: Error) => void
+}
+
+/** Runs `work` in a transaction of `client`. */
 async function transact(
   client: Queryable,
   work: (tx: Sql) => Promise<unknown>,
-  kind?: TransactionKind,
-  onBroken?: (error: Error) => void,
+  { begin, locksFirst, onBroken }: Course,
 ): Promise<{ result: unknown; commits: (() => void)[] }> {
-  const begun = client.query(kind === undefined ? 'begin' : beginIndexPlan)
+  const begun = client.query(begin)
   // Who waits for it reports a failure.
   begun.catch(() => {})
-  const within = kind === 'locksFirst' ? afterFirst(client, begun) : client
-  const transaction: Transaction = { client: within, depth: 0, commits: [], rollbacks: [] }
+  const within = locksFirst ? afterFirst(client, begun) : client
+  const transaction: Transaction = { client: within, depth: 0, left: [], commits: [], rollbacks: [] }
   try {
-    if (kind !== 'locksFirst') await begun
+    if (!locksFirst) await begun
     const result = await work(transactionSql(transaction))
     await begun
-    const { command } = await client.query('commit')
+    const ended = client.query('commit')
+    ended.catch(() => {})
+    await Promise.all(transaction.left)
+    const { command } = await ended
     // After a failed statement PostgreSQL answers `commit` by a rollback, and calls that a success.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed')
     return { result, commits: transaction.commits }
   } catch (error) {
-    await client.query('rollback').catch((broken: Error) => onBroken?.(broken))
+    const rolledBack = client.query('rollback').catch((broken: Error) => onBroken?.(broken))
+    // What came after one that failed only says that the transaction had failed.
+    const failure = await firstFailure(transaction.left)
+    await rolledBack
     for (const undo of transaction.rollbacks) undo()
-    throw error
+    throw failure ?? error
   }
 }
 
-/** A connection whose first statement is sent at once; all others wait for `begun`. */
+async function firstFailure(statements: readonly Promise<unknown>[]): Promise<unknown> {
+  const ends = await Promise.allSettled(statements)
+  return ends.find((end) => end.status === 'rejected')?.reason
+}
+
+/** A connection whose first statement is sent at once; all others wait for `begun`, and once it is there for nothing. */
 function afterFirst(client: Queryable, begun: Promise<unknown>): Queryable {
-  let isFirst = true
+  let mayGo = true
+  void begun.then(
+    () => (mayGo = true),
+    () => {},
+  )
   return {
-    query: async (config: pg.QueryConfig | string, values?: unknown[]) => {
-      if (!isFirst) await begun
-      isFirst = false
-      return client.query(config as string, values)
+    query: (config: pg.QueryConfig | string, values?: unknown[]) => {
+      const send = () => client.query(config as string, values)
+      if (!mayGo) return begun.then(send)
+      mayGo = false
+      return send()
     },
   }
 }
@@ -313,9 +393,12 @@ function transactionSql(transaction: Transaction): Sql {
       const name = `level_${transaction.depth}`
       const commitsBefore = transaction.commits.length
       const rollbacksBefore = transaction.rollbacks.length
+      const left = transaction.left
+      transaction.left = []
       await client.query(`savepoint ${name}`)
       try {
         const result = await work(transactionSql(transaction))
+        await Promise.all(transaction.left)
         await client.query(`release savepoint ${name}`)
         return result
       } catch (error) {
@@ -325,6 +408,7 @@ function transactionSql(transaction: Transaction): Sql {
         throw error
       } finally {
         transaction.depth -= 1
+        transaction.left = left
       }
     },
     transaction,
@@ -347,6 +431,14 @@ function makeSql(
     run,
     begin,
     isTransaction: transaction !== undefined,
+    leave: async (statements: readonly Promise<unknown>[]) => {
+      if (!transaction) return void (await Promise.all(statements))
+      for (const statement of statements) {
+        // The end of the transaction reports a failure.
+        statement.catch(() => {})
+        transaction.left.push(statement)
+      }
+    },
     afterCommit: (work: () => void) => (transaction ? void transaction.commits.push(work) : work()),
     afterRollback: (work: () => void) => void transaction?.rollbacks.push(work),
     fragment: sqlTemplate,

@@ -3,6 +3,7 @@ import { notFound, Problem } from '#contract/core/problems.ts'
 import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
+import { hasTaskSubscription } from '../../engine/journal/task-outbox.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
 /** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
@@ -75,18 +76,42 @@ export async function findAgentsWithStats(
   return inOrder(paths, rows)
 }
 
-/** An agent that is asked to do a task, and whether as many wait for it already as may. */
-export type AgentAndRoom = AgentRow & { is_full: boolean }
+/** A path of a caller's, with the credential that the caller has. */
+export interface AskedPath extends AgentPath {
+  credential_id: string
+}
 
-/** The agents that paths name, as `findAgentsWithStats` finds them, with whether each has room for a task. */
+/** An agent that is asked to do a task, and what decides whether it takes one. */
+export interface AgentAndRoom extends AgentRow {
+  /** As many tasks wait for it already as may. */
+  is_full: boolean
+  /** Whether there is a budget that its tasks for this caller spend. */
+  has_budget: boolean
+  /** Whether a webhook has subscribed to events of tasks. */
+  has_subscribers: boolean
+  /** Whose model tokens it uses, and how many it has used in the running hour. */
+  token_subject: string
+  tokens_used: number
+  /** Whether its `last_activity` is of this second. */
+  is_fresh: boolean
+}
+
+/** The agents that paths name, as `findAgentsWithStats` finds them, with what decides whether each takes a task. */
 export async function findAgentsAndRoom(
   sql: Sql,
-  paths: readonly AgentPath[],
+  paths: readonly AskedPath[],
   queuedMax: number,
 ): Promise<(AgentAndRoom | undefined)[]> {
-  const rows = await sql.run<AgentAndRoom & { nth: number }>(sql.fragment`
-    select asked.nth::int, ${columns(sql)}, exists (
-      select from task t where t.agent_id = found.id and t.status = 'queued' offset ${queuedMax - 1} limit 1) as is_full
+  const { fragment } = sql
+  const rows = await sql.run<AgentAndRoom & { nth: number }>(fragment`
+    select asked.nth::int, ${columns(sql)}, token_subject,
+      exists (select from task t where t.agent_id = found.id and t.status = 'queued' offset ${queuedMax - 1} limit 1) as is_full,
+      exists (select from budget b where b.subject in (found.id, 'proj_' || found.project_id, asked.of_org,
+        (${paths.map(({ credential_id }) => credential_id)}::text[])[asked.nth])) as has_budget,
+      exists (select from webhook w where w.org_id = asked.of_org and ${hasTaskSubscription}) as has_subscribers,
+      coalesce((select u.tokens from token_usage u
+        where u.subject = found.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) as tokens_used,
+      coalesce(found.last_activity > now() - interval '1 second', false) as is_fresh
     from ${named(sql, paths)}`)
   return inOrder(paths, rows)
 }

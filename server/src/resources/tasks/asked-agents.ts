@@ -5,9 +5,10 @@ import type { Loading } from '../../http/handle.ts'
 import type { Database, Sql } from '../../platform/postgres/database.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { isId } from '../../platform/ids.ts'
-import { findAgentsAndRoom, type AgentAndRoom, type AgentPath } from '../agents/agents.queries.ts'
+import { findAgentsAndRoom, type AgentAndRoom, type AskedPath } from '../agents/agents.queries.ts'
 import { projectNumber, requireProject } from '../projects/projects.queries.ts'
-import type { BudgetState } from '../../engine/task.ts'
+import type { AgentStanding } from '../../engine/commands/new-task.ts'
+import type { AgentConfig, BudgetState } from '../../engine/task.ts'
 
 const groupMax = 100
 const concurrency = 2
@@ -16,10 +17,7 @@ const concurrency = 2
 export interface AskedAgent extends AgentAndRoom {
   /** The budgets that the task would spend. */
   budgets: readonly BudgetState[]
-}
-
-interface Asked extends AgentPath {
-  credential_id: string
+  standing: AgentStanding
 }
 
 /**
@@ -30,7 +28,7 @@ export function makeLoadAsked({
   indexed,
   settings,
 }: Pick<Database, 'indexed' | 'settings'>): (loading: Loading) => Promise<AskedAgent> {
-  const groups = new Batcher<Asked, AskedAgent | undefined>(
+  const groups = new Batcher<AskedPath, AskedAgent | undefined>(
     async (all) => {
       const each = new Map(all.map((asked) => [nameOf(asked), asked]))
       const found = await findAsked(indexed, [...each.values()])
@@ -52,15 +50,21 @@ export function makeLoadAsked({
   }
 }
 
-async function findAsked(sql: Sql, all: readonly Asked[]): Promise<(AskedAgent | undefined)[]> {
+async function findAsked(sql: Sql, all: readonly AskedPath[]): Promise<(AskedAgent | undefined)[]> {
+  const agents = await findAgentsAndRoom(sql, all, bounds.queued_tasks)
   const spenders = all.map(({ id, ...asked }) => ({ ...asked, agent_id: id }))
-  const [agents, budgets] = await Promise.all([
-    findAgentsAndRoom(sql, all, bounds.queued_tasks),
-    findBudgets(sql, spenders),
-  ])
-  return agents.map((agent, i) => agent && { ...agent, budgets: budgets.get(spenders[i]!) ?? [] })
+  const limited = spenders.filter((_, i) => agents[i]?.has_budget)
+  const budgets = limited.length > 0 ? await findBudgets(sql, limited) : undefined
+  return agents.map(
+    (agent, i) =>
+      agent && {
+        ...agent,
+        budgets: budgets?.get(spenders[i]!) ?? [],
+        standing: { ...agent, org_id: all[i]!.org_id, config: agent.config as unknown as AgentConfig },
+      },
+  )
 }
 
-function nameOf({ id, project_id, org_id, credential_id }: Asked): string {
+function nameOf({ id, project_id, org_id, credential_id }: AskedPath): string {
   return `${id} ${project_id} ${org_id} ${credential_id}`
 }
