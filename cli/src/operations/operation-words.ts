@@ -73,6 +73,7 @@ export const operationWords: Readonly<Record<string, string>> = {
   getTestCase: 'test-cases get',
   updateTestCase: 'test-cases update',
   deleteTestCase: 'test-cases delete',
+  listTaskArtifacts: 'tasks artifacts',
   createFile: 'files upload',
   listFiles: 'files list',
   getFile: 'files get',

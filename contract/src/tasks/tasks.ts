@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { DataSchema, MetadataInput, TaskBudget } from '../resources/agents.ts'
+import { Artifact, artifactExample } from '../resources/files.ts'
 import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
@@ -187,6 +188,7 @@ export const Task = Named(
         {
           content: Type.String(),
           data: Type.Unsafe<unknown>({ description: 'The valid answer where there is an `output_schema`, else null.' }),
+          artifacts: Type.Optional(Type.Array(Artifact, { description: 'Files that it made, where it made any.' })),
         },
         { description: 'Kept in part where a task failed or was canceled.' },
       ),
@@ -593,6 +595,26 @@ export const listTaskSteps = defineOperation({
   problems: ['project_not_found', 'task_not_found'],
 })
 
+export const listTaskArtifacts = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/artifacts`,
+  id: 'listTaskArtifacts',
+  method: 'GET',
+  summary: "Read a task's artifacts",
+  description: 'Files that its tools kept as results, in the order in which they were made; also while it runs.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  responses: [
+    {
+      status: 200,
+      description: 'The artifacts.',
+      schema: Named('ArtifactList', Type.Object({ artifacts: Type.Array(Artifact) })),
+      example: { artifacts: [artifactExample] },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
 export const listTaskEventsOperation = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/events`,
@@ -646,6 +668,7 @@ export const taskOperations: Operation[] = [
   getTask,
   cancelTask,
   listTaskSteps,
+  listTaskArtifacts,
   listTaskEventsOperation,
   streamTaskEvents,
 ] as Operation[]

@@ -8,6 +8,8 @@ export const taskMethods = {
   create: call('createTask', 'POST', `${project}/agents/{agent_id}/tasks`, 'body'),
   /** List a project's tasks. */
   list: list('listTasks', 'GET', `${project}/tasks`, 'tasks'),
+  /** Read a task's artifacts. */
+  artifacts: call('listTaskArtifacts', 'GET', `${one}/artifacts`),
   /** List an agent's tasks. */
   listOfAgent: list('listAgentTasks', 'GET', `${project}/agents/{agent_id}/tasks`, 'tasks'),
   /** Read a task. */

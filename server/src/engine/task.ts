@@ -187,6 +187,17 @@ export interface TaskError {
 export interface TaskOutput {
   content: string
   data: unknown
+  /** Files that it made; left out where there are none. */
+  artifacts?: TaskArtifact[]
+}
+
+/** A file that a tool kept as a result of the task. */
+export interface TaskArtifact {
+  file_id: string
+  name: string
+  media_type: string
+  bytes: number
+  sha256: string
 }
 
 /** Who asked to cancel, and how. */

@@ -144,7 +144,12 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       // An attempt that was cut off may have left a part; that worker has lost the task and does not continue it.
       await deleteBegunByCall(sql, call_key)
       const file = await begin(origin, { task_id, call_key })
-      if (!file) throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
+      if (!file) {
+        // Another attempt completed it just now.
+        const completed = await findOfCall(sql, call_key)
+        if (completed) return completed
+        throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
+      }
       const begun = await receiveInto(file, origin.declared, Readable.from([content]))
       return sql.begin(async (tx) => {
         const row = await completeFile(tx, begun.id, begun, { task_id, is_artifact })
