@@ -113,7 +113,8 @@ const messagePart = {
     }),
   ],
 }
-const content = Type.Unsafe<MessageContent>({
+/** What a message says. */
+export const messageContent = Type.Unsafe<MessageContent>({
   anyOf: [messageText, { type: 'array', items: messagePart, minItems: 1, maxItems: taskBounds.message_parts }],
   description: 'A text, or a list of parts: texts, and in messages of the user pictures and files.',
 })
@@ -134,7 +135,7 @@ const message = Type.Object({
   call_id: Type.Optional(
     Type.String({ minLength: 1, maxLength: 128, description: 'Of a tool: the call whose result this is.' }),
   ),
-  content,
+  content: messageContent,
 })
 
 /** A message of an input. */

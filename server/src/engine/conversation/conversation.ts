@@ -153,8 +153,10 @@ function journalMessages(
   if (read < 0) read = messages.length
   /** Messages from outside come before a call of the model, never between a call of a tool and its result. */
   const readUpTo = (step: number): void => {
-    for (; read < messages.length && messages[read]!.before_step <= step; read += 1)
-      all.push({ role: 'user', content: messages[read]!.content })
+    for (; read < messages.length && messages[read]!.before_step <= step; read += 1) {
+      const { content, parts } = messages[read]!
+      all.push({ role: 'user', content, ...(parts ? { parts } : {}) })
+    }
   }
   const leftOut = Math.max(resultsLeftOutBefore(steps), next?.results_left_out_before ?? 0)
   steps.forEach((step, at) => {
