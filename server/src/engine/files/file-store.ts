@@ -124,6 +124,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       return { id: file.id, name: file.name, bytes: facts.bytes(), ...(await facts.end(declared)) }
     } catch (error) {
       await writer?.abort().catch(() => {})
+      await objects?.remove(file.id).catch(() => {})
       await deleteBegun(sql, file.id).catch(() => {})
       throw error
     }
@@ -137,7 +138,11 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       return receiveInto(file, origin.declared, source)
     },
     complete: (tx, { id, name, ...facts }, made = {}) => completeFile(tx, id, { ...facts, name: fileName(name) }, made),
-    discard: ({ id }) => deleteBegun(sql, id),
+    async discard({ id }) {
+      await deleteBegun(sql, id)
+      // Of a row that went with its project meanwhile, nothing else removes the object.
+      await objects?.remove(id)
+    },
     async make({ task_id, call_key, is_artifact, content, ...origin }) {
       const there = await findOfCall(sql, call_key)
       if (there) return there
