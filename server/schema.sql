@@ -1220,6 +1220,7 @@ create table task_message (
   before_step integer,
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
+  parts jsonb,
   constraint task_message_pkey PRIMARY KEY (task_id, "position")
 );
 

@@ -260,6 +260,8 @@ export const tasks = {
   cancel: call('cancelTask', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/cancel', 'body'),
   /** Read a task's journal. */
   steps: list('listTaskSteps', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/steps', 'steps'),
+  /** Read a task's artifacts. */
+  artifacts: call('listTaskArtifacts', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/artifacts'),
   /** Read a task's events. */
   events: list('listTaskEvents', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/events', 'events'),
   /** Stream a task. The response, to be read as it comes; `stream` reads it. */

@@ -17,7 +17,8 @@ import { makeTools } from './engine/tools/tools.ts'
 import { createFirstOwner, type FirstOwner } from './first-start.ts'
 import { closing } from './http/connection/close-server.ts'
 import { buildProbes } from './http/connection/probes.ts'
-import { makeFiles } from './engine/files/file-store.ts'
+import { makeFiles, type ObjectStore } from './engine/files/file-store.ts'
+import { openS3Store } from './engine/files/s3-store.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { startMetrics } from './metrics/metrics.ts'
 import { openDatabase, type Sql } from './platform/postgres/database.ts'
@@ -149,7 +150,8 @@ export async function startService({
     version,
     log,
   })
-  const files = makeFiles({ sql, project_bytes: config.files_max_bytes_project })
+  const objects = await objectStoreOf(config)
+  const files = makeFiles({ sql, project_bytes: config.files_max_bytes_project, objects })
   const engine = await startEngine({
     database,
     log,
@@ -273,4 +275,12 @@ async function compareSecretKey(sql: Sql, { key_id }: Secrets, log: Logger): Pro
 function databaseAddress(url: string | undefined): { host: string; port: number } | undefined {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed ? { host: parsed.hostname, port: Number(parsed.port || 5432) } : undefined
+}
+
+/** Where bytes of files go by the settings; undefined for the database. */
+async function objectStoreOf(config: Config): Promise<ObjectStore | undefined> {
+  const { files_s3_bucket: bucket, files_s3_endpoint: endpoint, files_s3_region: region } = config
+  const { files_s3_access_key_id: access_key_id, files_s3_secret_access_key: secret_access_key } = config
+  if (bucket === undefined || access_key_id === undefined || secret_access_key === undefined) return undefined
+  return openS3Store({ bucket, endpoint, region, access_key_id, secret_access_key })
 }

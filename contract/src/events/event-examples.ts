@@ -1,5 +1,6 @@
 import type { EventData } from './event-payloads.ts'
 import { testEventName, type OutboxEventName } from './events.ts'
+import { artifactExample } from '../resources/files.ts'
 import { agentParameter, projectParameter } from '../core/schemas.ts'
 import type { TaskState } from '../tasks/task-lifecycle.ts'
 
@@ -47,7 +48,7 @@ const usage = {
   tool_calls: 1,
   cost_usd: 0.00018,
 }
-const output = { content: 'We are open from nine to five.', data: null }
+const output = { content: 'We are open from nine to five.', data: null, artifacts: [artifactExample] }
 const error = { ...failure, retryable: true, step_id: ids.step }
 const approval = {
   approval_id: ids.approval,

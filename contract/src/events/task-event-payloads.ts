@@ -1,4 +1,5 @@
 import Type, { type TProperties } from 'typebox'
+import { Artifact } from '../resources/files.ts'
 import { budgetScopes } from '../resources/budget-window.ts'
 import type { TaskEventName } from './events.ts'
 import { boundedJson, Choice, FreeObject, Named, Nullable, Timestamp } from '../core/schemas.ts'
@@ -8,7 +9,14 @@ import { approvalKinds, approvalTimeouts, taskStates, waitReasons } from '../tas
  * Bounds of a task in a webhook event, so that a delivery stays far below 20 KB: texts (code points) and lists are cut,
  * and larger arguments of a call are omitted. The stored event is complete.
  */
-export const taskEventBounds = { text: 1000, items: 20, tool: 128, arguments_bytes: 4096, data_bytes: 4096 } as const
+export const taskEventBounds = {
+  text: 1000,
+  items: 20,
+  artifacts: 10,
+  tool: 128,
+  arguments_bytes: 4096,
+  data_bytes: 4096,
+} as const
 
 const text = Type.String({ maxLength: taskEventBounds.text })
 const count = Type.Integer({ minimum: 0 })
@@ -40,6 +48,12 @@ export const EventOutput = Type.Object({
         taskEventBounds.data_bytes,
       ),
     ),
+  ),
+  artifacts: Type.Optional(
+    Type.Array(Artifact, {
+      maxItems: taskEventBounds.artifacts,
+      description: 'Files that it made, where it made any.',
+    }),
   ),
 })
 

@@ -2,6 +2,10 @@ import type { builtinTools } from './tools.ts'
 
 /** How long a program of `run_javascript` may take. */
 export const javascriptTime_seconds = { usual: 10, max: 60 } as const
+/** How much of a file one call of `read_file` gives. */
+export const readFileLength_bytes = { usual: 65_536, max: 100_000 } as const
+/** Files that one program of `run_javascript` may save. */
+export const javascriptFiles = 20
 /** How long a request of `http_request` may take. */
 export const httpRequestTime_seconds = 60
 /** How long a task may `wait`: 30 days. */
@@ -17,7 +21,7 @@ interface Definition {
   /** JSON Schema of its arguments. */
   parameters: Record<string, unknown>
   /** What a call may change: of `http_request` it depends on the method, and this is the worst. */
-  safety: 'safe' | 'unsafe'
+  safety: 'safe' | 'keyed' | 'unsafe'
 }
 
 /** The built-in tools, as models and people see them. */
@@ -58,7 +62,7 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
     description:
       'Runs JavaScript (ES2023) and gives the value of its last expression; with `return` or `await` at the top, what it returns. ' +
       'Also gives what was written by console.log. Promises are awaited. There are no network, files, timers or modules. ' +
-      'Environment variables are in `env`.',
+      'Environment variables are in `env`. `files.read(id)` gives the bytes of a file as a Uint8Array; `files.save(name, text_or_bytes, media_type)` keeps a file as a result of the task and gives its id.',
     parameters: {
       type: 'object',
       properties: {
@@ -73,8 +77,44 @@ export const builtinToolDefinitions: Readonly<Record<(typeof builtinTools)[numbe
       required: ['code'],
       additionalProperties: false,
     },
-    // It has no effects outside of itself.
+    // Its one effect is files that it saves, which a repeated call does not save again.
     safety: 'safe',
+  },
+  read_file: {
+    description:
+      'Reads a text file, or a part of it, by its id. Positions are bytes; characters are never cut in two. Other files are not text and cannot be read by it.',
+    parameters: {
+      type: 'object',
+      properties: {
+        file_id: { type: 'string', minLength: 1, maxLength: 100, description: 'The file.' },
+        offset: { type: 'integer', minimum: 0, description: 'The first byte; 0 where nothing is said.' },
+        length: {
+          type: 'integer',
+          minimum: 1,
+          maximum: readFileLength_bytes.max,
+          description: `Bytes at most; ${readFileLength_bytes.usual} where nothing is said.`,
+        },
+      },
+      required: ['file_id'],
+      additionalProperties: false,
+    },
+    safety: 'safe',
+  },
+  save_file: {
+    description:
+      'Keeps a file as a result of the task, for people to download: text as `content`, anything else as `content_base64`. Gives its id.',
+    parameters: {
+      type: 'object',
+      properties: {
+        name: { type: 'string', minLength: 1, maxLength: 1000, description: 'What it is called: report.csv.' },
+        media_type: { type: 'string', maxLength: 200, description: 'Such as text/csv.' },
+        content: { type: 'string', description: 'The text.' },
+        content_base64: { type: 'string', description: 'The bytes in base64, where it is no text.' },
+      },
+      required: ['name'],
+      additionalProperties: false,
+    },
+    safety: 'keyed',
   },
   current_time: {
     description: 'The current date, time and day of the week.',

@@ -74,6 +74,25 @@ const example = {
   task_id: null,
   expires_at: '2026-12-20T09:30:00.000Z',
 }
+/** A file that a task's tools kept as a result. */
+export const Artifact = Named(
+  'Artifact',
+  Type.Object({
+    file_id: Type.String(),
+    name: Type.String(),
+    media_type: Type.String(),
+    bytes: Type.Integer({ minimum: 0 }),
+    sha256: Type.String(),
+  }),
+)
+
+export const artifactExample = {
+  file_id: example.id,
+  name: example.name,
+  media_type: example.media_type,
+  bytes: example.bytes,
+  sha256: example.sha256,
+}
 const common = { error_format: 'agents', tag: 'Files', credentials: anyCredential, extension: true } as const
 const all = {
   ...common,

@@ -20,7 +20,15 @@ import { toolSafeties } from '../tasks/task-lifecycle.ts'
 export const toolMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Names that the service's own tools have: no tool of a project may have one. */
-export const builtinTools = ['http_request', 'run_javascript', 'current_time', 'wait', 'request_input'] as const
+export const builtinTools = [
+  'http_request',
+  'run_javascript',
+  'read_file',
+  'save_file',
+  'current_time',
+  'wait',
+  'request_input',
+] as const
 
 const toolName = Type.String({
   minLength: 1,

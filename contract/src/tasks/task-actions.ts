@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Named, Timestamp } from '../core/schemas.ts'
-import { createTask, ofTask, retriedExample, Task, waitSeconds } from './tasks.ts'
+import { createTask, messageContent, ofTask, retriedExample, Task, waitSeconds } from './tasks.ts'
 
 /** Bounds of what people do with tasks; lengths count code points. */
 export const taskActionBounds = {
@@ -19,7 +19,7 @@ export const TaskMessage = Named(
     id: Type.String(),
     task_id: Type.String(),
     role: Choice(['user']),
-    content: Type.String(),
+    content: messageContent,
     created_by: Type.String(),
     created_at: Timestamp,
   }),
@@ -43,13 +43,21 @@ export const sendTaskMessage = defineOperation({
   method: 'POST',
   summary: 'Send a task a message',
   description:
-    'The answer where the task waits for one (`wait.reason` is `input`); else the model reads it before its next call. A finished task takes none.',
+    'The answer where the task waits for one (`wait.reason` is `input`); else the model reads it before its next call. A finished task takes none. Pictures that are given by URLs become files of the task.',
   scope: 'tasks:write',
   bucket: 'tasks.action',
-  body: Type.Object({ content: Type.String({ minLength: 1, maxLength: taskActionBounds.message }) }),
+  body: Type.Object({ content: messageContent }),
   body_example: { content: messageExample.content },
   responses: [{ status: 201, description: 'The message.', schema: TaskMessage, example: messageExample }],
-  problems: ['project_not_found', 'task_not_found', 'task_already_finished', 'queue_full'],
+  problems: [
+    'project_not_found',
+    'task_not_found',
+    'task_already_finished',
+    'queue_full',
+    'file_not_found',
+    'file_too_large',
+    'quota_exceeded',
+  ],
 })
 
 export const retryTask = defineOperation({

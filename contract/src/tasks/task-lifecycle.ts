@@ -104,6 +104,7 @@ export const taskEventTypes = [
   'tool.failed',
   'tool.requested',
   'tool.resolved',
+  'artifact.created',
   'approval.requested',
   'approval.resolved',
   'approval.expired',

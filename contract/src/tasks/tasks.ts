@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { DataSchema, MetadataInput, TaskBudget } from '../resources/agents.ts'
+import { Artifact, artifactExample } from '../resources/files.ts'
 import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
@@ -112,7 +113,8 @@ const messagePart = {
     }),
   ],
 }
-const content = Type.Unsafe<MessageContent>({
+/** What a message says. */
+export const messageContent = Type.Unsafe<MessageContent>({
   anyOf: [messageText, { type: 'array', items: messagePart, minItems: 1, maxItems: taskBounds.message_parts }],
   description: 'A text, or a list of parts: texts, and in messages of the user pictures and files.',
 })
@@ -133,7 +135,7 @@ const message = Type.Object({
   call_id: Type.Optional(
     Type.String({ minLength: 1, maxLength: 128, description: 'Of a tool: the call whose result this is.' }),
   ),
-  content,
+  content: messageContent,
 })
 
 /** A message of an input. */
@@ -187,6 +189,7 @@ export const Task = Named(
         {
           content: Type.String(),
           data: Type.Unsafe<unknown>({ description: 'The valid answer where there is an `output_schema`, else null.' }),
+          artifacts: Type.Optional(Type.Array(Artifact, { description: 'Files that it made, where it made any.' })),
         },
         { description: 'Kept in part where a task failed or was canceled.' },
       ),
@@ -605,6 +608,28 @@ export const listTaskSteps = defineOperation({
   problems: ['project_not_found', 'task_not_found'],
 })
 
+export const listTaskArtifacts = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/artifacts`,
+  id: 'listTaskArtifacts',
+  command: 'tasks artifacts',
+  sdk: 'tasks.artifacts',
+  method: 'GET',
+  summary: "Read a task's artifacts",
+  description: 'Files that its tools kept as results, in the order in which they were made; also while it runs.',
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  responses: [
+    {
+      status: 200,
+      description: 'The artifacts.',
+      schema: Named('ArtifactList', Type.Object({ artifacts: Type.Array(Artifact) })),
+      example: { artifacts: [artifactExample] },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
 export const listTaskEventsOperation = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/events`,
@@ -663,6 +688,7 @@ export const taskOperations: Operation[] = [
   getTask,
   cancelTask,
   listTaskSteps,
+  listTaskArtifacts,
   listTaskEventsOperation,
   streamTaskEvents,
 ] as Operation[]

@@ -124,6 +124,33 @@ export const sections = {
     files_max_bytes_project: setting('CADRE_FILES_MAX_BYTES_PROJECT', wholeNumber(0, 1_000_000_000_000), '1073741824', {
       description: 'Bytes of files that a project may store.',
     }),
+    files_s3_bucket: optional(
+      'CADRE_FILES_S3_BUCKET',
+      pattern(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'the name of a bucket'),
+      {
+        description: 'Bucket of an S3-compatible store for the bytes of new files. Unset: the database.',
+        example: 'cadre-files',
+      },
+    ),
+    files_s3_endpoint: optional('CADRE_FILES_S3_ENDPOINT', baseUrl, {
+      description: 'Address of the S3-compatible store. Unset: Amazon S3.',
+      example: 'https://s3.example.com',
+    }),
+    files_s3_region: setting(
+      'CADRE_FILES_S3_REGION',
+      pattern(/^[a-z0-9-]{1,64}$/, 'the name of a region'),
+      'us-east-1',
+      {
+        description: 'Region of the bucket.',
+      },
+    ),
+    files_s3_access_key_id: optional('CADRE_FILES_S3_ACCESS_KEY_ID', visible(1, 256), {
+      description: 'Key of the store; needed with the bucket.',
+      example: 'cadre',
+    }),
+    files_s3_secret_access_key: secret('CADRE_FILES_S3_SECRET_ACCESS_KEY', visible(1, 1024), {
+      description: 'Its secret; needed with the bucket.',
+    }),
   },
   'First start (an empty database)': {
     admin_email: optional('CADRE_ADMIN_EMAIL', pattern(/^[^\s@<>]{1,64}@[^\s@<>]{1,189}$/, 'an e-mail address'), {

@@ -84,6 +84,7 @@ export function inspectConfig(env: Environment): Inspection {
     reader.section = title
     return Object.entries<Setting<unknown>>(section).map(([key, setting]) => [key, reader.read(setting)])
   })
+  requireWholeStore(reader, Object.fromEntries(values) as Config)
   reader.section = 'Further model servers'
   const providers = readProviders(reader)
   reader.section = 'Identity providers'
@@ -94,6 +95,19 @@ export function inspectConfig(env: Environment): Inspection {
   const { secrets } = reader
   const config = { ...Object.fromEntries(values), providers, sso, given, secrets, warnings } as Config
   return { config: faults.length > 0 ? undefined : config, readings, faults, warnings }
+}
+
+/** A bucket is used with its keys, and keys are of a bucket. */
+function requireWholeStore(reader: Reader, config: Config): void {
+  const { files_s3_bucket: bucket, files_s3_access_key_id: id, files_s3_secret_access_key: key } = config
+  const named = { BUCKET: bucket, ACCESS_KEY_ID: id, SECRET_ACCESS_KEY: key, ENDPOINT: config.files_s3_endpoint }
+  if (Object.values(named).every((value) => value === undefined)) return
+  for (const name of ['BUCKET', 'ACCESS_KEY_ID', 'SECRET_ACCESS_KEY'] as const) {
+    const variable = `CADRE_FILES_S3_${name}`
+    const isFaulty = reader.faults.some((fault) => fault.name === variable)
+    if (named[name] === undefined && !isFaulty)
+      reader.fault(variable, 'it is not set, and other settings of the store are', 'all of them, or none')
+  }
 }
 
 function unknown(name: string, readings: readonly Reading[]): string {

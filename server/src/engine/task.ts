@@ -14,7 +14,7 @@ import type {
   ToolPolicy,
   WaitReason,
 } from '#contract/tasks/task-lifecycle.ts'
-import type { TaskInput } from '#contract/tasks/tasks.ts'
+import type { FilePart, TaskInput, TextPart } from '#contract/tasks/tasks.ts'
 import type { AgentLogEntry } from '../events/agent-log.ts'
 
 /** A task under lock, with what decisions about it depend on: its agent's state and its credential's tokens. */
@@ -187,6 +187,17 @@ export interface TaskError {
 export interface TaskOutput {
   content: string
   data: unknown
+  /** Files that it made; left out where there are none. */
+  artifacts?: TaskArtifact[]
+}
+
+/** A file that a tool kept as a result of the task. */
+export interface TaskArtifact {
+  file_id: string
+  name: string
+  media_type: string
+  bytes: number
+  sha256: string
 }
 
 /** Who asked to cancel, and how. */
@@ -234,9 +245,14 @@ export interface CallInput {
   is_callers?: true
 }
 
+/** What a message says in parts. */
+export type MessagePart = TextPart | FilePart
+
 /** A message that a person sent to the task, and the step that reads it first. */
 export interface ReadMessage {
   content: string
+  /** Where files are among what it says; `content` stands for them where only text can. */
+  parts: MessagePart[] | null
   before_step: number
 }
 

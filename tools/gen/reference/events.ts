@@ -50,6 +50,10 @@ const taskEventWords: Record<TaskEventType, Words> = {
     'That call has its result; `error` where it failed or came too late.',
     ['step_id', 'index', 'tool', 'tool_call_id', 'call_id', 'error'],
   ],
+  'artifact.created': [
+    'A tool kept a file as a result of the task.',
+    ['step_id', 'file_id', 'name', 'media_type', 'bytes', 'sha256'],
+  ],
   'context.compacted': [
     'The earlier part of the conversation was replaced by a summary, which is the `output` of the step.',
     ['step_id', 'index', 'before_step', 'kept_history'],

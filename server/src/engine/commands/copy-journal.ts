@@ -78,8 +78,8 @@ async function copyMessages(
   if (messages.length === 0) return
   const positions = messages.map(({ position }) => position)
   await tx`
-    insert into task_message (task_id, position, id, content, before_step, created_by, created_at)
-    select ${to_task}, k.place, k.id, m.content,
+    insert into task_message (task_id, position, id, content, parts, before_step, created_by, created_at)
+    select ${to_task}, k.place, k.id, m.content, m.parts,
       (select count(*) from unnest(${stored}::int[]) s(index) where s.index < m.before_step), m.created_by, m.created_at
     from unnest(${positions}::int[], ${positions.map(() => newId('msg'))}::text[]) with ordinality as k(position, id, place)
     join task_message m on m.task_id = ${from_task} and m.position = k.position`

@@ -1,6 +1,11 @@
 import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import type { MessageContent } from '#contract/tasks/tasks.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
+import { saidOf } from '../conversation/conversation.ts'
+import { completeFile, nameFiles } from '../files/file-rows.ts'
+import type { BegunFile } from '../files/file-store.ts'
+import { filesOf } from '../files/input-files.ts'
 import type { Queue } from '../queue/queue.ts'
 import { goOn, tell, type JournalNotice } from '../journal/resume.ts'
 import { lockTasks } from '../journal/task-rows.ts'
@@ -9,8 +14,11 @@ import type { LockedTask, Step } from '../task.ts'
 
 /** A message that a person sends to a task. */
 export interface NewMessage {
-  content: string
+  /** Its files are those of the project; a picture that came by a URL is one of `received` by now. */
+  content: MessageContent
   user_id: string
+  /** Files that came with it, which become visible with it. */
+  received?: readonly BegunFile[]
 }
 
 /** The message as it is kept. */
@@ -18,7 +26,7 @@ export interface TaskMessage {
   id: string
   task_id: string
   role: 'user'
-  content: string
+  content: MessageContent
   created_by: string
   created_at: string
 }
@@ -37,7 +45,7 @@ export async function sendMessage(
   tx: Sql,
   queue: Queue,
   task_id: string,
-  { content, user_id }: NewMessage,
+  { content, user_id, received = [] }: NewMessage,
 ): Promise<{ result: MessageOutcome; told?: JournalNotice }> {
   const task = (await lockTasks(tx, [task_id])).get(task_id)
   if (!task) return { result: { outcome: 'missing' } }
@@ -50,9 +58,21 @@ export async function sendMessage(
     created_by: user_id,
     created_at: task.now,
   }
+  for (const file of received) await completeFile(tx, file.id, file, { task_id })
+  await nameFiles(tx, { task_id, project_id: task.project_id }, filesOf(content))
+  const said = saidOf(content)
+  const files = (said.parts ?? []).filter((part) => part.type !== 'text')
   const asked = await findQuestion(tx, task)
-  const answer: Step[] = asked ? [{ ...asked, status: 'completed', output: { content } }] : []
-  if (!asked) await insertMessage(tx, message)
+  const answer: Step[] = asked
+    ? [
+        {
+          ...asked,
+          status: 'completed',
+          output: { content: said.content, ...(files.length > 0 ? { parts: files } : {}) },
+        },
+      ]
+    : []
+  if (!asked) await insertMessage(tx, message, said)
   const told = await tell(tx, queue, [
     {
       task,
@@ -61,7 +81,13 @@ export async function sendMessage(
       events: [
         {
           type: 'message.completed',
-          data: { message_id: message.id, step_id: asked?.id ?? null, role: 'user', content, tool_calls: [] },
+          data: {
+            message_id: message.id,
+            step_id: asked?.id ?? null,
+            role: 'user',
+            content: said.content,
+            tool_calls: [],
+          },
         },
         ...answer.flatMap(stepEvents),
       ],
@@ -78,8 +104,12 @@ async function findQuestion(tx: Sql, { id }: LockedTask): Promise<Step | undefin
   return step
 }
 
-async function insertMessage(tx: Sql, { id, task_id, content, created_by }: TaskMessage): Promise<void> {
+async function insertMessage(
+  tx: Sql,
+  { id, task_id, created_by }: TaskMessage,
+  { content, parts }: ReturnType<typeof saidOf>,
+): Promise<void> {
   await tx`
-    insert into task_message (task_id, position, id, content, created_by)
-    select ${task_id}, coalesce(max(position), 0) + 1, ${id}, ${content}, ${created_by} from task_message where task_id = ${task_id}`
+    insert into task_message (task_id, position, id, content, parts, created_by)
+    select ${task_id}, coalesce(max(position), 0) + 1, ${id}, ${content}, ${parts ? jsonb(parts) : null}, ${created_by} from task_message where task_id = ${task_id}`
 }

@@ -2,7 +2,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import type { FilePart, MessageContent, TaskInput, TextPart } from '#contract/tasks/tasks.ts'
 import { answersIn, type ModelToolCall } from '../models/model.ts'
 import type { StoredMessage } from './turns.ts'
-import type { Step, CallInput, ReadMessage } from '../task.ts'
+import type { Step, CallInput, ReadMessage, TaskArtifact } from '../task.ts'
 
 /** What the intent of a model call says of the conversation that the model reads. */
 export interface ModelCallInput {
@@ -41,6 +41,10 @@ export interface CompactionOutput extends Omit<CompactionInput, 'halved'> {
 /** What a tool call leaves in the journal: the text that the model reads. */
 export interface ToolCallOutput {
   content: string
+  /** Files that it kept as results of the task. */
+  artifacts?: TaskArtifact[]
+  /** Pictures and documents that it gave, which the model sees behind the results. */
+  parts?: FilePart[]
 }
 
 /** All that a conversation is made of. */
@@ -149,8 +153,10 @@ function journalMessages(
   if (read < 0) read = messages.length
   /** Messages from outside come before a call of the model, never between a call of a tool and its result. */
   const readUpTo = (step: number): void => {
-    for (; read < messages.length && messages[read]!.before_step <= step; read += 1)
-      all.push({ role: 'user', content: messages[read]!.content })
+    for (; read < messages.length && messages[read]!.before_step <= step; read += 1) {
+      const { content, parts } = messages[read]!
+      all.push({ role: 'user', content, ...(parts ? { parts } : {}) })
+    }
   }
   const leftOut = Math.max(resultsLeftOutBefore(steps), next?.results_left_out_before ?? 0)
   steps.forEach((step, at) => {
@@ -212,7 +218,24 @@ function exchange(answer: Step, later: readonly Step[], leftOut: number): Stored
       if (step.index < leftOut) return [{ ...of, content: leftOutMark }]
       return [{ ...of, content, ...(step.status === 'failed' ? { is_error: true } : {}) }]
     }),
+    ...shownFiles([...results.values()].filter(({ index }) => index >= leftOut)),
   ]
+}
+
+/** What tools gave that is no text, as a message behind their results: not every protocol has it in a result. */
+function shownFiles(steps: readonly Step[]): StoredMessage[] {
+  const files = steps.flatMap(({ output }) => (output as ToolCallOutput).parts ?? [])
+  if (files.length === 0) return []
+  const text = `Files that the tools returned: ${files.map(({ file_id }) => file_id).join(', ')}`
+  const parts = files.map((file) => ({ ...file, of_tool: true as const }))
+  return [{ role: 'user', content: text, parts: [{ type: 'text', text }, ...parts] }]
+}
+
+/** Files that a task's tools kept as its results, in the order of its steps. */
+export function artifactsOf(steps: readonly Step[]): TaskArtifact[] {
+  return steps.flatMap(({ type, output }) =>
+    type === 'tool_call' && output !== null ? ((output as ToolCallOutput).artifacts ?? []) : [],
+  )
 }
 
 /** What the model reads as the result of a call; undefined while there is none. */

@@ -53,7 +53,7 @@ export async function threadHistory(
       (select coalesce(jsonb_agg(to_jsonb(s) order by s.index), '[]')
         from (select index, type, status, name, input, output, encode(turn, 'base64') as turn from task_step where task_id = t.id) s) as steps,
       (select coalesce(jsonb_agg(to_jsonb(m) order by m.position), '[]')
-        from (select position, content, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
+        from (select position, content, parts, before_step from task_message where task_id = t.id and before_step is not null) m) as messages
     from newest n join task t on t.id = n.id
     where n.total - n.bytes <= ${historyMax.bytes} order by n.depth, n.thread_position desc`
   return newestWithin(past).reduce<StoredMessage[]>(

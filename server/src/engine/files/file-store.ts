@@ -124,6 +124,7 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       return { id: file.id, name: file.name, bytes: facts.bytes(), ...(await facts.end(declared)) }
     } catch (error) {
       await writer?.abort().catch(() => {})
+      await objects?.remove(file.id).catch(() => {})
       await deleteBegun(sql, file.id).catch(() => {})
       throw error
     }
@@ -137,14 +138,23 @@ export function makeFiles({ sql, project_bytes, objects }: FilesOptions): Files 
       return receiveInto(file, origin.declared, source)
     },
     complete: (tx, { id, name, ...facts }, made = {}) => completeFile(tx, id, { ...facts, name: fileName(name) }, made),
-    discard: ({ id }) => deleteBegun(sql, id),
+    async discard({ id }) {
+      await deleteBegun(sql, id)
+      // Of a row that went with its project meanwhile, nothing else removes the object.
+      await objects?.remove(id)
+    },
     async make({ task_id, call_key, is_artifact, content, ...origin }) {
       const there = await findOfCall(sql, call_key)
       if (there) return there
       // An attempt that was cut off may have left a part; that worker has lost the task and does not continue it.
       await deleteBegunByCall(sql, call_key)
       const file = await begin(origin, { task_id, call_key })
-      if (!file) throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
+      if (!file) {
+        // Another attempt completed it just now.
+        const completed = await findOfCall(sql, call_key)
+        if (completed) return completed
+        throw new Problem('file_not_found', { resource_type: 'file', resource_id: call_key })
+      }
       const begun = await receiveInto(file, origin.declared, Readable.from([content]))
       return sql.begin(async (tx) => {
         const row = await completeFile(tx, begun.id, begun, { task_id, is_artifact })

@@ -67,29 +67,26 @@ function hasFiles(content: MessageContent): boolean {
 export type ReceivedUrls = ReadonlyMap<string, BegunFile>
 
 /**
- * Stores the pictures that an input gives as data or by address, each URL once; addresses are fetched through the guarded way
+ * Stores pictures that are given as data or by address, each URL once; addresses are fetched through the guarded way
  * out. Throws 400 for one that cannot be had; then nothing of any is left.
  */
 export async function receiveUrls(
   { files, egress }: { files: Files; egress: Egress },
   whose: Pick<FileOrigin, 'project_id' | 'created_by'>,
-  input: TaskInput,
-  signal?: AbortSignal,
+  urls: readonly NamedUrl[],
 ): Promise<ReceivedUrls> {
   const received = new Map<string, BegunFile>()
   try {
-    for (const { url, field } of urlsIn(input)) {
+    for (const { url, field } of urls) {
       if (received.has(url)) continue
       if (received.size >= taskBounds.input_urls)
         throw invalid({
-          field: 'input',
+          field: field.split(/[.[]/, 1)[0]!,
           message: `must have at most ${taskBounds.input_urls} pictures that are given by URLs`,
           code: 'too_long',
           max: taskBounds.input_urls,
         })
-      const { bytes, declared } = url.startsWith('data:')
-        ? dataOf(url, field)
-        : await fetched(egress, url, field, signal)
+      const { bytes, declared } = url.startsWith('data:') ? dataOf(url, field) : await fetched(egress, url, field)
       const name = nameOf(url, declared)
       received.set(url, await files.receive({ ...whose, name, declared }, Readable.from([bytes])))
     }
@@ -105,24 +102,37 @@ export function withFiles(input: TaskInput, received: ReceivedUrls): TaskInput {
   if (!Array.isArray(input)) return input
   return input.map((message) => {
     if (typeof message.content === 'string') return message
-    const content = message.content.map((part) => {
-      if (part.type !== 'image' || 'file_id' in part) return part
-      const file = received.get(part.url)
-      return file ? { type: part.type, file_id: file.id } : part
-    })
-    return { ...message, content }
+    return { ...message, content: contentWithFiles(message.content, received) }
   })
 }
 
-function urlsIn(input: TaskInput): { url: string; field: string }[] {
-  return messagesOf(input).flatMap(({ content }, at) =>
-    typeof content === 'string'
-      ? []
-      : content.flatMap((part, i) => {
-          const { url } = part as Partial<ImageUrlPart>
-          return url === undefined || 'file_id' in part ? [] : [{ url, field: `input[${at}].content[${i}].url` }]
-        }),
-  )
+/** The same of what one message says. */
+export function contentWithFiles(content: MessageContent, received: ReceivedUrls): MessageContent {
+  if (typeof content === 'string') return content
+  return content.map((part) => {
+    if (part.type !== 'image' || 'file_id' in part) return part
+    const file = received.get(part.url)
+    return file ? { type: part.type, file_id: file.id } : part
+  })
+}
+
+/** A picture that is given by a URL, and the field that it stands in. */
+export interface NamedUrl {
+  url: string
+  field: string
+}
+
+export function urlsIn(input: TaskInput): NamedUrl[] {
+  return messagesOf(input).flatMap(({ content }, at) => urlsOf(content, `input[${at}].content`))
+}
+
+/** The same of what one message says. */
+export function urlsOf(content: MessageContent, field = 'content'): NamedUrl[] {
+  if (typeof content === 'string') return []
+  return content.flatMap((part, i) => {
+    const { url } = part as Partial<ImageUrlPart>
+    return url === undefined || 'file_id' in part ? [] : [{ url, field: `${field}[${i}].url` }]
+  })
 }
 
 function refused(field: string, message: string, cause?: unknown): Problem {
@@ -144,7 +154,6 @@ async function fetched(
   egress: Egress,
   url: string,
   field: string,
-  signal: AbortSignal | undefined,
 ): Promise<{ bytes: Buffer; declared: string | undefined }> {
   try {
     const { status, headers, body } = await egress.fetch(url, {
@@ -152,7 +161,6 @@ async function fetched(
       method: 'GET',
       headers: { accept: 'image/*' },
       timeout_ms: fetch_ms,
-      ...(signal ? { signal } : {}),
     })
     if (status !== 200) throw refused(field, `could not be fetched: the server answered HTTP ${status}`)
     if (body.length > fileBounds.bytes) throw refused(field, `must have at most ${fileBounds.bytes} bytes`)

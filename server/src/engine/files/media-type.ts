@@ -20,7 +20,7 @@ export async function mediaTypeOf(head: Buffer, isText: boolean, declared: strin
   if (/^(<!doctype\s+html|<html|<head|<body|<script)/i.test(start)) return 'text/html'
   if (/^(<\?xml[^>]*>\s*)?(<!--[^]*?-->\s*)*(<!doctype\s+svg[^>]*>\s*)?<svg[\s>]/i.test(start)) return 'image/svg+xml'
   const type = declared?.split(';', 1)[0]!.trim().toLowerCase()
-  if (type && isTextType(type)) return type
+  if (type && type.length <= declaredMax && isTextType(type)) return type
   if (/^<\?xml[\s?]/.test(start)) return 'application/xml'
   return isJson(head, start) ? 'application/json' : 'text/plain'
 }
@@ -36,6 +36,9 @@ function isJson(head: Buffer, start: string): boolean {
     return false
   }
 }
+
+/** Characters of a media type that a sender says. */
+const declaredMax = 100
 
 /** How much of the beginning of a file is looked at. */
 export const headBytes = 65_536

@@ -1,7 +1,7 @@
 import { eventAgent } from '#contract/events/events.ts'
 import { EventOutput } from '#contract/events/task-event-payloads.ts'
 import { agentMayWork, type TaskState } from '#contract/tasks/task-lifecycle.ts'
-import { lastText } from '../conversation/conversation.ts'
+import { artifactsOf, lastText } from '../conversation/conversation.ts'
 import type { Decide } from './journal.ts'
 import { fitted } from './task-outbox.ts'
 import type { LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from '../task.ts'
@@ -19,8 +19,9 @@ export interface Progress {
 const criticalCodes = ['provider_credentials_refused', 'internal_error']
 
 /** A task that ended well. */
-export function completed(task: LockedTask, run: Progress, output: TaskOutput): Change {
+export function completed(task: LockedTask, run: Progress, answer: TaskOutput): Change {
   const { usage } = run
+  const output = withArtifacts(answer, run)!
   return {
     status: 'completed',
     wait: null,
@@ -44,6 +45,13 @@ export function failed(task: LockedTask, error: TaskError, run?: Progress): Chan
   return ended(task, 'failed', error, run)
 }
 
+/** An output with the files that the task made; a task that made some has one, also without an answer. */
+export function withArtifacts(output: TaskOutput | null, run: Pick<Progress, 'steps'> | undefined): TaskOutput | null {
+  const artifacts = artifactsOf(run?.steps ?? [])
+  if (artifacts.length === 0) return output
+  return { content: '', data: null, ...output, artifacts }
+}
+
 /** A task whose time is over: of waiting in the queue, or of running. */
 export function expired(task: LockedTask, run?: Progress): Change {
   const error =
@@ -65,7 +73,7 @@ export function expired(task: LockedTask, run?: Progress): Change {
 
 function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Progress | undefined): Change {
   const text = run && lastText(run.steps, run.unfinished)
-  const output = text === undefined ? null : { content: text, data: null }
+  const output = withArtifacts(text === undefined ? null : { content: text, data: null }, run)
   const usage = run?.usage ?? task.usage
   const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
   const told = { code: error.code, message: error.message }

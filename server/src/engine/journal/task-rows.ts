@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { hasTaskSubscription } from './task-outbox.ts'
-import type { AgentConfig, Caller, LockedTask, TaskWork, TaskUsage, Step } from '../task.ts'
+import type { AgentConfig, Caller, LockedTask, ReadMessage, TaskWork, TaskUsage, Step } from '../task.ts'
 
 export const noUsage: TaskUsage = {
   input_tokens: 0,
@@ -99,12 +99,9 @@ export async function findStep(sql: Sql, task_id: string, index: number): Promis
 }
 
 /** Messages that tasks have read, each in the order in which they came. */
-export async function listReadMessages(
-  sql: Sql,
-  task_ids: readonly string[],
-): Promise<Map<string, { content: string; before_step: number }[]>> {
-  const rows = await sql<{ task_id: string; content: string; before_step: number }>`
-    select task_id, content, before_step from task_message
+export async function listReadMessages(sql: Sql, task_ids: readonly string[]): Promise<Map<string, ReadMessage[]>> {
+  const rows = await sql<ReadMessage & { task_id: string }>`
+    select task_id, content, parts, before_step from task_message
     where task_id = any(${[...task_ids]}) and before_step is not null order by task_id, position`
   return Map.groupBy(rows, ({ task_id }) => task_id)
 }

@@ -18,7 +18,10 @@ export interface Model {
 }
 
 /** A part of a user's message: text, or a file by its identifier. */
-export type MessagePart = { type: 'text'; text: string } | { type: 'image' | 'file'; file_id: string }
+export type MessagePart =
+  | { type: 'text'; text: string }
+  /** `of_tool`: a tool gave it, so it is left out where a model does not take it. */
+  | { type: 'image' | 'file'; file_id: string; of_tool?: true }
 
 /** A file as it goes to a model: a text in place of its bytes where it is text, or where it is gone. */
 export type LoadedFile =

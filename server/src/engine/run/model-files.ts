@@ -19,8 +19,8 @@ interface Named {
   file_id: string
   /** Which part of which message of the user it is, for people: both from 1. */
   place: string
-  /** A model has answered since: it was sent already. */
-  isSent: boolean
+  /** It is left out where it cannot be sent: a tool gave it, or a model has answered since, so that it was sent already. */
+  mayLack: boolean
 }
 
 /**
@@ -48,7 +48,7 @@ export async function loadFiles(
     if (loaded.has(part.file_id)) continue
     const row = rows.get(part.file_id)
     const refusal = refusalOf(part, row, model, name, left)
-    if (refusal && !part.isSent) throw refusal
+    if (refusal && !part.mayLack) throw refusal
     if (refusal || !row) {
       loaded.set(part.file_id, {
         kind: 'text',
@@ -69,8 +69,8 @@ function namedIn(messages: readonly ModelMessage[]): Named[] {
     if (role === 'user') said += 1
     return parts.flatMap((part, i): Named[] => {
       if (part.type === 'text') return []
-      const { type, file_id } = part
-      return [{ type, file_id, place: `part ${i + 1} of message ${said}`, isSent: at < answered }]
+      const { type, file_id, of_tool = false } = part
+      return [{ type, file_id, place: `part ${i + 1} of message ${said}`, mayLack: of_tool || at < answered }]
     })
   })
 }

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { canceled, receiptOf } from '../journal/cancel.ts'
 import { lastText } from '../conversation/conversation.ts'
-import { agentHolds, expired, waiting } from '../journal/endings.ts'
+import { agentHolds, expired, waiting, withArtifacts } from '../journal/endings.ts'
 import type { Decide } from '../journal/journal.ts'
 import type { Run } from './run.ts'
 import type { CircuitBreaker } from '../models/circuit-breaker.ts'
 import type { Cooldown } from '../models/cooldown.ts'
 import type { ModelError } from '../models/model.ts'
-import type { LockedTask } from '../task.ts'
+import type { LockedTask, TaskOutput } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -117,7 +117,7 @@ function cancelRun(run: Run, task: LockedTask, request: NonNullable<LockedTask['
   return { ...change, usage: run.usage, output: partialOutput(run), job: { kind: 'end' } }
 }
 
-function partialOutput(run: Run): { content: string; data: unknown } | null {
+function partialOutput(run: Run): TaskOutput | null {
   const text = lastText(run.steps, run.unfinished)
-  return text === undefined ? null : { content: text, data: null }
+  return withArtifacts(text === undefined ? null : { content: text, data: null }, run)
 }

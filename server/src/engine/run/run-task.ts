@@ -335,7 +335,7 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     return { next: 'turn', pending: undefined }
   }
   const write = (change: Change): Promise<boolean> => context.journal.write(run.claim, () => change)
-  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write }) }
+  return { next: 'turn', pending: await runCalls(run, calls, { signal, hold, write, fileSource: context.fileSource }) }
 }
 
 function merged(before: readonly Step[], steps: readonly Step[]): Step[] {

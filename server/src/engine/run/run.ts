@@ -39,6 +39,8 @@ export class Run {
   /** Its agent as spans name it. */
   readonly agent: { name: string; version: number }
   readonly project_id: number
+  /** Whose task it is: files that its tools make are theirs. */
+  readonly created_by: string
   /** What is traced of this attempt. */
   span: Span = noSpan
   /** There may be steps of it already, which are read before it goes on: here or elsewhere it was begun, or it is a retry. */
@@ -88,6 +90,7 @@ export class Run {
     this.agent_id = task.agent_id
     this.agent = { name: task.agent?.name ?? task.agent_id, version: task.agent_version }
     this.project_id = task.project_id
+    this.created_by = task.created_by
     this.hasJournal = task.attempt > 0 || task.retried_from !== null
     this.steps = steps
     this.usage = task.usage

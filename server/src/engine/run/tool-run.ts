@@ -3,6 +3,10 @@ import { cleanText, cutText } from '../../platform/clean-text.ts'
 import { uncertainCode } from '../journal/cancel.ts'
 import type { Decide } from '../journal/journal.ts'
 import { inputOf } from '../journal/call-states.ts'
+import { callFiles, keepAnswerFiles, type KeptFiles } from '../tools/builtin/call-files.ts'
+import type { FileSource } from './model-files.ts'
+import type { ToolCallOutput } from '../conversation/conversation.ts'
+import { factsOf } from '../tools/builtin/task-files.ts'
 import { Interrupted, type Run } from './run.ts'
 import { beginToolSpan } from './spans.ts'
 import { stepEvents, type PlannedCall } from './tool-plan.ts'
@@ -30,7 +34,17 @@ interface Failure {
 export async function runCalls(
   run: Run,
   calls: readonly PlannedCall[],
-  { signal, hold, write }: { signal: AbortSignal; hold: AbortSignal; write: (change: Change) => Promise<boolean> },
+  {
+    signal,
+    hold,
+    write,
+    fileSource,
+  }: {
+    signal: AbortSignal
+    hold: AbortSignal
+    write: (change: Change) => Promise<boolean>
+    fileSource?: FileSource | undefined
+  },
 ): Promise<Change | undefined> {
   const waiting = [...calls]
   let open = calls.length
@@ -39,7 +53,8 @@ export async function runCalls(
   let writing: Promise<unknown> = Promise.resolve()
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
-      const change = hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal)
+      const change =
+        hold.aborted || signal.aborted ? notMade(run, call.step) : await runCall(run, call, signal, fileSource)
       open -= 1
       if (!change) continue
       if (open === 0) last = change
@@ -60,6 +75,7 @@ async function runCall(
   run: Run,
   { tool, step, arguments: args }: PlannedCall,
   signal: AbortSignal,
+  fileSource: FileSource | undefined,
 ): Promise<Change | undefined> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(new Interrupted('call_timeout')), toolCall_ms)
@@ -68,20 +84,25 @@ async function runCall(
   try {
     aborted.throwIfAborted()
     const { task_id } = run.claim
+    const { agent_id, project_id, created_by } = run
+    const idempotency_key = `${task_id}:${step.index}`
+    const files = fileSource && callFiles(fileSource, { task_id, project_id, created_by, idempotency_key })
     const answer = await orAborted(
       tool.call(args, {
         task_id,
-        agent_id: run.agent_id,
-        project_id: run.project_id,
+        agent_id,
+        project_id,
         step_id: step.id,
-        idempotency_key: `${task_id}:${step.index}`,
+        idempotency_key,
         traceparent: span.traceparent ?? run.work.traceparent ?? undefined,
         signal: aborted,
+        files,
       }),
       aborted,
     )
     span.end(answer.error?.code)
-    return answer.error ? toolFailed(run, step, answer.error, answer) : toolCompleted(run, step, answer)
+    const kept = await keepAnswerFiles(answer, files)
+    return answer.error ? toolFailed(run, step, answer.error, answer, kept) : toolCompleted(run, step, answer, kept)
   } catch (thrown) {
     const failure = signal.aborted ? undefined : failureOf(thrown, step)
     span.end(failure?.code ?? 'aborted')
@@ -91,20 +112,24 @@ async function runCall(
   }
 }
 
-function toolCompleted(run: Run, step: Step, answer: ToolAnswer): Change {
-  return finished(
-    run,
-    { ...step, status: 'completed', output: { content: readable(answer.content) }, error: null },
-    answer,
-  )
+function toolCompleted(run: Run, step: Step, answer: ToolAnswer, kept: KeptFiles): Change {
+  return finished(run, { ...step, status: 'completed', output: outputOf(answer, kept), error: null }, answer)
 }
 
-function toolFailed(run: Run, step: Step, { code, message }: Failure, answer?: ToolAnswer): Change {
+function outputOf({ content, artifacts = [] }: ToolAnswer, { notes, parts }: KeptFiles): ToolCallOutput {
+  return {
+    content: cutText(cleanText(content), toolOutputMax - notes.length) + notes,
+    ...(artifacts.length > 0 ? { artifacts: artifacts.map(factsOf) } : {}),
+    ...(parts.length > 0 ? { parts } : {}),
+  }
+}
+
+function toolFailed(run: Run, step: Step, { code, message }: Failure, answer?: ToolAnswer, kept?: KeptFiles): Change {
   const words = cleanText(redact(message, run.secrets)).slice(0, 2000)
-  const content = answer ? readable(answer.content) : words
+  const output = answer && kept ? outputOf(answer, kept) : { content: words }
   const error = { code, message: words, retryable: false }
   return {
-    ...finished(run, { ...step, status: 'failed', output: { content }, error }, answer),
+    ...finished(run, { ...step, status: 'failed', output, error }, answer),
     logs: [{ level: 'warn', message: `Tool ${step.name} failed: ${words}`, context: { tool: step.name, code } }],
   }
 }
@@ -113,7 +138,7 @@ function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change 
   run.steps[step.index] = step
   return {
     steps: [step],
-    events: stepEvents(step),
+    events: [...artifactEvents(step), ...stepEvents(step)],
     crashes: 0,
     calls: [{ tool: step.name, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0 }],
     consumed: {
@@ -122,6 +147,14 @@ function finished(run: Run, step: Step, answer: ToolAnswer | undefined): Change 
       network_out: answer?.network?.bytes_out ?? 0,
     },
   }
+}
+
+/** The event of an artifact is written with the step that made it: once, however often its call was repeated. */
+function artifactEvents({ id, output }: Step): NonNullable<Change['events']> {
+  return ((output as ToolCallOutput | null)?.artifacts ?? []).map((artifact) => ({
+    type: 'artifact.created',
+    data: { step_id: id, ...artifact },
+  }))
 }
 
 /** A call that was aborted: its outcome is unknown, unless repeating it does no harm. */
@@ -156,11 +189,6 @@ function failureOf(thrown: unknown, step: Step): Failure {
   }
   // A bug in Cadre: the model does not see its message.
   return { code: 'tool_failed', message: 'The tool failed.' }
-}
-
-/** A result as it is kept: clean text, and not more than the model is to read. */
-function readable(content: string): string {
-  return cutText(cleanText(content), toolOutputMax)
 }
 
 /** A tool that does not listen to the signal must not hold its task, or the process that stops. */

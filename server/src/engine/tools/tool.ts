@@ -33,6 +33,38 @@ export interface ToolCallContext {
   /** W3C Trace Context for requests that go out; undefined where the task has none. */
   traceparent: string | undefined
   signal: AbortSignal
+  /** The files of the project, and those that this call makes; undefined where there are none, as in tests. */
+  files?: CallFiles | undefined
+}
+
+/** What a call may do with files. */
+export interface CallFiles {
+  /** A file of the project; undefined where there is none. */
+  find(file_id: string): Promise<KnownFile | undefined>
+  /** Its bytes from `start` up to `end`, not with it. */
+  read(file: KnownFile, start: number, end: number): Promise<Buffer>
+  /**
+   * Keeps a file of the task, as one of its results where it `is_artifact`. `place` tells it from others of the same call: a
+   * repeated call gets the files that there are. Throws `ToolError` where there is no room.
+   */
+  save(file: NewToolFile, place: number, is_artifact: boolean): Promise<KnownFile>
+}
+
+export interface KnownFile {
+  id: string
+  name: string
+  media_type: string
+  bytes: number
+  sha256: string
+  store: 'database' | 's3'
+}
+
+/** A file that a tool makes, or gives. */
+export interface NewToolFile {
+  name: string
+  /** The media type as its source says. */
+  declared?: string | undefined
+  content: Buffer
 }
 
 export interface ToolAnswer {
@@ -42,7 +74,14 @@ export interface ToolAnswer {
   error?: { code: string; message: string }
   /** Bytes that crossed the network. */
   network?: { bytes_in: number; bytes_out: number }
+  /** What it gave that is no text: becomes files of the task, which the model sees as far as it can. */
+  files?: readonly NewToolFile[]
+  /** Files that it kept as results of the task. */
+  artifacts?: readonly KnownFile[]
 }
+
+/** Files that one answer may give; those beyond are left out. */
+export const answerFilesMax = 20
 
 /** Characters of a result that reach the model and the journal; what is longer is cut, with a note. */
 export const toolOutputMax = 100_000

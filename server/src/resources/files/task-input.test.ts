@@ -196,6 +196,66 @@ describe('a document in a message', () => {
   })
 })
 
+describe('a message to a task', () => {
+  it('shows pictures and documents like its input, also those given as data', async () => {
+    const file_id = await upload('a,b', 'sent.csv')
+    const url = `data:image/png;base64,${png.toString('base64')}`
+    await test.send('POST', `${project}/agents/${agents.chat}/pause`)
+    const { body: task } = await give('chat', 'Wait for it.', 0)
+    const messages = `${project}/tasks/${task.id}/messages`
+    const content = [
+      { type: 'text', text: 'Here:' },
+      { type: 'image', url },
+      { type: 'file', file_id },
+    ]
+    const sent = await test.send('POST', messages, { body: { content } })
+    assert.equal(sent.status, 201, JSON.stringify(sent.body))
+    const picture = sent.body.content[1].file_id
+    assert.deepEqual(sent.body.content, [content[0], { type: 'image', file_id: picture }, content[2]])
+    assert.equal((await test.send('GET', `${project}/files/${picture}`)).body.task_id, task.id)
+    assert.equal((await test.send('DELETE', `${project}/files/${file_id}`)).status, 409, 'it is in use')
+    const elsewhere = { content: [{ type: 'file', file_id: 'file_00000000000000000000000000' }] }
+    const missing = await test.send('POST', messages, { body: elsewhere })
+    assert.deepEqual([missing.status, missing.body.error.details.resource_type], [404, 'file'])
+    const broken = await test.send('POST', messages, {
+      body: { content: [{ type: 'image', url: 'data:image/png,x' }] },
+    })
+    assert.deepEqual([broken.status, broken.body.error.details[0].field], [400, 'content[0].url'])
+    const before = models.requests.length
+    await test.send('POST', `${project}/agents/${agents.chat}/start`)
+    const { body } = await test.send('GET', `${project}/tasks/${task.id}?wait=30`)
+    assert.deepEqual([body.status, body.error], ['completed', null])
+    const request = models.requests[before]!.body
+    assert.deepEqual(bytesIn(request), [png.toString('hex')])
+    assert.ok(JSON.stringify(request).includes('sent.csv:\\na,b'), 'the text behind its name')
+    // A retry reads the same.
+    const retried = await test.send('POST', `${project}/tasks/${task.id}/retry?wait=30`, { body: { from_step: 1 } })
+    assert.deepEqual([retried.status, retried.body.status], [201, 'completed'], JSON.stringify(retried.body))
+    assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
+  })
+
+  it('that answers a question of the model shows its picture behind the answer', async () => {
+    const made = await test.send('POST', `${project}/agents`, {
+      body: { name: 'asker', config: { model: protocols.responses, tools: ['request_input'] } },
+    })
+    agents.asker = made.body.id
+    models.next({ do: 'answer', tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] })
+    const { body: task } = await give('asker', 'Ask me.')
+    assert.deepEqual([task.status, task.wait?.reason], ['waiting', 'input'])
+    const before = models.requests.length
+    const content = [
+      { type: 'text', text: 'This one.' },
+      { type: 'image', file_id: await upload(png, 'answer.png') },
+    ]
+    const sent = await test.send('POST', `${project}/tasks/${task.id}/messages`, { body: { content } })
+    assert.equal(sent.status, 201)
+    const { body } = await test.send('GET', `${project}/tasks/${task.id}?wait=30`)
+    assert.deepEqual([body.status, body.error], ['completed', null])
+    assert.deepEqual(bytesIn(models.requests[before]!.body), [png.toString('hex')])
+    assert.deepEqual(models.refused, [])
+  })
+})
+
 describe('a file that a task names', () => {
   it('has to be one of the project', async () => {
     const file_id = await upload(png, 'own.png')

@@ -5,12 +5,14 @@ import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Context } from '../../context.ts'
 import type { TaskRow } from '../../engine/commands/stored-task.ts'
 import { copyJournal } from '../../engine/commands/copy-journal.ts'
+import { contentWithFiles, filesOf, requireFiles } from '../../engine/files/input-files.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireAgent } from '../agents/agents.queries.ts'
+import { makeTaskFiles } from './task-files.ts'
 import { loadTask, madeBy, requireAccepting } from './task-requests.ts'
 import { countSteps, countUnread, queueFull, requireMade, requireTask, taskView } from './tasks.queries.ts'
 import { makeWatch, occupyToWatch } from './watch.ts'
@@ -20,15 +22,24 @@ const { unread_messages } = operations.taskActionBounds
 /** What people do with tasks that are there: they send them messages, and try them again. */
 export function taskActionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine } = context
+  const { receiveMessage, received, kept } = makeTaskFiles(context)
 
   handle(app, http, operations.sendTaskMessage, {
     load: loadTask,
-    run: ({ sql, loaded: task, body, principal }) =>
+    receive: receiveMessage,
+    run: ({ sql, loaded: task, body, principal, request }) =>
       sql.begin(async (tx) => {
-        const sent = await engine.sendMessage(tx, task.id, { content: body.content, user_id: principal.user_id })
+        await requireFiles(tx, task.project_id, filesOf(body.content))
+        const pictures = received(request)
+        const sent = await engine.sendMessage(tx, task.id, {
+          content: contentWithFiles(body.content, pictures),
+          user_id: principal.user_id,
+          received: [...pictures.values()],
+        })
         // Looked at behind the engine, which holds the task's row: of two messages at once only one can be the last.
         if (sent.outcome === 'sent') {
           if ((await countUnread(tx, task.id)) > unread_messages) throw tooManyUnread()
+          tx.afterCommit(() => kept(request))
           return sent.message
         }
         if (sent.outcome === 'missing') return requireTask(tx, { id: task.id, project_id: task.project_id })

@@ -7,7 +7,7 @@ import { taskColumns, type TaskRow } from '../../engine/commands/stored-task.ts'
 import { listTaskEvents } from '../../events/streams/streams.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
-import type { Step } from '../../engine/task.ts'
+import type { Step, TaskArtifact } from '../../engine/task.ts'
 
 /** A task as it is answered. */
 export function taskView(row: TaskRow) {
@@ -216,4 +216,13 @@ export function requireWorking(agent: { id: string; status: string; settles_to: 
     resource_id: agent.id,
     current_status: agent.status,
   })
+}
+
+/** Files that a task's tools kept as its results, in the order of its steps. */
+export async function listArtifacts(sql: Sql, task_id: string): Promise<TaskArtifact[]> {
+  const rows = await sql<{ artifact: TaskArtifact }>`
+    select a.value as artifact from task_step s
+    cross join lateral jsonb_array_elements(coalesce(s.output->'artifacts', '[]')) with ordinality as a(value, nth)
+    where s.task_id = ${task_id} and s.type = 'tool_call' order by s.index, a.nth`
+  return rows.map(({ artifact }) => artifact)
 }

@@ -16,6 +16,7 @@ import type { AskedAgent } from './asked-agents.ts'
 import { makeTaskFiles } from './task-files.ts'
 import { cancelAsAsked, loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
+  listArtifacts,
   listEventPage,
   listTasks,
   listTaskSteps,
@@ -109,6 +110,10 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
       const { steps, total } = await listTaskSteps(sql, loaded.id, { limit, offset })
       return { steps, pagination: offsetPagination(total, limit, offset, steps.length) }
     },
+  })
+  handle(app, http, operations.listTaskArtifacts, {
+    load: loadTask,
+    run: async ({ sql, loaded }) => ({ artifacts: await listArtifacts(sql, loaded.id) }),
   })
   handle(app, http, operations.listTaskEventsOperation, {
     load: loadTask,

@@ -71,11 +71,12 @@ export async function listThreadMessages(
   return { messages, total: count?.total ?? 0 }
 }
 
-/** What a message of an input says: the texts of its parts, an object as JSON. */
+/** What a message of an input says: the texts of its parts with the names of files, an object as JSON. */
 function inputText({ fragment }: Sql): Fragment {
   return fragment`case when jsonb_typeof(t.input) <> 'array' then t.input#>>'{}'
           when jsonb_typeof(t.input->p.place->'content') = 'string' then t.input->p.place->>'content'
-          else (select string_agg(part->>'text', e'\n\n') from jsonb_array_elements(t.input->p.place->'content') part) end`
+          else (select string_agg(coalesce(part->>'text', '[' || (part->>'type') || ' ' || (part->>'file_id') || ']'), e'\n\n')
+            from jsonb_array_elements(t.input->p.place->'content') part) end`
 }
 
 /** An identifier of a message: the time of its task's, and a hash of where it stands in place of chance. */

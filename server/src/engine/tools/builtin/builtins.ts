@@ -4,6 +4,7 @@ import { engineAnswered } from './engine-answered.ts'
 import { httpRequest } from './http-request.ts'
 import { runJavascript } from '../sandbox/run-javascript.ts'
 import type { Sandboxes } from '../sandbox/sandbox.ts'
+import { readFile, saveFile } from './task-files.ts'
 import type { Tool } from '../tool.ts'
 
 /** The service's own tools, by name, for an agent with these environment variables. */
@@ -11,6 +12,13 @@ export function builtins(
   { egress, sandboxes, now }: { egress: Egress; sandboxes: Sandboxes; now: () => Date },
   environment: Readonly<Record<string, string>>,
 ): ReadonlyMap<string, Tool> {
-  const all = [httpRequest(egress), runJavascript(sandboxes, environment), currentTime(now), ...engineAnswered]
+  const all = [
+    httpRequest(egress),
+    runJavascript(sandboxes, environment),
+    readFile,
+    saveFile,
+    currentTime(now),
+    ...engineAnswered,
+  ]
   return new Map(all.map((tool) => [tool.name, tool]))
 }

@@ -1,7 +1,7 @@
 import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { Egress } from '../../../platform/egress/safe-fetch.ts'
-import { readableBody } from '../http/http-answer.ts'
+import { readBody } from '../http/http-answer.ts'
 import { sendToolRequest } from '../http/http-send.ts'
 import { ToolError, type Tool } from '../tool.ts'
 
@@ -26,9 +26,9 @@ export function httpRequest(egress: Egress): Tool {
         return value === undefined ? [] : [`${name}: ${value.slice(0, 500)}`]
       })
       const head = [`HTTP ${answer.status}`, ...(answer.redirects > 0 ? [`url: ${answer.url}`] : []), ...shown]
-      const text = await readableBody(answer)
+      const { text, files } = await readBody(answer)
       // The status is part of the result, and no failure of the tool.
-      return { content: [...head, '', text].join('\n'), network: answer.network }
+      return { content: [...head, '', text].join('\n'), network: answer.network, files }
     },
   }
 }

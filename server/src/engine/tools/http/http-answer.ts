@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { EgressAnswer } from '../../../platform/egress/safe-fetch.ts'
-import type { ToolAnswer } from '../tool.ts'
+import type { NewToolFile, ToolAnswer } from '../tool.ts'
 
 /** Bytes of an answer after its compression was undone: the bound of the answer itself (decision D104). */
 const decodedMax_bytes = 5 * 1024 * 1024
@@ -19,20 +19,39 @@ const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
  */
 export async function toolAnswer(answer: EgressAnswer): Promise<ToolAnswer> {
   const { status, network } = answer
-  const text = await readableBody(answer)
+  const { text, files } = await readBody(answer)
   const isFailure = status >= 400
   const content = text === '' ? `HTTP ${status} without content` : isFailure ? `HTTP ${status}: ${text}` : text
-  if (!isFailure) return { content, network }
-  return { content, network, error: { code: `http_${status}`, message: `The server answered HTTP ${status}.` } }
+  if (!isFailure) return { content, network, files }
+  return { content, network, files, error: { code: `http_${status}`, message: `The server answered HTTP ${status}.` } }
 }
 
-/** The body of an answer as a model can read it: text as text, everything else described in a sentence. */
-export async function readableBody({ headers, body }: Pick<EgressAnswer, 'headers' | 'body'>): Promise<string> {
+/** The body of an answer as a model can read it: text as text; everything else described in a sentence, and as a file. */
+export async function readBody({
+  headers,
+  body,
+  url,
+}: Pick<EgressAnswer, 'headers' | 'body' | 'url'>): Promise<{ text: string; files: NewToolFile[] }> {
   const type = headers['content-type'] ?? ''
   const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   const bytes = encoding === 'identity' || encoding === '' ? body : await decode(encoding, body)
-  if (!bytes) return describe(type, body, `compressed as ${encoding.slice(0, 40)}, and could not be unpacked`)
-  return textOf(bytes, type) ?? describe(type, bytes)
+  if (!bytes)
+    return {
+      text: describe(type, body, `compressed as ${encoding.slice(0, 40)}, and could not be unpacked`),
+      files: [],
+    }
+  const text = textOf(bytes, type)
+  if (text !== undefined) return { text, files: [] }
+  const name = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
+  return { text: describe(type, bytes), files: [{ name: safelyDecoded(name), declared: type, content: bytes }] }
+}
+
+function safelyDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 async function decode(encoding: string, body: Buffer): Promise<Buffer | undefined> {

@@ -2,7 +2,7 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { canonicalJson } from '../call-hash.ts'
 import type { UpstreamUse } from '../../../platform/egress/connect.ts'
-import { toolOutputMax, type ToolAnswer } from '../tool.ts'
+import { toolOutputMax, type NewToolFile, type ToolAnswer } from '../tool.ts'
 
 /** Characters of a message that becomes an error's. */
 const messageMax = 500
@@ -13,9 +13,11 @@ const messageMax = 500
  */
 export function mcpAnswer(result: CallToolResult, network: UpstreamUse): ToolAnswer {
   const content = partsOf(result).join('\n')
-  if (result.isError !== true) return { content, network }
+  const given = result.content.flatMap(fileOf)
+  const files = given.length > 0 ? { files: given } : {}
+  if (result.isError !== true) return { content, network, ...files }
   const message = content.slice(0, messageMax) || 'The tool says that it failed.'
-  return { content, error: { code: 'tool_error', message }, network }
+  return { content, error: { code: 'tool_error', message }, network, ...files }
 }
 
 function partsOf({ content, structuredContent: data }: CallToolResult): string[] {
@@ -32,6 +34,23 @@ function partsOf({ content, structuredContent: data }: CallToolResult): string[]
 function textOf(block: ContentBlock): string | undefined {
   if (block.type === 'text') return block.text
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : undefined
+}
+
+/** A part that is no text, as a file. */
+function fileOf(block: ContentBlock): NewToolFile[] {
+  if (block.type === 'image' || block.type === 'audio') {
+    const { data, mimeType: declared } = block
+    return [
+      { name: `${block.type}.${/^\w+\/([\w-]+)/.exec(declared)?.[1] ?? 'bin'}`, declared, content: bytesIn(data) },
+    ]
+  }
+  if (block.type !== 'resource' || !('blob' in block.resource)) return []
+  const { uri, mimeType: declared, blob } = block.resource
+  return [{ name: uri.split(/[?#]/, 1)[0]!.split('/').at(-1) ?? '', declared, content: bytesIn(blob) }]
+}
+
+function bytesIn(base64: string): Buffer {
+  return Buffer.from(base64, 'base64')
 }
 
 function describe(block: ContentBlock): string {

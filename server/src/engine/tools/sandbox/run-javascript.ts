@@ -1,20 +1,46 @@
-import { builtinToolDefinitions, javascriptTime_seconds } from '#contract/resources/builtin-tools.ts'
-import type { Sandboxes } from './sandbox.ts'
+import { builtinToolDefinitions, javascriptFiles, javascriptTime_seconds } from '#contract/resources/builtin-tools.ts'
+import { fileBounds } from '#contract/resources/files.ts'
+import { requireCallFile } from '../builtin/task-files.ts'
+import type { SandboxHost, Sandboxes } from './sandbox.ts'
 import type { SandboxResult } from './sandbox-job.ts'
-import type { Tool, ToolAnswer } from '../tool.ts'
+import { ToolError, type CallFiles, type KnownFile, type Tool, type ToolAnswer } from '../tool.ts'
 
 /**
- * Runs JavaScript in a sandbox without network, files, timers or modules. Agents find their environment variables there
- * as `env`; values of them in the answer are redacted, as everywhere.
+ * Runs JavaScript in a sandbox without network, file system, timers or modules. Agents find their environment variables there
+ * as `env`; values of them in the answer are redacted, as everywhere. `files` reads files of the project and saves artifacts.
  */
 export function runJavascript(sandboxes: Sandboxes, env: Readonly<Record<string, string>>): Tool {
   return {
     name: 'run_javascript',
     ...builtinToolDefinitions.run_javascript,
-    async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal }) {
+    async call({ code, timeout_seconds = javascriptTime_seconds.usual }, { signal, files }) {
       const timeout_ms = Math.min(Number(timeout_seconds), javascriptTime_seconds.max) * 1000
-      return answer(await sandboxes.run({ code: String(code), env, timeout_ms }, signal), timeout_ms / 1000)
+      const saved: KnownFile[] = []
+      const host = files && fileHost(files, saved)
+      const result = await sandboxes.run({ code: String(code), env, timeout_ms }, signal, host)
+      return { ...answer(result, timeout_ms / 1000), ...(saved.length > 0 ? { artifacts: [...saved] } : {}) }
     },
+  }
+}
+
+/** Answers a program's `files.read` and `files.save`; `saved` gets what it saved, in that order. */
+function fileHost(files: CallFiles, saved: KnownFile[]): SandboxHost {
+  return async (request) => {
+    try {
+      if (request.ask === 'read') {
+        const file = await requireCallFile(files, request.file_id)
+        return { bytes: await files.read(file, 0, file.bytes) }
+      }
+      const { name, content, media_type: declared } = request
+      if (saved.length >= javascriptFiles) return { error: `A program may save ${javascriptFiles} files at most.` }
+      const bytes = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content.buffer)
+      if (bytes.length > fileBounds.bytes) return { error: `A file has ${fileBounds.bytes} bytes at most.` }
+      const file = await files.save({ name, declared, content: bytes }, saved.length, true)
+      saved.push(file)
+      return { file_id: file.id }
+    } catch (error) {
+      return { error: error instanceof ToolError ? error.message : 'The file could not be reached.' }
+    }
   }
 }
 

@@ -1,9 +1,26 @@
+import type { MessagePort } from 'node:worker_threads'
+
 /** What a sandbox is asked to run. Goes to its thread as it is. */
 export interface SandboxJob {
   code: string
   env: Readonly<Record<string, string>>
   /** From the moment in which the code begins. */
   timeout_ms: number
+}
+
+/** What a program asks its host for: the bytes of a file, or to keep one. The thread waits for the answer. */
+export type SandboxRequest =
+  | { ask: 'read'; file_id: string }
+  | { ask: 'save'; name: string; content: string | Uint8Array; media_type: string | undefined }
+
+/** What the host answers: bytes, the id of a file, or what is wrong. */
+export type SandboxReply = { bytes: Uint8Array } | { file_id: string } | { error: string }
+
+/** What a thread is started with. */
+export interface SandboxThread {
+  job: SandboxJob
+  /** Where its requests go and their answers come from; without it there are no files. */
+  host?: { port: MessagePort; answered: Int32Array }
 }
 
 /** How a program ended. `logs` is what it had written to its console, in the order of writing. */

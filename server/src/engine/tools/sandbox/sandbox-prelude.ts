@@ -1,9 +1,9 @@
 /**
  * Runs inside of a sandbox before the program, and keeps what it needs of the language from being changed by it. It is
- * given a function that keeps a line of the console, the environment as JSON, and how long texts may be; it gives the
- * functions that turn a value and an error into text.
+ * given a function that keeps a line of the console, the environment as JSON, how long texts may be, and the functions that
+ * read and save files; it gives the functions that turn a value and an error into text.
  */
-export const prelude = `(function (keep, env, textMax) {
+export const prelude = `(function (keep, env, textMax, read, save) {
   'use strict'
   const { stringify, parse } = JSON
   const { freeze, defineProperty } = Object
@@ -39,5 +39,20 @@ export const prelude = `(function (keep, env, textMax) {
   for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace']) console[name] = line
   defineProperty(globalThis, 'console', { value: console, writable: true, configurable: true })
   defineProperty(globalThis, 'env', { value: freeze(parse(env)), writable: true, configurable: true })
+  const Bytes = Uint8Array
+  const Buffers = ArrayBuffer
+  const isView = ArrayBuffer.isView
+  const { slice: sliceBuffer } = Buffers.prototype
+  const plainBytes = (content) => {
+    if (content instanceof Buffers) return content
+    if (!isView(content)) throw new TypeError('The content of a file is a string, an ArrayBuffer or a Uint8Array.')
+    return apply(sliceBuffer, content.buffer, [content.byteOffset, content.byteOffset + content.byteLength])
+  }
+  const files = freeze({
+    read: (id) => new Bytes(read(text(id))),
+    save: (name, content, type) =>
+      save(text(name), typeof content === 'string' ? content : plainBytes(content), type === undefined ? '' : text(type)),
+  })
+  defineProperty(globalThis, 'files', { value: files, writable: true, configurable: true })
   return [show, explain]
 })`

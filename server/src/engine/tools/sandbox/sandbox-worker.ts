@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import {
   newQuickJSWASMModuleFromVariant,
   newVariant,
@@ -6,7 +6,13 @@ import {
   type QuickJSHandle,
   RELEASE_SYNC,
 } from 'quickjs-emscripten'
-import { sandboxTextMax, type SandboxJob, type SandboxResult } from './sandbox-job.ts'
+import {
+  sandboxTextMax,
+  type SandboxReply,
+  type SandboxRequest,
+  type SandboxResult,
+  type SandboxThread,
+} from './sandbox-job.ts'
 import { prelude } from './sandbox-prelude.ts'
 
 /**
@@ -26,7 +32,7 @@ const stack_bytes = 256 * 1024
 /** Jobs (continuations of promises) between two looks at the clock. */
 const jobsAtOnce = 1000
 
-async function run({ code, env, timeout_ms }: SandboxJob): Promise<SandboxResult> {
+async function run({ job: { code, env, timeout_ms }, host }: SandboxThread): Promise<SandboxResult> {
   const wasmMemory = new WebAssembly.Memory(memory_pages)
   const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(RELEASE_SYNC, { wasmMemory }))
   const runtime = quickjs.newRuntime()
@@ -34,8 +40,9 @@ async function run({ code, env, timeout_ms }: SandboxJob): Promise<SandboxResult
   runtime.setMaxStackSize(stack_bytes)
   const context = runtime.newContext()
   const logs = new Lines()
-  const [show, explain] = prepare(context, env, logs)
   const deadline = performance.now() + timeout_ms
+  const ask = (request: SandboxRequest): SandboxReply => askHost(host, request, deadline - performance.now())
+  const [show, explain] = prepare(context, env, logs, ask)
   const isLate = (): boolean => performance.now() > deadline
   runtime.setInterruptHandler(isLate)
 
@@ -91,12 +98,44 @@ function compiles(context: QuickJSContext, code: string): boolean {
 }
 
 /** Sets up the program's console and environment; returns how values and errors become text. */
-function prepare(context: QuickJSContext, env: SandboxJob['env'], logs: Lines): [QuickJSHandle, QuickJSHandle] {
+function prepare(
+  context: QuickJSContext,
+  env: SandboxThread['job']['env'],
+  logs: Lines,
+  ask: (request: SandboxRequest) => SandboxReply,
+): [QuickJSHandle, QuickJSHandle] {
+  const given = (reply: SandboxReply): QuickJSHandle | { error: QuickJSHandle } => {
+    if ('error' in reply) return { error: context.newError(reply.error) }
+    if ('file_id' in reply) return context.newString(reply.file_id)
+    return context.newArrayBuffer(reply.bytes.slice().buffer)
+  }
+  const read = context.newFunction('read', (id) => given(ask({ ask: 'read', file_id: context.getString(id) })))
+  const save = context.newFunction('save', (name, content, type) => {
+    const isText = context.typeof(content) === 'string'
+    return given(
+      ask({
+        ask: 'save',
+        name: context.getString(name),
+        content: isText ? context.getString(content) : context.getArrayBuffer(content).value.slice(),
+        media_type: context.getString(type) || undefined,
+      }),
+    )
+  })
   const keep = context.newFunction('keep', (text) => logs.add(context.getString(text)))
   const give = context.unwrapResult(context.evalCode(prelude, 'prelude.js'))
   const [json, max] = [context.newString(JSON.stringify(env)), context.newNumber(sandboxTextMax)]
-  const pair = context.unwrapResult(context.callFunction(give, context.undefined, keep, json, max))
+  const pair = context.unwrapResult(context.callFunction(give, context.undefined, keep, json, max, read, save))
   return [context.getProp(pair, 0), context.getProp(pair, 1)]
+}
+
+/** Asks the host and waits: a program's calls are synchronous, so `await` before them changes nothing. */
+function askHost(host: SandboxThread['host'], request: SandboxRequest, left_ms: number): SandboxReply {
+  if (!host) return { error: 'Files are not available here.' }
+  Atomics.store(host.answered, 0, 0)
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
+  host.port.postMessage(request)
+  Atomics.wait(host.answered, 0, 0, Math.max(0, left_ms))
+  return (receiveMessageOnPort(host.port)?.message as SandboxReply | undefined) ?? { error: 'The time is over.' }
 }
 
 /** Lines of the console up to their bound. */
@@ -109,4 +148,4 @@ class Lines {
 }
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
-parentPort?.postMessage(await run(workerData as SandboxJob))
+parentPort?.postMessage(await run(workerData as SandboxThread))

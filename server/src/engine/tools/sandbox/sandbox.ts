@@ -1,6 +1,6 @@
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { SandboxJob, SandboxResult } from './sandbox-job.ts'
+import type { SandboxJob, SandboxReply, SandboxRequest, SandboxResult, SandboxThread } from './sandbox-job.ts'
 
 /** Programs that run at the same time in this process; others wait for their turn. */
 const atOnce = 2
@@ -9,13 +9,17 @@ const grace_ms = 5000
 /** Of the thread's own heap. The interpreter's memory is bounded beside it, by `sandbox-worker.ts`. */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
+/** Answers requests of a program. */
+export type SandboxHost = (request: SandboxRequest) => Promise<SandboxReply>
+
 /** Runs untrusted programs. */
 export interface Sandboxes {
   /**
    * Runs a program in a separate thread and interpreter with bounds of time and memory. There is always a result; only
-   * an abort of `signal` throws, with its reason, and ends the thread.
+   * an abort of `signal` throws, with its reason, and ends the thread. `host` answers what the program asks for, one
+   * request at a time; it never throws.
    */
-  run(job: SandboxJob, signal: AbortSignal): Promise<SandboxResult>
+  run(job: SandboxJob, signal: AbortSignal, host?: SandboxHost): Promise<SandboxResult>
 }
 
 /** Made once a process, so that programs of all tasks together stay within their bounds. */
@@ -47,10 +51,10 @@ export function makeSandboxes(log: Logger): Sandboxes {
     else free += 1
   }
   return {
-    async run(job, signal) {
+    async run(job, signal, host) {
       await turn(signal)
       try {
-        return await inThread(job, signal, log)
+        return await inThread(job, { signal, log, host })
       } finally {
         requeue()
       }
@@ -58,10 +62,25 @@ export function makeSandboxes(log: Logger): Sandboxes {
   }
 }
 
-async function inThread(job: SandboxJob, signal: AbortSignal, log: Logger): Promise<SandboxResult> {
+async function inThread(
+  job: SandboxJob,
+  { signal, log, host }: { signal: AbortSignal; log: Logger; host: SandboxHost | undefined },
+): Promise<SandboxResult> {
   signal.throwIfAborted()
+  const { port1: ours, port2: port } = new MessageChannel()
+  const answered = new Int32Array(new SharedArrayBuffer(4))
+  const thread: SandboxThread = { job, ...(host ? { host: { port, answered } } : {}) }
+  ours.on('message', (request: SandboxRequest) => {
+    void host?.(request).then((reply) => {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origins
+      ours.postMessage(reply)
+      Atomics.store(answered, 0, 1)
+      Atomics.notify(answered, 0)
+    })
+  })
   const worker = new Worker(new URL('./sandbox-worker.ts', import.meta.url), {
-    workerData: job,
+    workerData: thread,
+    transferList: [port],
     resourceLimits,
     // Nothing of this process is in there, should a program ever leave its interpreter.
     env: {},
@@ -85,6 +104,7 @@ async function inThread(job: SandboxJob, signal: AbortSignal, log: Logger): Prom
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
+    ours.close()
     await worker.terminate()
   }
 }
