@@ -102,7 +102,7 @@ export async function buildApp(
   decorateEveryAnswer(app, context)
   requests.observe(app)
   registerBasePath(app, basePathOf(config.public_url))
-  registerCors(app, config.cors_origins)
+  registerCors(app, { api: config.cors_origins, doors: config.door_origins })
   registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)
   const pages = consoleRoutes(app, config.console)

@@ -90,8 +90,13 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
-    doors: setting('CADRE_DOORS', listOf(oneOf('openai')), 'openai', {
-      description: 'Protocols of others in front of the tasks: `openai` is served at /v1. Empty: none.',
+    doors: setting('CADRE_DOORS', listOf(oneOf('openai', 'mcp', 'a2a', 'agui')), 'openai,mcp', {
+      description:
+        'Protocols of others in front of the tasks: `openai` is served at /v1, `mcp` at /mcp, `a2a` at /a2a, `agui` at /agui. Empty: none.',
+    }),
+    door_origins: setting('CADRE_DOOR_ORIGINS', listOf(origin), '', {
+      description: 'Origins of web pages that may call the protocols of `CADRE_DOORS` from a browser. Unset: none.',
+      example: 'https://chat.example.com',
     }),
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
       description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
