@@ -5,10 +5,10 @@ import type { Requirement } from './scopes.ts'
 
 /**
  * Which conventions an operation speaks (decision D2): A has string ids, offset paging and lowercase codes; B integer
- * project ids, page paging and uppercase codes; O is OAuth's own form; P a page or probe for people and machines; `openai` is
- * the form of the OpenAI protocol.
+ * project ids, page paging and uppercase codes; O is OAuth's own form; P a page or probe for people and machines; `openai` and
+ * `mcp` are the forms of those protocols.
  */
-export type Family = 'A' | 'B' | 'O' | 'P' | 'openai'
+export type Family = 'A' | 'B' | 'O' | 'P' | 'openai' | 'mcp'
 
 export type CredentialKind = 'api_key' | 'token' | 'session'
 

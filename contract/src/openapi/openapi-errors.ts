@@ -47,6 +47,7 @@ export const errorSchemaOf = {
   O: 'OAuthError',
   P: 'ProjectError',
   openai: 'Error',
+  mcp: 'Error',
 } as const
 
 function envelopeSchema(description: string, family: 'a' | 'b', details: Json[]): Json {

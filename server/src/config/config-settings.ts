@@ -101,6 +101,13 @@ export const sections = {
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
       description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
     }),
+    mcp_resolve: setting('CADRE_MCP_RESOLVE', onOff, 'off', {
+      description:
+        'The tool of /mcp that resolves approvals, with a credential that may: a model may use it to approve what it started.',
+    }),
+    mcp_manage: setting('CADRE_MCP_MANAGE', onOff, 'off', {
+      description: 'The tools of /mcp that create, change, start and stop agents, with a credential that may.',
+    }),
     console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },
   Data: {

@@ -64,6 +64,7 @@ export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/.well-known/')) return 'O'
   if (/^\/v1(\/|$)/.test(path)) return 'openai'
+  if (/^\/mcp(\/|$)/.test(path)) return 'mcp'
   return families.get(placeOf(path)) ?? 'B'
 }
 
@@ -126,11 +127,23 @@ const envelopeO: Envelope = (problem) => {
   }
 }
 
+/** A message that is not an answer to any other: the request was refused before it was read. */
+const envelopeMcp: Envelope = ({ kind, message, status, details }, request_id) => ({
+  jsonrpc: '2.0',
+  id: null,
+  error: {
+    code: status >= 500 ? -32603 : -32600,
+    message,
+    data: { code: problems[kind].a, ...(details === undefined ? {} : { details }), request_id },
+  },
+})
+
 const envelopes: Record<Exclude<Family, 'openai'>, Envelope> = {
   A: envelopeA,
   B: envelopeB,
   O: envelopeO,
   P: envelopeB,
+  mcp: envelopeMcp,
 }
 
 const oauthCodes: Record<number, string> = {

@@ -10,6 +10,7 @@ const families: Record<Family, string> = {
   O: "OAuth's own form: parameters of a form, and errors by RFC 6749",
   P: 'pages for people and probes for machines',
   openai: 'the form of the OpenAI protocol',
+  mcp: 'the form of the Model Context Protocol',
 }
 
 const credentialNames: Record<CredentialKind, string> = {

@@ -54,9 +54,9 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
 
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
 function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
-  for (const path of ['', '/api/v1']) {
-    const metadata = async (): Promise<object> => ({
-      resource: `${context.public_url()}${path}`,
+  for (const path of ['', '/api/v1', '/mcp', '/mcp/agents/:agent_id']) {
+    const metadata = async ({ params }: FastifyRequest): Promise<object> => ({
+      resource: `${context.public_url()}${path.replace(':agent_id', (params as { agent_id?: string }).agent_id ?? '')}`,
       authorization_servers: [context.public_url()],
       scopes_supported: scopes,
       bearer_methods_supported: ['header'],
