@@ -110,7 +110,7 @@ export async function authenticate(
   if (row.state === 'no_organization')
     throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
   // A token for one resource is none for another (RFC 8707).
-  if (presented.kind === 'token' && (row.audience !== null) !== (operation.family === 'mcp'))
+  if (presented.kind === 'token' && isForMcp(row.audience) !== (operation.family === 'mcp'))
     throw new Problem('invalid_token')
   const principal: Principal = {
     kind: presented.kind,
@@ -147,6 +147,11 @@ export async function authenticate(
     },
     refused: row.admitted ? homeless : rateLimitProblem(bucket, { ...window, remaining: 0 }, row.now),
   }
+}
+
+/** Whether a token was asked for the MCP endpoint of this service, or of one of its agents. */
+function isForMcp(audience: string | null): boolean {
+  return audience !== null && /\/mcp(\/agents\/[^/]+)?$/.test(audience)
 }
 
 /**

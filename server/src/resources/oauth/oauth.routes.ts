@@ -23,7 +23,7 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
 
   app.get('/oauth2/authorize', async (request, reply) => {
     await count(reply, 'oauth.authorize', addressSubject(request.ip))
-    await forwardToProvider(request, reply, await server())
+    await forwardToProvider(request, reply, await server(), { query: withUsualScope(request.url) })
   })
   app.get('/oauth2/authorize/:uid', async (request, reply) => {
     await forwardToProvider(request, reply, await server(), { cookie: 'resume' })
@@ -50,6 +50,17 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   interactionRoutes(app, context, server)
   deviceRoutes(app, http, context, server)
   oauthClientRoutes(app, http)
+}
+
+/** What an MCP client gets that asks for a resource without saying for which scopes: they do not know ours. */
+const usualScope = 'agents:read tasks:write'
+
+/** The query of an authorization, with a scope where it names a resource and no scope; undefined where it is as it was. */
+function withUsualScope(url: string): string | undefined {
+  const query = new URLSearchParams(url.split('?', 2)[1] ?? '')
+  if (!query.has('resource') || (query.get('scope') ?? '') !== '') return undefined
+  query.set('scope', usualScope)
+  return query.toString()
 }
 
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
