@@ -1024,6 +1024,7 @@ create table oauth_grant (
   expires_at timestamp with time zone not null,
   ip text not null,
   user_agent text not null,
+  resource text,
   constraint oauth_grant_pkey PRIMARY KEY (id)
 );
 

@@ -17,6 +17,7 @@ import { answerUnknownPath, collectRoutes } from './http/unknown-path.ts'
 import { probeRoutes } from './http/connection/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
+import { mcpRoutes } from './protocols/mcp/routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -102,7 +103,7 @@ export async function buildApp(
   decorateEveryAnswer(app, context)
   requests.observe(app)
   registerBasePath(app, basePathOf(config.public_url))
-  registerCors(app, config.cors_origins)
+  registerCors(app, { api: config.cors_origins, doors: config.door_origins })
   registerCanonicalHost(app, context.public_url)
   leaveBodiesOfUnknownPaths(app)
   const pages = consoleRoutes(app, config.console)
@@ -151,6 +152,7 @@ export async function buildApp(
     webhookRoutes(api, http, context)
     deliveryRoutes(api, http)
     if (config.doors.includes('openai')) openaiRoutes(api, http, context)
+    if (config.doors.includes('mcp')) mcpRoutes(api, http, context)
   })
   await app.register(async (api) => {
     readBodiesAsTheyCome(api)

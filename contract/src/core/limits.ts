@@ -73,6 +73,8 @@ export const bounds = {
   budget_cost_usd: 1_000_000,
   budget_tool_calls: 10_000,
   config_environment_variables: 100,
+  /** Seconds that a call of another protocol may wait for its task at most. */
+  door_wait_seconds: 300,
   config_environment_value: 32_768,
   config_bytes: 262_144,
   metadata_keys: 64,

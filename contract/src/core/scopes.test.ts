@@ -30,6 +30,8 @@ const grants: Record<Scope, FineScope[]> = {
   'api_keys:write': ['api_keys:write'],
   'tasks:write': ['tasks:write'],
   'approvals:write': ['approvals:write'],
+  'tools:execute': ['tools:execute'],
+  'work:execute': ['work:execute'],
   read: ['projects:read', 'agents:read', 'organizations:read'],
   write: ['projects:write', 'agents:write', 'tasks:write', 'approvals:write'],
   admin: [
@@ -43,6 +45,8 @@ const grants: Record<Scope, FineScope[]> = {
     'api_keys:write',
     'tasks:write',
     'approvals:write',
+    'tools:execute',
+    'work:execute',
   ],
 }
 
@@ -59,13 +63,15 @@ const allowed: Record<Role, FineScope[]> = {
     'organizations:read',
     'api_keys:read',
     'approvals:write',
+    'tools:execute',
+    'work:execute',
     'api_keys:write',
   ],
   viewer: ['projects:read', 'agents:read', 'organizations:read', 'api_keys:read', 'api_keys:write'],
 }
 
 describe('scopes', () => {
-  it('are the nine of the specification, read, write, tasks:write and approvals:write, each described', () => {
+  it('are the nine of the specification, read, write, tasks:write, approvals:write, tools:execute and work:execute, each described', () => {
     assert.deepEqual([...scopes].sort(), [
       'admin',
       'agents:read',
@@ -79,6 +85,8 @@ describe('scopes', () => {
       'projects:write',
       'read',
       'tasks:write',
+      'tools:execute',
+      'work:execute',
       'write',
     ])
     assert.deepEqual(Object.keys(scopeDescriptions).sort(), [...scopes].sort())

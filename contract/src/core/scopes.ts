@@ -10,9 +10,11 @@ export const fineScopes = [
   'api_keys:write',
   'tasks:write',
   'approvals:write',
+  'tools:execute',
+  'work:execute',
 ] as const
 
-/** The specification's nine, `read` and `write` (decisions D53, D71), `tasks:write` and `approvals:write`. */
+/** The specification's nine, `read` and `write` (decisions D53, D71), `tasks:write`, `approvals:write`, `tools:execute` and `work:execute`. */
 export const scopes = [...fineScopes, 'read', 'write', 'admin'] as const
 
 export type FineScope = (typeof fineScopes)[number]
@@ -33,6 +35,8 @@ export const scopeDescriptions: Record<Scope, string> = {
   'api_keys:write': 'Create, change and revoke API keys',
   'tasks:write': 'Give agents tasks, watch and cancel them, without changing the agents',
   'approvals:write': 'Answer approvals of tool calls, without changing agents or giving them tasks',
+  'tools:execute': 'Give results of tools on your side, without seeing tasks or agents',
+  'work:execute': 'Run the tasks of agents whose code is on your side',
   read: 'See projects, agents and organizations',
   write: 'Create, change and delete projects and agents',
   admin: 'Do everything that you may do',
@@ -69,6 +73,8 @@ const roleScopes: Record<Role, readonly FineScope[]> = {
     'agents:write',
     'tasks:write',
     'approvals:write',
+    'tools:execute',
+    'work:execute',
     'organizations:read',
     'api_keys:read',
     'api_keys:write',

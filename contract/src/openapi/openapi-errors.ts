@@ -48,6 +48,7 @@ export const errorSchemaOf = {
   oauth: 'OAuthError',
   page: 'ProjectError',
   openai: 'Error',
+  mcp: 'Error',
 } as const satisfies Record<ErrorFormat, string>
 
 function envelopeSchema(description: string, format: 'agents' | 'control', details: Json[]): Json {

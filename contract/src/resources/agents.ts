@@ -127,6 +127,67 @@ const policies = <Value extends TSchema>(value: Value, description: string) =>
   })
 const policy = Choice(toolPolicies)
 
+const openaiDoor = {
+  instructions: Type.Boolean({ description: 'Whether requests may add instructions: true where nothing is said.' }),
+  overrides: Type.Array(Choice(['temperature', 'reasoning']), {
+    maxItems: 2,
+    description: 'What requests may set instead of the agent: none where nothing is said.',
+  }),
+  progress: Choice(['reasoning_content'], { description: 'Where chats show calls of tools on the server.' }),
+  show_tool_output: Type.Boolean({
+    description: 'Whether responses show results of tools: true where nothing is said.',
+  }),
+}
+const published = Type.Boolean({ description: 'Whether the protocol serves the agent: false where nothing is said.' })
+const mcpDoor = {
+  published,
+  wait_seconds: Type.Integer({
+    minimum: 0,
+    maximum: bounds.door_wait_seconds,
+    description: 'Seconds that a call waits for its task before it answers with a handle: 50 where nothing is said.',
+  }),
+  on_close: Choice(['cancel', 'continue'], {
+    description:
+      'What happens to a task when its caller closes the connection before it got a handle: `cancel` where nothing is said.',
+  }),
+}
+const a2aDoor = { published, v0_3: Type.Boolean({ description: 'Whether clients of version 0.3 are served.' }) }
+const aguiDoor = {
+  published,
+  context: Type.Boolean({ description: 'Whether the model reads context and state of the page.' }),
+}
+const doorsText = 'Which protocols of others serve the agent, and how.'
+const openaiText = 'The OpenAI protocol at /v1: true where nothing is said.'
+const open = { additionalProperties: true }
+const openaiOf = Type.Object(optional(openaiDoor), open)
+const openaiPatch = Type.Object(optional(nullable(openaiDoor)), open)
+const doors = Type.Object(
+  optional({
+    openai: Type.Unsafe<boolean | Static<typeof openaiOf>>({
+      anyOf: [{ type: 'boolean' }, openaiOf],
+      description: openaiText,
+    }),
+    mcp: Type.Object(optional(mcpDoor), open),
+    a2a: Type.Object(optional(a2aDoor), open),
+    agui: Type.Object(optional(aguiDoor), open),
+  }),
+  { ...open, description: doorsText },
+)
+const doorsPatch = Type.Object(
+  optional({
+    openai: Type.Unsafe<boolean | Static<typeof openaiPatch> | null>({
+      anyOf: [{ type: 'boolean' }, Nullable(openaiPatch)],
+      description: openaiText,
+    }),
+    ...nullable({
+      mcp: Type.Object(optional(nullable(mcpDoor)), open),
+      a2a: Type.Object(optional(nullable(a2aDoor)), open),
+      agui: Type.Object(optional(nullable(aguiDoor)), open),
+    }),
+  }),
+  { ...open, description: `${doorsText} Merged member by member: null removes.` },
+)
+
 const configMembers = {
   model: Type.Optional(model),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
@@ -191,6 +252,7 @@ const configMembers = {
   ),
   retry: Type.Optional(retry),
   budget: Type.Optional(TaskBudget),
+  doors: Type.Optional(doors),
 }
 
 const environmentKey = '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
@@ -222,6 +284,7 @@ const nullableMembers = {
   tool_policies: Type.Optional(Nullable(policies(Nullable(policy), `${policiesText} Merged by name: null removes.`))),
   retry: Type.Optional(Nullable(retryPatch)),
   context: Type.Optional(Nullable(contextPatch)),
+  doors: Type.Optional(Nullable(doorsPatch)),
 }
 
 /** A change of the configuration: a JSON Merge Patch, null removes (decision D37). */

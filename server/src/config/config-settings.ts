@@ -90,11 +90,23 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
-    doors: setting('CADRE_DOORS', listOf(oneOf('openai')), 'openai', {
-      description: 'Protocols of others in front of the tasks: `openai` is served at /v1. Empty: none.',
+    doors: setting('CADRE_DOORS', listOf(oneOf('openai', 'mcp', 'a2a', 'agui')), 'openai,mcp', {
+      description:
+        'Protocols of others in front of the tasks: `openai` is served at /v1, `mcp` at /mcp, `a2a` at /a2a, `agui` at /agui. Empty: none.',
+    }),
+    door_origins: setting('CADRE_DOOR_ORIGINS', listOf(origin), '', {
+      description: 'Origins of web pages that may call the protocols of `CADRE_DOORS` from a browser. Unset: none.',
+      example: 'https://chat.example.com',
     }),
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
       description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
+    }),
+    mcp_resolve: setting('CADRE_MCP_RESOLVE', onOff, 'off', {
+      description:
+        'The tool of /mcp that resolves approvals, with a credential that may: a model may use it to approve what it started.',
+    }),
+    mcp_manage: setting('CADRE_MCP_MANAGE', onOff, 'off', {
+      description: 'The tools of /mcp that create, change, start and stop agents, with a credential that may.',
     }),
     console: setting('CADRE_CONSOLE', onOff, 'on', { description: 'The console: the pages for people at /.' }),
   },

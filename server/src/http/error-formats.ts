@@ -46,7 +46,16 @@ const errorFormats: Record<ErrorFormat, Render> = {
     if (Number.isFinite(seconds)) headers['retry-after-ms'] = String(seconds * 1000)
     return { status, headers, body: { error } }
   },
+  // A message that answers no other: the request was refused before it was read.
+  mcp: (problem, { request_id }) => {
+    const { kind, message, status, details } = problem
+    const data = { code: problems[kind].agents, ...(details === undefined ? {} : { details }), request_id }
+    return answer(problem, { jsonrpc: '2.0', id: null, error: { code: status >= 500 ? -32603 : -32600, message, data } })
+  },
 }
+
+/** The error formats of protocols, by the first part of their paths. */
+const protocols: Readonly<Record<string, ErrorFormat>> = { '/v1': 'openai', '/mcp': 'mcp' }
 
 /** Renders a problem in an error format. */
 export function renderProblem(
@@ -66,7 +75,7 @@ export function errorFormatOf(request: FastifyRequest): ErrorFormat {
 export function errorFormatOfPath(url: string): ErrorFormat {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/.well-known/')) return 'oauth'
-  return formatsByPlace.get(placeOf(path)) ?? 'control'
+  return formatsByPlace.get(placeOf(path)) ?? protocols[placeOf(path)] ?? 'control'
 }
 
 /** What operations below it have in common: the resource, of the whole or of a project; the protocol. */

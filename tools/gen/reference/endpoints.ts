@@ -9,6 +9,7 @@ const formats: Record<ErrorFormat, string> = {
   oauth: "OAuth's own form: parameters of a form, and errors by RFC 6749",
   page: 'pages for people and probes for machines',
   openai: 'the form of the OpenAI protocol',
+  mcp: 'the form of the Model Context Protocol',
 }
 
 const credentialNames: Record<CredentialKind, string> = {

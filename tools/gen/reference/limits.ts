@@ -51,6 +51,7 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   budget_cost_usd: ['`max_cost_usd` of a task, from 0', 'US dollars'],
   budget_tool_calls: ['`max_tool_calls` of a task, from 0', ''],
   config_environment_variables: ['`config.environment_variables`', 'members'],
+  door_wait_seconds: ['`config.doors.mcp.wait_seconds`, from 0', 'seconds'],
   config_environment_value: ['Each value of `config.environment_variables`', 'characters'],
   config_bytes: ['`config` as a whole', 'bytes as JSON'],
   metadata_keys: ['`metadata`', 'members'],

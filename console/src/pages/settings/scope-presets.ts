@@ -41,6 +41,8 @@ export const scopeWords: Record<Scope, string> = {
   'api_keys:write': 'Create, change and revoke API keys',
   'approvals:write': 'Answer approvals',
   'tasks:write': 'Give agents tasks, watch and cancel them',
+  'tools:execute': 'Give results of tools on your side',
+  'work:execute': 'Run tasks of agents whose code is on your side',
   read: 'See projects, agents and organizations',
   write: 'Create, change and delete projects and agents',
   admin: 'Do everything that you may do',

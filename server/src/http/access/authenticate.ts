@@ -83,7 +83,7 @@ export function presentedCredential(
  */
 export async function authenticate(
   settings: AuthenticationSettings,
-  operation: Pick<Operation, 'bucket' | 'personal'>,
+  operation: Pick<Operation, 'bucket' | 'personal' | 'family'>,
   headers: IncomingHttpHeaders,
 ): Promise<Authenticated> {
   const presented = presentedCredential(headers, settings.cookies)
@@ -109,6 +109,9 @@ export async function authenticate(
     throw new Problem(presented.kind === 'token' ? 'expired_token' : unknownKinds[presented.kind])
   if (row.state === 'no_organization')
     throw notFound('organization_not_found', 'organization', String(headers['x-organization-id']))
+  // A token for one resource is none for another (RFC 8707).
+  if (presented.kind === 'token' && isForMcp(row.audience) !== (operation.error_format === 'mcp'))
+    throw new Problem('invalid_token')
   const principal: Principal = {
     kind: presented.kind,
     credential_id: row.credential_id,
@@ -117,6 +120,7 @@ export async function authenticate(
     org_id: row.org_id ?? '',
     role: row.role ?? 'viewer',
     scopes: presented.kind === 'session' ? (row.role === null ? [] : sessionScopes(row.role)) : row.scopes,
+    ...(presented.kind === 'token' && { audience: row.audience }),
   }
   const homeless =
     row.org_id === null && !operation.personal
@@ -145,6 +149,11 @@ export async function authenticate(
   }
 }
 
+/** Whether a token was asked for the MCP endpoint of this service, or of one of its agents. */
+function isForMcp(audience: string | null): boolean {
+  return audience !== null && /\/mcp(\/agents\/[^/]+)?$/.test(audience)
+}
+
 /**
  * The part of a shared count that belongs to one request. Where the requests did not all fit into the windows, none was
  * counted, and each is counted alone.
@@ -161,7 +170,7 @@ async function ownShare(
   return { ...row, hour_used: row.hour_used - later, minute_used: row.minute_used - later }
 }
 
-interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role'> {
+interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id' | 'role' | 'audience'> {
   /** `no_organization`: the one that the request names is none of the user's. */
   state: 'ok' | 'unknown' | 'expired' | 'no_organization'
   /** Null where the user belongs to none at all. */
@@ -169,6 +178,8 @@ interface AuthenticationRow extends WindowRow, Omit<Principal, 'kind' | 'org_id'
   role: Role | null
   general_used: number
   tokens_used: number
+  /** Of a token: the resource that it was asked for. */
+  audience: string | null
 }
 
 type Fragment = ReturnType<Sql['fragment']>
@@ -211,7 +222,7 @@ const lookups: Record<
     return () => sql.fragment`
       select case when t.expires_at <= now() then 'expired' else 'ok' end as state,
         g.id as credential_id, g.id as subject, g.user_id, g.org_id, m.role,
-        array(select s from unnest(string_to_array(t.payload->>'scope', ' ')) s where s = any(c.scopes)) as scopes
+        array(select s from unnest(string_to_array(t.payload->>'scope', ' ')) s where s = any(c.scopes)) as scopes, t.payload->>'aud' as audience
       from oauth_artifact t
       join oauth_grant g on g.id = t.grant_id
       join oauth_client c on c.client_id = g.client_id

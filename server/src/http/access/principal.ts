@@ -15,4 +15,6 @@ export interface Principal {
   role: Role
   /** As written on the credential; of a cookie, what the role allows. */
   scopes: string[]
+  /** The resource that a token was asked for (RFC 8707); null or absent where it is good for the API. */
+  audience?: string | null
 }

@@ -5,12 +5,17 @@ import { localUrl, startTestService, type TestService } from '../../../test/harn
 import { rawSend, type RawReply } from '../../../test/raw-http.ts'
 
 const ours = 'https://console.example.com'
+const doors = 'https://chat.example.com'
 const listed = 'https://app.example.com'
 let test: TestService
 let cookie: string
 let address: string
 before(async () => {
-  test = await startTestService({ CADRE_CORS_ORIGINS: `${listed},http://localhost:3000`, CADRE_PUBLIC_URL: ours })
+  test = await startTestService({
+    CADRE_CORS_ORIGINS: `${listed},http://localhost:3000`,
+    CADRE_DOOR_ORIGINS: doors,
+    CADRE_PUBLIC_URL: ours,
+  })
   cookie = (await makeSession(test, ownerOf(test))).cookie
   address = localUrl(test)
 })
@@ -39,6 +44,20 @@ describe('a page of another origin (decision D18)', () => {
       }
       assert.match(headers['x-request-id'] as string, /^req_/)
     }
+  })
+
+  it('is listed for the doors or for the API, and not for the other', async () => {
+    for (const [path, origin, allowed] of [
+      ['/v1/models', doors, doors],
+      ['/v1/models', listed, undefined],
+      ['/api/v1/hello', doors, undefined],
+    ] as const) {
+      const { headers } = await ask('OPTIONS', path, { origin, ...preflight })
+      assert.equal(headers['access-control-allow-origin'], allowed, `${origin} at ${path}`)
+    }
+    const sent = { ...preflight, 'access-control-request-headers': 'x-stainless-lang,authorization' }
+    const { headers } = await ask('OPTIONS', '/v1/responses', { origin: doors, ...sent })
+    assert.equal(headers['access-control-allow-headers'], 'x-stainless-lang,authorization')
   })
 
   it('that is listed may read answers and errors with the headers it needs, never with cookies', async () => {

@@ -15,27 +15,48 @@ const exposed = [
   'X-RateLimit-Limit-Tokens',
   'X-RateLimit-Remaining-Tokens',
   'X-RateLimit-Reset-Tokens',
+  'Cadre-Task-Id',
+  'Cadre-Ignored',
+  'WWW-Authenticate',
 ].join(', ')
+const allowed = 'Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, X-Request-ID'
 const preflightAge_seconds = 600
 
+/** Clients of other protocols send headers that are theirs, such as `X-Stainless-Lang`; none of them gives a right. */
+function asked(headers: string | undefined): string {
+  return headers !== undefined && /^[A-Za-z0-9_, -]{1,2000}$/.test(headers) ? headers : allowed
+}
+
+/** Paths of the protocols of others, and what their clients need to get a token from a page. */
+const doorPath = /^\/(v1|mcp|a2a|agui)([/?]|$)/
+const tokenPath = /^\/(\.well-known\/|oauth2\/(token|revoke)([?]|$))/
+
 /**
- * Lets pages of the listed origins call the API with a key or token. Off where the list is empty; never with cookies,
- * so a foreign page cannot act as the signed-in user (decision D18).
+ * Lets pages of the listed origins call the API, and those of other ones the protocols of others, with a key or token. Off
+ * where a list is empty; never with cookies, so a foreign page cannot act as the signed-in user (decision D18).
  */
-export function registerCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return
+export function registerCors(
+  app: FastifyInstance,
+  origins: { api: readonly string[]; doors: readonly string[] },
+): void {
+  if (origins.api.length + origins.doors.length === 0) return
+  const listed = (url: string): readonly string[] => {
+    if (doorPath.test(url)) return origins.doors
+    return tokenPath.test(url) ? [...origins.api, ...origins.doors] : origins.api
+  }
   app.addHook('onRequest', async (request, reply) => {
     const { origin } = request.headers
     reply.header('vary', 'Origin')
-    if (origin === undefined || !origins.includes(origin)) return
+    if (origin === undefined || !listed(request.url).includes(origin)) return
     reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
     if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return
     return reply
       .code(204)
       .headers({
         'access-control-allow-methods': 'GET, POST, PUT, DELETE',
-        'access-control-allow-headers':
-          'Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, X-Request-ID',
+        'access-control-allow-headers': doorPath.test(request.url)
+          ? asked(request.headers['access-control-request-headers'])
+          : allowed,
         'access-control-max-age': String(preflightAge_seconds),
       })
       .send()

@@ -115,7 +115,7 @@ async function submitDecision(
     const { scopes } = shown.device
     const decided = isAllowed
       ? {
-          grant_id: await grantConsent(tx, request, { user, client_id, org_id: org_id ?? '', scopes }),
+          grant_id: await grantConsent(tx, request, { user, client_id, org_id: org_id ?? '', scopes, resource: null }),
           ...user,
           scopes,
         }

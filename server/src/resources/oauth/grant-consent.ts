@@ -13,6 +13,8 @@ export interface ConsentGrant {
   client_id: string
   org_id: string
   scopes: string[]
+  /** The resource that it asked for; null where it asked for none. */
+  resource: string | null
 }
 
 /**
@@ -20,19 +22,23 @@ export interface ConsentGrant {
  * the grant. Refuses who has signed out or left the organization meanwhile, and an app that was deleted in this moment.
  */
 export async function grantConsent(tx: Sql, request: FastifyRequest, admission: ConsentGrant): Promise<string> {
-  const { user, client_id, org_id, scopes } = admission
+  const { user, client_id, org_id, scopes, resource } = admission
   const { user_id, session_id } = user
   // A password change ends sessions, then grants; holding the session keeps this grant from slipping in between.
   if (!(await holdSession(tx, session_id)))
     throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
   const user_agent = (request.headers['user-agent'] ?? '').slice(0, 500)
-  const grant = { user_id, org_id, client_id, scopes, ip: request.ip, user_agent }
+  const grant = { user_id, org_id, client_id, scopes, resource, ip: request.ip, user_agent }
   const grant_id = await answerConstraints({ oauth_grant_client_id_fkey: appGone }, () => insertGrant(tx, grant))
   if (grant_id === undefined)
     throw new Problem('insufficient_permissions', undefined, { message: 'You are not a member of this organization.' })
   await rememberConsent(tx, user_id, client_id, { org_id, scopes })
   const actor = actorOf(request, { kind: 'session', credential_id: session_id, user_id, org_id })
-  await recordAudit(tx, actor, { action: 'oauth_grant.created', target: grant_id, after: { client_id, scopes } })
+  await recordAudit(tx, actor, {
+    action: 'oauth_grant.created',
+    target: grant_id,
+    after: { client_id, scopes, ...(resource !== null && { resource }) },
+  })
   return grant_id
 }
 

@@ -145,14 +145,17 @@ async function submitDecision(
  * where the browser goes on to.
  */
 async function allow(
-  { server, client, scopes }: Waiting,
+  { server, interaction, client, scopes }: Waiting,
   user: SignedInUser,
   org_id: string,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<string> {
   return server.store.transaction(async (tx) => {
-    const grant_id = await grantConsent(tx, request, { user, client_id: client.client_id, org_id, scopes })
+    const grant_id = await grantConsent(tx, request, {
+      ...{ user, client_id: client.client_id, org_id, scopes },
+      resource: parameter(interaction, 'resource') || null,
+    })
     return server.provider.interactionResult(request.raw, reply.raw, {
       login: { accountId: user.user_id, remember: false },
       consent: { grantId: grant_id },

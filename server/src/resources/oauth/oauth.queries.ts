@@ -108,6 +108,8 @@ export interface NewGrant {
   org_id: string
   client_id: string
   scopes: string[]
+  /** The resource that it is for; null for the API. */
+  resource: string | null
   ip: string
   user_agent: string
 }
@@ -119,8 +121,8 @@ export interface NewGrant {
 export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | undefined> {
   const id = newId('sess')
   const [row] = await tx<{ id: string }>`
-    insert into oauth_grant (id, user_id, org_id, client_id, scopes, expires_at, ip, user_agent)
-    select ${id}, m.user_id, m.org_id, ${grant.client_id}, ${grant.scopes},
+    insert into oauth_grant (id, user_id, org_id, client_id, scopes, resource, expires_at, ip, user_agent)
+    select ${id}, m.user_id, m.org_id, ${grant.client_id}, ${grant.scopes}, ${grant.resource},
       now() + make_interval(secs => ${lifetimes.interaction + lifetimes.code}), ${grant.ip}, ${grant.user_agent}
     from member m where m.user_id = ${grant.user_id} and m.org_id = ${grant.org_id}
     returning id`

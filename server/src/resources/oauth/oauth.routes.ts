@@ -23,7 +23,7 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
 
   app.get('/oauth2/authorize', async (request, reply) => {
     await count(reply, 'oauth.authorize', addressSubject(request.ip))
-    await forwardToProvider(request, reply, await server())
+    await forwardToProvider(request, reply, await server(), { query: withUsualScope(request.url) })
   })
   app.get('/oauth2/authorize/:uid', async (request, reply) => {
     await forwardToProvider(request, reply, await server(), { cookie: 'resume' })
@@ -52,11 +52,22 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   oauthClientRoutes(app, http)
 }
 
+/** What an MCP client gets that asks for a resource without saying for which scopes: they do not know ours. */
+const usualScope = 'agents:read tasks:write'
+
+/** The query of an authorization, with a scope where it names a resource and no scope; undefined where it is as it was. */
+function withUsualScope(url: string): string | undefined {
+  const query = new URLSearchParams(url.split('?', 2)[1] ?? '')
+  if (!query.has('resource') || (query.get('scope') ?? '') !== '') return undefined
+  query.set('scope', usualScope)
+  return query.toString()
+}
+
 /** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
 function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
-  for (const path of ['', '/api/v1']) {
-    const metadata = async (): Promise<object> => ({
-      resource: `${context.public_url()}${path}`,
+  for (const path of ['', '/api/v1', '/mcp', '/mcp/agents/:agent_id']) {
+    const metadata = async ({ params }: FastifyRequest): Promise<object> => ({
+      resource: `${context.public_url()}${path.replace(':agent_id', (params as { agent_id?: string }).agent_id ?? '')}`,
       authorization_servers: [context.public_url()],
       scopes_supported: scopes,
       bearer_methods_supported: ['header'],

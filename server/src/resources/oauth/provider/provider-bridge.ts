@@ -40,6 +40,7 @@ const authorizationParameters = [
   'code_challenge_method',
   'prompt',
   'login_hint',
+  'resource',
 ]
 
 /** Headers that mean something to OAuth. Where the request came from and under which name we are known, we say. */
@@ -59,6 +60,8 @@ export interface ForwardedHeaders {
   body?: Buffer | undefined
   /** The path that the library knows, where it is not the one that was asked for. */
   path?: string
+  /** The query in the place of the one that was sent. */
+  query?: string | undefined
 }
 
 /**
@@ -73,7 +76,7 @@ export async function forwardToProvider(
   request: FastifyRequest,
   reply: FastifyReply,
   { provider, serve }: Library,
-  { cookie, body, path }: ForwardedHeaders = {},
+  { cookie, body, path, query }: ForwardedHeaders = {},
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
@@ -82,7 +85,7 @@ export async function forwardToProvider(
   passed.httpVersion = '1.1'
   passed.httpVersionMajor = 1
   passed.httpVersionMinor = 1
-  passed.url = knownUrl(request, path)
+  passed.url = knownUrl(request, path, query)
   // What the library takes for the path that it is mounted at: it stands in all addresses that it gives.
   Object.assign(passed, { originalUrl: `${request.server.base_path}${passed.url}` })
   passed.headers = {
@@ -112,8 +115,9 @@ export async function forwardToProvider(
   await serve(passed, reply.raw)
 }
 
-function knownUrl(request: FastifyRequest, given?: string): string {
-  const [asked, search = ''] = splitOnce(request.url, '?')
+function knownUrl(request: FastifyRequest, given?: string, query?: string): string {
+  const [asked, sent = ''] = splitOnce(request.url, '?')
+  const search = query ?? sent
   const path = given ?? asked
   const known = [...new URLSearchParams(search)].filter(([name]) => authorizationParameters.includes(name))
   const [unclean] = known.find(([, value]) => !isCleanText(value)) ?? []

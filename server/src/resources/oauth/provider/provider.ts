@@ -5,6 +5,7 @@ import Provider, {
   type Configuration,
   type ErrorOut,
   type KoaContextWithOIDC,
+  type ResourceServer,
 } from 'oidc-provider'
 import { scopes } from '#contract/core/scopes.ts'
 import { basePathOf } from '../../../http/connection/base-path.ts'
@@ -105,7 +106,12 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       devInteractions: off,
       userinfo: off,
       rpInitiatedLogout: off,
-      resourceIndicators: off,
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: (_ctx, _client, oneOf) => oneOf as never,
+        useGrantedResource: async () => true,
+        getResourceServerInfo: (_ctx, resource) => resourceServer(issuer, resource),
+      },
       dPoP: off,
       pushedAuthorizationRequests: off,
       deviceFlow: {
@@ -126,6 +132,19 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     jwks: { keys: [{ ...signing_key, use: 'sig', alg: 'ES256' }] },
     renderError,
     clientBasedCORS: () => false,
+  }
+}
+
+/** A resource of ours that a token may be asked for (RFC 8707): the API, or the MCP endpoint of all or of one agent. */
+function resourceServer(issuer: string, resource: string): ResourceServer {
+  const path = resource.startsWith(issuer) ? resource.slice(issuer.length).replace(/\/$/, '') : undefined
+  if (path === undefined || !/^(|\/api\/v1|\/v1|\/mcp|\/mcp\/agents\/agent_[a-z0-9]{1,60})$/.test(path))
+    throw new errors.InvalidTarget()
+  return {
+    scope: scopes.join(' '),
+    audience: `${issuer}${path}`,
+    accessTokenTTL: lifetimes.access_token,
+    accessTokenFormat: 'opaque',
   }
 }
 

@@ -157,8 +157,8 @@ function grants({ query, running }: Here): Adapter {
     ...unsupported,
     async find(id) {
       const [row] = await query(
-        (sql) => sql<{ user_id: string; client_id: string; scopes: string[]; age: number }>`
-        select g.user_id, g.client_id, g.scopes, floor(extract(epoch from now() - g.created_at))::int as age
+        (sql) => sql<{ user_id: string; client_id: string; scopes: string[]; resource: string | null; age: number }>`
+        select g.user_id, g.client_id, g.scopes, g.resource, floor(extract(epoch from now() - g.created_at))::int as age
         from oauth_grant g
         join member m on m.org_id = g.org_id and m.user_id = g.user_id
         join app_user u on u.id = g.user_id and u.disabled_at is null
@@ -170,6 +170,7 @@ function grants({ query, running }: Here): Adapter {
         accountId: row.user_id,
         clientId: row.client_id,
         openid: { scope: row.scopes.join(' ') },
+        ...(row.resource !== null && { resources: { [row.resource]: row.scopes.join(' ') } }),
         ...lifeOf({ age: row.age, remaining: lifetimes.grant - row.age }),
       }
     },

@@ -1,0 +1,262 @@
+import {
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolResult,
+  type RequestStateCodec,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { mcpBounds } from '#contract/doors/mcp.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
+import { readReceipt } from '../../engine/journal/cancel.ts'
+import { check } from '../../http/validation.ts'
+import { countSubject } from '../../http/access/rate-limit.ts'
+import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
+import { requireTask, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import type { McpCall } from './mcp-call.ts'
+import {
+  findAgentNamed,
+  findProjectOfApproval,
+  findProjectOfTask,
+  listPendingApprovals,
+  listRecentTasks,
+  searchAgents,
+  type PublishedAgent,
+} from './published.queries.ts'
+import {
+  answerTask,
+  elicitations,
+  knowsTasks,
+  mayElicit,
+  openQuestions,
+  questionOf,
+  resolve,
+  takeAnswers,
+} from './settle.ts'
+import { startTask } from './start-task.ts'
+import { toolAnswerOf, type ToolAnswer } from './task-answers.ts'
+import { askedInput, type DoorTool } from './tools.ts'
+import { taskHandle } from './tasks-extension.ts'
+import { waitForTask, type Progress } from './waiting.ts'
+
+/** What goes through the client between a question and its answer, signed. */
+export interface AskedState {
+  task_id: string
+}
+
+/** A call of a tool, with what the protocol says of it. */
+export interface ToolCall {
+  call: McpCall
+  tool: DoorTool
+  args: Record<string, unknown>
+  protocol: ServerContext
+  codec: RequestStateCodec<AskedState>
+  isModern: boolean
+}
+
+/** Calls a tool. Throws a protocol error for arguments that are not what it takes, and problems. */
+export async function callTool(of: ToolCall): Promise<CallToolResult> {
+  const { tool, args, call } = of
+  const [issue] = check(tool.inputSchema, args)
+  if (issue) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${issue.field} ${issue.message}`)
+  if (tool.agent) return ask(of, tool.agent, askedInput(tool.agent, args) as TaskInput)
+  const run = runs[tool.name]
+  if (!run) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${tool.name}.`)
+  return run({ ...of, call })
+}
+
+const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult>> = {
+  list_agents: async ({ call, args }) => {
+    const agents = await searchAgents(call.sql, call.principal, { search: text(args['search']), limit: limitOf(args) })
+    return listOf('agents', agents.map(agentRow))
+  },
+  get_agent: async ({ call, args }) => {
+    const agent = await requireNamed(call, args['agent'])
+    const { model, tools = [], input_schema = null } = agent.config
+    return listOf('agent', { ...agentRow(agent), model, tools, input_schema })
+  },
+  run_agent: async (of) => {
+    const agent = await requireNamed(of.call, of.args['agent'])
+    return ask(of, agent, of.args['input'] as TaskInput)
+  },
+  list_tasks: async ({ call, args }) => {
+    const agent = args['agent'] === undefined ? undefined : await requireNamed(call, args['agent'])
+    const filter = { agent_id: agent?.id, status: text(args['status']), limit: limitOf(args) }
+    return listOf('tasks', await listRecentTasks(call.sql, call.principal, filter))
+  },
+  list_approvals: async ({ call, args }) => {
+    const filter = { task_id: text(args['task_id']), limit: limitOf(args) }
+    return listOf('approvals', await listPendingApprovals(call.sql, call.principal, filter))
+  },
+  get_task: async ({ call, args }) => {
+    const key = await requireKey(call, args['task_id'])
+    const task = await requireTask(call.sql, key)
+    return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+  },
+  wait_task: async (of) => {
+    const { call, args } = of
+    const key = await requireKey(call, args['task_id'])
+    const { seconds = mcpBounds.wait_task_seconds } = args
+    return settled(of, key, Number(seconds))
+  },
+  answer_task: async (of) => {
+    const { call, args } = of
+    const key = await requireKey(call, args['task_id'])
+    await countAction(call)
+    await answerTask(call, key, String(args['content']))
+    return settled(of, key, mcpBounds.wait_seconds)
+  },
+  cancel_task: async ({ call, args }) => {
+    const key = await requireKey(call, args['task_id'])
+    await countAction(call)
+    const task = await cancel(call, key, text(args['reason']) ?? null)
+    const receipt = await readReceipt(call.sql, key.id)
+    const said = toolAnswerOf(call.context, task, { receipt })
+    const effects = receipt.effects.map(({ tool }) => tool)
+    const done =
+      effects.length === 0
+        ? 'No call of a tool had taken effect.'
+        : `These calls had taken effect: ${effects.join(', ')}.`
+    const what = task.status === 'canceled' ? `Task ${key.id} was canceled.` : `Task ${key.id} is ${task.status}.`
+    return { ...said, isError: false, content: [{ type: 'text', text: `${what} ${done}` }] }
+  },
+  resolve_approval: async ({ call, args }) => {
+    const { approval_id, decision, reason, arguments: edited } = args
+    const project_id = await findProjectOfApproval(call.sql, call.principal, String(approval_id))
+    if (project_id === undefined) throw notFound('approval_not_found', 'approval', String(approval_id).slice(0, 100))
+    await countAction(call)
+    const key = { approval_id: String(approval_id), project_id }
+    await resolve(call, key, { decision: decision as 'approve', reason, edited })
+    return listOf('approval', { approval_id, decision })
+  },
+}
+
+/** Commits the task of a call and waits for it; a call that answers a question goes on with its task. */
+async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promise<CallToolResult> {
+  const { call, args, protocol, isModern } = of
+  const { wait_seconds, on_close } = mcpOf(agent)
+  const state = protocol.mcpReq.requestState<AskedState>()
+  if (state) {
+    const key = await requireKey(call, state.task_id)
+    await countAction(call)
+    await takeAnswers(call, key, protocol.mcpReq.inputResponses ?? {})
+    return settled(of, key, wait_seconds)
+  }
+  const isBackground = args['background'] === true
+  const isHandle = isBackground || (isModern && knowsTasks(protocol))
+  if (!isHandle && wait_seconds > 0) await call.occupy()
+  const key = await startTask(call, { agent, input, thread_id: text(args['thread_id']) })
+  call.header('cadre-task-id', key.id)
+  if (isModern && knowsTasks(protocol))
+    return taskHandle(call, await requireTask(call.sql, key)) as unknown as CallToolResult
+  if (isBackground) return handleOf(of, key)
+  // Until the client has the handle nobody else knows of the task; closing the stream is how this revision cancels.
+  let isGiven = false
+  const closed = (): void => {
+    if (isGiven || !isModern || on_close === 'continue' || call.context.stopping) return
+    cancel(call, key, 'The client closed the connection.').catch((error: unknown) =>
+      call.context.log.warn({ err: error, task_id: key.id }, 'task of a closed connection not canceled; it goes on'),
+    )
+  }
+  call.reply.raw.once('close', closed)
+  if (call.reply.raw.destroyed) closed()
+  try {
+    return await settled(of, key, wait_seconds)
+  } finally {
+    isGiven = !call.reply.raw.destroyed
+    call.reply.raw.off('close', closed)
+  }
+}
+
+async function handleOf({ call }: ToolCall, key: TaskKey): Promise<CallToolResult> {
+  return toolAnswerOf(call.context, await requireTask(call.sql, key))
+}
+
+/** Waits for a task, and gives its answer, what it asks this caller, or its handle. */
+async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<CallToolResult> {
+  const { call, protocol, codec, isModern } = of
+  if (seconds > 0 && !call.request.is_long) await call.occupy()
+  const task = await waitForTask(call, key, { seconds, signal: protocol.mcpReq.signal, progress: progressOf(of, key) })
+  if (!task) throw notFound('task_not_found', 'task', key.id)
+  const isAsk = of.tool.agent !== undefined || of.tool.name === 'run_agent'
+  if (isAsk && isModern && mayElicit(protocol)) {
+    const questions = await openQuestions(call, task)
+    if (questions.length > 0)
+      return inputRequired({
+        inputRequests: elicitations(questions),
+        requestState: await codec.mint({ task_id: key.id }, protocol),
+      }) as unknown as CallToolResult
+  }
+  return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+}
+
+/** Notifies a client that asked for it of each step; the first notification names the task. */
+function progressOf({ protocol }: ToolCall, { id }: TaskKey): Progress | undefined {
+  const progressToken = protocol.mcpReq._meta?.progressToken
+  if (progressToken === undefined) return undefined
+  let isFirst = true
+  return (progress, said) => {
+    const message = isFirst ? `Task ${id}: ${said}` : said
+    isFirst = false
+    const notification = { method: 'notifications/progress' as const, params: { progressToken, progress, message } }
+    // A client that is gone gets none.
+    protocol.mcpReq.notify(notification).catch(() => undefined)
+  }
+}
+
+async function cancel(call: McpCall, key: TaskKey, reason: string | null) {
+  const { sql, context, actor, principal } = call
+  const task = await requireTask(sql, key)
+  if (!isFinished(task.status))
+    await cancelAsAsked(sql, context.engine, actor, key, { reason, mode: 'graceful', user_id: principal.user_id })
+  return requireTask(sql, key)
+}
+
+function countAction({ http: { authentication }, principal }: McpCall): Promise<unknown> {
+  return countSubject(authentication.sql, authentication.rates, 'tasks.action', principal.subject)
+}
+
+/** Where a task of the caller's organization is, at `/mcp/agents/{agent_id}` of that agent; 404 where there is none. */
+export async function requireKey({ sql, principal, only }: McpCall, task_id: unknown): Promise<TaskKey> {
+  const id = String(task_id)
+  const project_id = await findProjectOfTask(sql, principal, id, only?.id)
+  if (project_id === undefined) throw notFound('task_not_found', 'task', id.slice(0, 100))
+  return { id, project_id }
+}
+
+async function requireNamed({ sql, principal }: McpCall, name: unknown): Promise<PublishedAgent> {
+  const agent = await findAgentNamed(sql, principal, String(name))
+  if (!agent) throw notFound('agent_not_found', 'agent', String(name).slice(0, 100))
+  return agent
+}
+
+function mcpOf({ config }: PublishedAgent): { wait_seconds: number; on_close: unknown } {
+  const doors = isObject(config['doors']) ? config['doors'] : {}
+  const { wait_seconds, on_close } = isObject(doors['mcp']) ? doors['mcp'] : {}
+  return { wait_seconds: typeof wait_seconds === 'number' ? wait_seconds : mcpBounds.wait_seconds, on_close }
+}
+
+function agentRow({ id, project, name, description, status }: PublishedAgent) {
+  return { agent_id: id, agent: `${project}/${name}`, description, status }
+}
+
+function listOf(name: string, rows: unknown): ToolAnswer {
+  const structuredContent = { [name]: rows }
+  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent }
+}
+
+function limitOf({ limit }: Record<string, unknown>): number {
+  return typeof limit === 'number' ? limit : 20
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** A refusal before or after a task: what its problem says, as the result of the tool. */
+export function problemOf(error: unknown): Problem | undefined {
+  return error instanceof Problem && error.status < 500 ? error : undefined
+}

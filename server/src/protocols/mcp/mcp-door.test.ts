@@ -1,0 +1,370 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { rawSend } from '../../../test/raw-http.ts'
+
+let service: TestService
+let project: string
+let echo: string
+const script = (...steps: unknown[]): string => JSON.stringify(steps)
+const published = { doors: { mcp: { published: true, wait_seconds: 20 } } }
+
+before(async () => {
+  service = await startTestService({ CADRE_MCP_RESOLVE: 'on' })
+  const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'door' } })
+  project = `/api/v1/projects/${body.id}`
+  echo = await createAgent('Echo Agent', { model: 'builtin/echo', ...published }, 'Says what it hears.')
+  await createAgent('echo-agent', { model: 'builtin/echo', ...published })
+  await createAgent('script', { model: 'builtin/script', tools: ['current_time', 'request_input'], ...published })
+  await createAgent('careful', {
+    ...{ model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' }, ...published },
+  })
+  await createAgent('quick', { model: 'builtin/script', doors: { mcp: { published: true, wait_seconds: 0 } } })
+  await createAgent('sum', {
+    model: 'builtin/echo',
+    input_schema: { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] },
+    ...published,
+  })
+  await createAgent('hidden', { model: 'builtin/echo' })
+})
+after(() => service.stop())
+
+async function createAgent(name: string, config: object, description = ''): Promise<string> {
+  const { body } = await service.send('POST', `${project}/agents`, { body: { name, config, description } })
+  assert.ok(body.id, JSON.stringify(body))
+  await eventually(async () => (await service.send('GET', `${project}/agents/${body.id}`)).body.status === 'running')
+  return body.id
+}
+
+async function makeKey(...scopes: string[]): Promise<string> {
+  const { body } = await service.send('POST', '/api/v1/auth/api-keys', { body: { name: scopes.join(), scopes } })
+  return body.key
+}
+
+interface Connecting {
+  key?: string
+  path?: string
+  mode?: 'auto' | 'legacy'
+  elicit?: (params: any) => any
+}
+
+/** A client of the protocol's library, for the length of a test. */
+async function connect(t: { after(run: () => Promise<void>): void }, of: Connecting = {}): Promise<Client> {
+  const { key = service.owner.api_key, path = '/mcp', mode = 'auto', elicit } = of
+  const client = new Client(
+    { name: 'test', version: '1' },
+    { capabilities: elicit ? { elicitation: { form: {} } } : {}, versionNegotiation: { mode } },
+  )
+  if (elicit) client.setRequestHandler('elicitation/create', ({ params }) => elicit(params))
+  const headers = { authorization: `Bearer ${key}` }
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${service.url}${path}`), { requestInit: { headers } }),
+  )
+  t.after(() => client.close())
+  return client
+}
+const textOf = ({ content }: any): string => content[0].text
+const call = (client: Client, name: string, args: object = {}): Promise<any> =>
+  client.callTool({ name, arguments: args as Record<string, unknown> })
+
+describe('tools of /mcp', () => {
+  for (const mode of ['auto', 'legacy'] as const) {
+    it(`are the published agents and tools for tasks, in the revision of a client that is ${mode}`, async (t) => {
+      const client = await connect(t, { mode })
+      const { tools } = await client.listTools()
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        [
+          ...['ask_echo_agent', 'ask_echo_agent_2', 'ask_script', 'ask_careful', 'ask_quick', 'ask_sum'],
+          ...['list_agents', 'get_agent', 'run_agent', 'list_tasks', 'answer_task', 'list_approvals'],
+          ...['get_task', 'wait_task', 'cancel_task', 'resolve_approval'],
+        ],
+      )
+      assert.equal(tools[0]!.description, 'Says what it hears.')
+      assert.equal(tools[0]!.annotations?.destructiveHint, false)
+      const answer = await call(client, 'ask_echo_agent', { input: 'Hello there' })
+      assert.equal(textOf(answer), 'Hello there')
+      const { task_id, status, console_url } = answer.structuredContent
+      assert.deepEqual([status, console_url.endsWith(task_id)], ['completed', true])
+      const { body: task } = await service.send('GET', `${project}/tasks/${task_id}`)
+      assert.equal(task.metadata.door.kind, 'mcp')
+    })
+  }
+
+  it('of one agent are that agent and its tasks alone', async (t) => {
+    const client = await connect(t, { path: `/mcp/agents/${echo}` })
+    const { tools } = await client.listTools()
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      ['ask_echo_agent', 'get_task', 'wait_task', 'cancel_task'],
+    )
+    const other = await call(await connect(t), 'ask_script', { input: script({ text: 'other' }) })
+    const refused = await call(client, 'get_task', { task_id: other.structuredContent.task_id })
+    assert.deepEqual([refused.isError, textOf(refused).split(':')[0]], [true, 'task_not_found'])
+  })
+
+  it('take the object of an agent that has an input_schema, and refuse another', async (t) => {
+    const client = await connect(t)
+    const answer = await call(client, 'ask_sum', { a: 3 })
+    assert.deepEqual(JSON.parse(textOf(answer)), { a: 3 })
+    await assert.rejects(call(client, 'ask_sum', { a: 'three' }), (error: any) => error.code === -32602)
+  })
+
+  it('give a handle for long work, and its answer to who waits', async (t) => {
+    const client = await connect(t)
+    const open = await call(client, 'ask_quick', { input: script({ delay_ms: 300 }, { text: 'Done.' }) })
+    const { task_id, status } = open.structuredContent
+    assert.ok(status === 'queued' || status === 'running')
+    assert.match(textOf(open), /wait_task/)
+    const done = await call(client, 'wait_task', { task_id, seconds: 20 })
+    assert.deepEqual([done.structuredContent.status, textOf(done)], ['completed', 'Done.'])
+  })
+
+  it('tell progress by step to a client that asks for it, the first with the name of the task', async (t) => {
+    const client = await connect(t)
+    const told: any[] = []
+    const params = { name: 'ask_script', arguments: { input: script({ delay_ms: 100 }, { text: 'x' }) } }
+    const answer: any = await client.callTool(params, { onprogress: (progress) => void told.push(progress) })
+    assert.ok(told[0].message.includes(answer.structuredContent.task_id), JSON.stringify(told))
+  })
+
+  it('answer failures as errors of the tool', async (t) => {
+    const client = await connect(t)
+    const input = script({ error: { code: 'provider_refused_request' } })
+    const failed = await call(client, 'ask_script', { input })
+    assert.equal(failed.isError, true)
+    assert.match(textOf(failed), /provider_refused_request/)
+  })
+
+  it('find agents, and cancel tasks with a receipt', async (t) => {
+    const client = await connect(t)
+    const { agents } = (await call(client, 'list_agents', { search: 'HIDDEN' })).structuredContent
+    assert.deepEqual(
+      agents.map(({ agent }: any) => agent),
+      ['door/hidden'],
+    )
+    const open = await call(client, 'run_agent', {
+      ...{ agent: 'script', background: true },
+      input: script({ text: 'half' }, { delay_ms: 600_000 }, { text: 'whole' }),
+    })
+    const { task_id } = open.structuredContent
+    await call(client, 'cancel_task', { task_id })
+    const ended = await call(client, 'wait_task', { task_id })
+    assert.equal(ended.structuredContent.status, 'canceled')
+    const again = await call(client, 'cancel_task', { task_id })
+    assert.deepEqual(again.structuredContent.receipt, { effects: [], uncertain: [] })
+  })
+})
+
+describe('questions of tasks', () => {
+  const asks = script(
+    { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
+    { text: 'You said {{tool_result}}.' },
+  )
+  const calls = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
+
+  it('go to the user of a client that can ask, in one call', async (t) => {
+    const asked: string[] = []
+    const client = await connect(t, {
+      elicit: ({ message }) => (asked.push(message), { action: 'accept', content: { answer: 'blue' } }),
+    })
+    const answer = await call(client, 'ask_script', { input: asks })
+    assert.deepEqual([textOf(answer), asked], ['You said blue.', ['Which colour?']])
+  })
+
+  it('are answered by answer_task where a client cannot ask', async (t) => {
+    const client = await connect(t)
+    const open = await call(client, 'ask_script', { input: asks })
+    assert.match(textOf(open), /Which colour\?.*answer_task/)
+    const { task_id } = open.structuredContent
+    assert.equal(textOf(await call(client, 'answer_task', { task_id, content: 'red' })), 'You said red.')
+  })
+
+  it('about a call are put to who may approve, and written to the audit log', async (t) => {
+    const client = await connect(t, { elicit: () => ({ action: 'accept', content: { decision: 'approve' } }) })
+    const answer = await call(client, 'ask_careful', { input: calls })
+    assert.equal(textOf(answer), 'Now.')
+    const [entry] = await service.sql<{ detail: any }>`
+      select detail from audit where action = 'approval.resolved' and detail->>'task_id' = ${answer.structuredContent.task_id}`
+    assert.deepEqual(
+      [entry!.detail.tool, entry!.detail.kind, entry!.detail.decision],
+      ['current_time', 'tool_call', 'approve'],
+    )
+  })
+
+  it('about a call are not put to a credential without the scope', async (t) => {
+    const key = await makeKey('tasks:write', 'agents:read')
+    const client = await connect(t, { key, elicit: () => assert.fail('asked') })
+    const open = await call(client, 'ask_careful', { input: calls })
+    assert.equal(open.structuredContent.wait.reason, 'approval')
+    assert.match(textOf(open), /\/p\/proj_\d+\/tasks\/task_/)
+    const approval_id = open.structuredContent.wait.approval_ids[0]
+    await assert.rejects(call(client, 'resolve_approval', { approval_id, decision: 'approve' }))
+    const owner = await connect(t)
+    await call(owner, 'resolve_approval', { approval_id, decision: 'approve' })
+    const { task_id } = open.structuredContent
+    assert.equal(textOf(await call(owner, 'wait_task', { task_id })), 'Now.')
+  })
+})
+
+describe('refusals of /mcp', () => {
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
+  const accept = { accept: 'application/json, text/event-stream' }
+
+  it('say where to get a token, and which scope is missing', async () => {
+    const none = await service.send('POST', '/mcp', { key: null, body: message, headers: accept })
+    assert.equal(none.status, 401)
+    const challenge = none.headers.get('www-authenticate')!
+    assert.match(challenge, /^Bearer resource_metadata="[^"]+\/\.well-known\/oauth-protected-resource\/mcp"/)
+    assert.match(challenge, /scope="agents:read tasks:write"/)
+    const metadata = await fetch(/resource_metadata="([^"]+)"/.exec(challenge)![1]!)
+    assert.equal(((await metadata.json()) as any).resource, `${service.url}/mcp`)
+    const key = await makeKey('agents:read')
+    const params = { name: 'run_agent', arguments: { agent: 'script', input: 'x' } }
+    const body = { ...message, method: 'tools/call', params }
+    const missing = await service.send('POST', '/mcp', { key, body, headers: accept })
+    assert.equal(missing.status, 403)
+    assert.match(
+      missing.headers.get('www-authenticate')!,
+      /error="insufficient_scope".*scope="agents:read tasks:write"/,
+    )
+    assert.equal(missing.body.error.data.code, 'insufficient_scope')
+  })
+
+  it('are for cookies, other hosts and pages of other origins, and for all but POST', async () => {
+    const headers = { ...accept, 'content-type': 'application/json', 'x-api-key': service.owner.api_key }
+    const to = (more: Record<string, string>) =>
+      rawSend(service.url, {
+        method: 'POST',
+        path: '/mcp',
+        headers: { ...headers, ...more },
+        body: JSON.stringify(message),
+      })
+    assert.equal((await to({ host: 'evil.example.com' })).status, 403)
+    assert.equal((await to({ origin: 'https://evil.example.com' })).status, 403)
+    assert.equal((await to({ origin: 'http://localhost:3000' })).status, 200)
+    for (const method of ['GET', 'DELETE']) assert.equal((await service.send(method, '/mcp')).status, 405)
+  })
+
+  it('of a malformed message have the form of the protocol', async () => {
+    const bad = await service.send('POST', '/mcp', {
+      body: '{',
+      headers: { ...accept, 'content-type': 'application/json' },
+    })
+    assert.deepEqual([bad.status, bad.body.error.code], [400, -32700])
+    const odd = { ...message, method: 'tools/call', params: { name: 'get_task', arguments: { task_id: 'a\u0000' } } }
+    const nul = await service.send('POST', '/mcp', { body: odd, headers: accept })
+    assert.deepEqual([nul.status, nul.body.jsonrpc], [400, '2.0'])
+  })
+
+  it('hide agents and tasks of other organizations', async (t) => {
+    const client = await connect(t)
+    const answer = await call(client, 'ask_echo_agent', { input: 'mine' })
+    const { task_id } = answer.structuredContent
+    const number = Number(project.split('/').at(-1))
+    const [mine] = await service.sql<{ org_id: string }>`select org_id from project where id = ${number}`
+    await service.sql`insert into organization (id, name) values ('org_other', 'Other')`
+    await service.sql`update project set org_id = 'org_other' where id = ${number}`
+    try {
+      const { tools } = await client.listTools()
+      assert.ok(!tools.some(({ name }) => name.startsWith('ask_')))
+      for (const name of ['get_task', 'wait_task', 'cancel_task'])
+        assert.match(textOf(await call(client, name, { task_id })), /^task_not_found/)
+      assert.match(textOf(await call(client, 'run_agent', { agent: echo, input: 'x' })), /^agent_not_found/)
+      assert.deepEqual((await call(client, 'list_tasks')).structuredContent.tasks, [])
+    } finally {
+      await service.sql`update project set org_id = ${mine!.org_id} where id = ${number}`
+    }
+  })
+})
+
+describe('the Tasks extension', () => {
+  const extension = 'io.modelcontextprotocol/tasks'
+  const meta = (capabilities: object = {}) => ({
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': { extensions: { [extension]: {} }, ...capabilities },
+  })
+  const send = async (method: string, params: Record<string, unknown>) => {
+    const name = (params['name'] ?? params['taskId']) as string | undefined
+    const { body } = await service.send('POST', '/mcp', {
+      headers: {
+        ...{ accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2026-07-28' },
+        ...{ 'mcp-method': method, ...(name !== undefined && { 'mcp-name': name }) },
+      },
+      body: { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta() } },
+    })
+    return body
+  }
+
+  it('answers a call at once with the task, which is polled to its result', async () => {
+    const { result: made } = await send('tools/call', {
+      name: 'ask_script',
+      arguments: { input: script({ text: 'Done.' }) },
+    })
+    assert.deepEqual([made.resultType, made.status, made.pollIntervalMs], ['task', 'working', 1000])
+    const done = await eventually(async () => {
+      const { result } = await send('tasks/get', { taskId: made.taskId })
+      return result.status === 'completed' && result
+    })
+    assert.equal(textOf(done.result), 'Done.')
+  })
+
+  it('asks for input, takes it once, and cancels', async () => {
+    const input = script(
+      { tool_calls: [{ name: 'request_input', arguments: { question: 'Which colour?' } }] },
+      { text: 'You said {{tool_result}}.' },
+      { delay_ms: 600_000 },
+    )
+    const { result: made } = await send('tools/call', { name: 'ask_script', arguments: { input } })
+    const open = await eventually(async () => {
+      const { result } = await send('tasks/get', { taskId: made.taskId })
+      return result.status === 'input_required' && result
+    })
+    const [key] = Object.keys(open.inputRequests)
+    assert.match(key!, /^input_/)
+    const inputResponses = { [key!]: { action: 'accept', content: { answer: 'green' } } }
+    await send('tasks/update', { taskId: made.taskId, inputResponses })
+    await send('tasks/cancel', { taskId: made.taskId })
+    const ended = await eventually(async () => {
+      const { result } = await send('tasks/get', { taskId: made.taskId })
+      return result.status === 'cancelled' && result
+    })
+    assert.equal(ended.taskId, made.taskId)
+    assert.equal((await send('tasks/get', { taskId: 'task_nothing' })).error.code, -32602)
+  })
+})
+
+describe('closing the connection of a call', () => {
+  const slow = script({ text: 'half' }, { delay_ms: 600_000 }, { text: 'whole' })
+  const newest = async () =>
+    (
+      await service.sql<{
+        id: string
+        status: string
+      }>`select id, status from task order by created_at desc, id desc limit 1`
+    )[0]!
+
+  it('cancels its task, unless the client has the handle', async (t) => {
+    const before_ = (await newest()).id
+    const client = await connect(t)
+    const leaving = new AbortController()
+    const left = client.callTool({ name: 'ask_script', arguments: { input: slow } }, { signal: leaving.signal })
+    const task = await eventually(async () => {
+      const one = await newest()
+      return one.id !== before_ && one.status === 'running' && one
+    })
+    leaving.abort()
+    await assert.rejects(left)
+    await eventually(async () => (await newest()).status === 'canceled')
+    assert.equal((await newest()).id, task.id)
+    const kept = await call(client, 'ask_script', { input: slow, background: true })
+    await client.close()
+    const again = await connect(t)
+    const { task_id } = kept.structuredContent
+    const now = await call(again, 'get_task', { task_id })
+    assert.notEqual(now.structuredContent.status, 'canceled')
+    await call(again, 'cancel_task', { task_id })
+  })
+})

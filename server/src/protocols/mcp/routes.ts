@@ -1,0 +1,164 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { mcpBounds, callMcp, callMcpOfAgent } from '#contract/doors/mcp.ts'
+import { invalid, notFound, Problem } from '#contract/core/problems.ts'
+import { requiredScope, type Requirement } from '#contract/core/scopes.ts'
+import type { Context } from '../../context.ts'
+import { insufficientScope } from '../../http/access/authorize.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
+import { handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { checkStructure } from '../../http/validation.ts'
+import { makeLoadAsked } from '../../resources/tasks/asked-agents.ts'
+import type { McpCall } from './mcp-call.ts'
+import { findPublished } from './published.queries.ts'
+import { mayCall, mcpHandler, toolsOf } from './server.ts'
+
+const loopback = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
+/** What a client without a scope of its choice should ask for. */
+const usualScope = 'agents:read tasks:write'
+
+/** The Model Context Protocol at `/mcp`, in front of the same tasks. */
+export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const handler = mcpHandler(context)
+  const loadAsked = makeLoadAsked(context.database)
+  app.addHook('onClose', () => handler.close())
+  app.register(async (door) => {
+    door.addHook('onRequest', async (request) => requireOurs(context, request))
+    door.addHook('onSend', async (request, reply) => challenge(context, request, reply))
+    for (const operation of [callMcp, callMcpOfAgent]) {
+      handle(door, http, operation, {
+        run: async (handling) => {
+          requireAudience(context, handling)
+          const call = { ...handling, context, http, loadAsked, only: await findOnly(handling) }
+          await requireScopes(call as unknown as McpCall, readMessage(handling.request))
+          return call
+        },
+        finish: async (_handling, { body }, reply) => {
+          await serve(handler, { ...(body as McpCall), reply })
+          return undefined
+        },
+      })
+    }
+  })
+}
+
+async function findOnly({ sql, principal, params }: Loading): Promise<McpCall['only']> {
+  const { agent_id } = params
+  if (agent_id === undefined) return undefined
+  const agent = await findPublished(sql, principal, agent_id)
+  if (!agent) throw notFound('agent_not_found', 'agent', agent_id.slice(0, 100))
+  return agent
+}
+
+/**
+ * Refuses pages of other origins, and requests for another host: a name that a stranger's page made to point here (DNS
+ * rebinding). Both as 403.
+ */
+function requireOurs({ config, public_url }: Context, request: FastifyRequest): void {
+  const ours = new URL(public_url())
+  const isOurs = (hostname: string): boolean =>
+    hostname === ours.hostname || (loopback.has(ours.hostname) && loopback.has(hostname))
+  if (!isOurs(request.hostname))
+    throw new Problem('insufficient_permissions', undefined, { message: 'The Host header names another service.' })
+  const { origin } = request.headers
+  if (origin === undefined || config.door_origins.includes(origin)) return
+  const theirs = URL.parse(origin)
+  if (!theirs || !isOurs(theirs.hostname))
+    throw new Problem('insufficient_permissions', undefined, {
+      message: 'Pages of this origin may not call this; add it to CADRE_DOOR_ORIGINS.',
+    })
+}
+
+/** A token is good at the address that it was asked for, and below it. */
+function requireAudience({ public_url }: Context, { principal: { kind, audience }, request }: Loading): void {
+  if (kind !== 'token') return
+  const path = request.url.split('?', 1)[0]!.replace(/\/$/, '')
+  const address = `${public_url()}${path}`
+  if (audience === address || (audience && address.startsWith(`${audience}/`))) return
+  throw new Problem('invalid_token', undefined, { message: 'The token was issued for another resource.' })
+}
+
+/** Tells a client where to get a token, and with which scopes (RFC 9728, RFC 6750). */
+async function challenge({ public_url }: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { statusCode } = reply
+  if (statusCode !== 401 && statusCode !== 403) return
+  const missing = reply.getHeader('x-missing-scope')
+  void reply.removeHeader('x-missing-scope')
+  if (statusCode === 403 && missing === undefined) return
+  const path = request.url.split('?', 1)[0]!
+  const error =
+    statusCode === 403 ? 'error="insufficient_scope", ' : hasBearer(request) ? 'error="invalid_token", ' : ''
+  const scope = missing === undefined ? usualScope : `${usualScope} ${String(missing)}`
+  const scopes = [...new Set(scope.split(' '))].join(' ')
+  void reply.header(
+    'www-authenticate',
+    `Bearer ${error}resource_metadata="${public_url()}/.well-known/oauth-protected-resource${path}", scope="${scopes}"`,
+  )
+}
+
+function hasBearer({ headers }: FastifyRequest): boolean {
+  return headers.authorization !== undefined
+}
+
+/** The message of a request, where it can be read: what cannot is the library's to refuse. */
+function readMessage({ body }: FastifyRequest): unknown {
+  let message: unknown
+  try {
+    message = JSON.parse((body as Buffer | undefined)?.toString() ?? '')
+  } catch {
+    return undefined
+  }
+  const issue = checkStructure(message)
+  if (issue) throw invalid(issue)
+  return message
+}
+
+/** Refuses a call of a tool for want of a scope before anything of it is done: as 403, so that clients can ask for more. */
+async function requireScopes(call: McpCall, message: unknown): Promise<void> {
+  if (!isObject(message)) return
+  const { method, params } = message
+  const scopes: Requirement[] = []
+  if (method === 'tools/call' && isObject(params)) {
+    const tool = (await toolsOf(call)).find(({ name }) => name === params['name'])
+    if (tool) scopes.push(tool.scope)
+  }
+  if (method === 'tasks/get' || method === 'tools/list') scopes.push('watch_tasks')
+  if (method === 'tasks/cancel' || method === 'tasks/update') scopes.push('tasks:write')
+  for (const scope of scopes) {
+    if (mayCall(call, { scope })) continue
+    call.header('x-missing-scope', requiredScope(scope))
+    throw insufficientScope([requiredScope(scope)], call.principal.scopes)
+  }
+}
+
+/** Answers a request by the library, and writes what it answers to the connection as it comes. */
+async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Promise<void> {
+  const { request, reply, principal, context } = call
+  const signal = untilClosed(reply)
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) headers.set(name, [value].flat().join(', '))
+  if (request.content_type !== undefined) headers.set('content-type', request.content_type)
+  const body = request.body as Buffer | undefined
+  const asked = new Request(`${context.public_url()}${request.url}`, {
+    ...{ method: 'POST', headers, signal },
+    ...(body && body.length <= mcpBounds.body_bytes ? { body: new Uint8Array(body) } : {}),
+  })
+  const authInfo = { token: '', clientId: principal.credential_id, scopes: principal.scopes, extra: { call } }
+  const answer = await handler.fetch(asked, { authInfo })
+  const ours = reply.getHeaders() as Record<string, string>
+  reply.hijack()
+  const response = reply.raw
+  response.on('error', () => {})
+  const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
+    ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
+    : {}
+  response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...stream })
+  if (!answer.body) return void response.end()
+  const source = Readable.fromWeb(answer.body as never)
+  source.on('error', () => response.destroy())
+  response.once('close', () => source.destroy())
+  source.pipe(response)
+}

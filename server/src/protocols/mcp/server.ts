@@ -1,0 +1,148 @@
+import {
+  createMcpHandler,
+  createRequestStateCodec,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type McpHttpHandler,
+  type McpRequestContext,
+  type StandardSchemaV1,
+} from '@modelcontextprotocol/server'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { mcpBounds } from '#contract/doors/mcp.ts'
+import { hasScope, roleAllows } from '#contract/core/scopes.ts'
+import type { Context } from '../../context.ts'
+import { cancelAsAsked } from '../../resources/tasks/task-requests.ts'
+import { requireTask } from '../../resources/tasks/tasks.queries.ts'
+import { callTool, problemOf, requireKey, type AskedState } from './call-tool.ts'
+import type { McpCall } from './mcp-call.ts'
+import { listPublished } from './published.queries.ts'
+import { takeAnswers, tasksExtension } from './settle.ts'
+import { refusal } from './task-answers.ts'
+import { codeOf, taskState } from './tasks-extension.ts'
+import { doorTools, type DoorTool } from './tools.ts'
+
+/** Label of the key that signs what goes through a client between a question and its answer. */
+const stateLabel = 'mcp-request-state'
+
+/** Serves both revisions of the protocol; the request's `McpCall` comes as `extra.call` of its authentication. */
+export function mcpHandler(context: Context): McpHttpHandler {
+  return createMcpHandler((of) => serverOf(context, of), {
+    legacy: 'stateless',
+    maxRequestBodySize: mcpBounds.body_bytes,
+    onerror: (error) => context.log.debug({ err: error }, 'MCP request refused'),
+  })
+}
+
+/** The tools that a request's credential may call, in their order. */
+export async function toolsOf(call: McpCall): Promise<DoorTool[]> {
+  const { principal, only, sql, context } = call
+  const agents = only ? [only] : await listPublished(sql, principal)
+  const resolves = context.config.mcp_resolve
+  return doorTools(agents, { isOne: only !== undefined, resolves })
+}
+
+/** Whether a request's credential may call a tool. */
+export function mayCall({ principal: { scopes, role } }: McpCall, { scope }: Pick<DoorTool, 'scope'>): boolean {
+  return hasScope(scopes, scope) && roleAllows(role, scope)
+}
+
+function serverOf(context: Context, { era, authInfo }: McpRequestContext): Server {
+  const call = authInfo?.extra?.['call'] as McpCall
+  const codec = createRequestStateCodec<AskedState>({
+    key: context.secrets.signingKeys(stateLabel)[0]!,
+    ttlSeconds: mcpBounds.state_seconds,
+    bind: () => `${call.principal.org_id} ${call.principal.user_id}`,
+  })
+  const server = new Server(
+    { name: 'cadre', version: context.version },
+    {
+      capabilities: { tools: {}, extensions: { [tasksExtension]: {} } },
+      instructions:
+        'Agents are tools that begin with ask_. A long task answers with a task_id: call wait_task with it until the task has ended.',
+      requestState: { verify: codec.verify },
+      cacheHints: { 'tools/list': { ttlMs: mcpBounds.list_ttl_ms, cacheScope: 'private' } },
+    },
+  )
+  server.setRequestHandler('tools/list', async () => ({
+    tools: (await toolsOf(call)).filter((tool) => mayCall(call, tool)).map(listed) as never,
+  }))
+  server.setRequestHandler('tools/call', async ({ params }, protocol) => {
+    const tool = (await toolsOf(call)).find(({ name }) => name === params.name)
+    if (!tool)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name.slice(0, 100)}.`)
+    const args = params.arguments ?? {}
+    try {
+      return await callTool({ call, tool, args, protocol, codec, isModern: era === 'modern' })
+    } catch (error) {
+      const problem = problemOf(error)
+      if (!problem) throw hidden(context, error)
+      return refusal(codeOf(problem.kind), problem.message)
+    }
+  })
+  taskMethods(server, call)
+  return server
+}
+
+/** Of a fault on our side a caller learns that there was one; the log has the rest. */
+function hidden({ log }: Context, error: unknown): unknown {
+  if (error instanceof ProtocolError) return error
+  log.error({ err: error }, 'MCP call failed')
+  return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong on our side.')
+}
+
+function listed({ scope: _scope, agent: _agent, ...tool }: DoorTool) {
+  return tool
+}
+
+/** Anything that is an object: its members are read where they are used. */
+const anyObject: StandardSchemaV1<Record<string, unknown>> = {
+  '~standard': {
+    version: 1,
+    vendor: 'cadre',
+    validate: (value) => (isObject(value) ? { value } : { issues: [{ message: 'must be an object' }] }),
+  },
+}
+
+/** The methods of the Tasks extension (SEP-2663). */
+function taskMethods(server: Server, call: McpCall): void {
+  const schemas = { params: anyObject, result: anyObject }
+  const answered =
+    (run: (params: Record<string, unknown>) => Promise<Record<string, unknown>>) =>
+    async (params: Record<string, unknown>): Promise<Record<string, unknown>> => {
+      try {
+        return await run(params)
+      } catch (error) {
+        const problem = problemOf(error)
+        if (!problem) throw hidden(call.context, error)
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, problem.message, { code: codeOf(problem.kind) })
+      }
+    }
+  server.setRequestHandler(
+    'tasks/get',
+    schemas,
+    answered(async ({ taskId }) => {
+      const key = await requireKey(call, taskId)
+      return taskState(call, await requireTask(call.sql, key))
+    }),
+  )
+  server.setRequestHandler(
+    'tasks/update',
+    schemas,
+    answered(async ({ taskId, inputResponses }) => {
+      const key = await requireKey(call, taskId)
+      await takeAnswers(call, key, isObject(inputResponses) ? inputResponses : {})
+      return {}
+    }),
+  )
+  server.setRequestHandler(
+    'tasks/cancel',
+    schemas,
+    answered(async ({ taskId }) => {
+      const key = await requireKey(call, taskId)
+      const request = { reason: null, mode: 'graceful', user_id: call.principal.user_id } as const
+      await cancelAsAsked(call.sql, call.context.engine, call.actor, key, request)
+      return {}
+    }),
+  )
+}

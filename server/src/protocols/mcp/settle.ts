@@ -1,0 +1,138 @@
+import { inputRequired, type ServerContext } from '@modelcontextprotocol/server'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { Problem } from '#contract/core/problems.ts'
+import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import { requireApproval } from '../../resources/approvals/approvals.queries.ts'
+import { requireTask, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import { mayResolve } from '../open-segment.ts'
+import type { McpCall } from './mcp-call.ts'
+import { listQuestions } from './published.queries.ts'
+
+/** A question that a client may put to its user: an approval, or what the agent asks. */
+export interface OpenQuestion {
+  /** The approval's id, or `input_` and the rest of the step's; never used again. */
+  key: string
+  message: string
+  schema: Record<string, unknown>
+}
+
+/** What a task asks this caller: nothing where it waits for another. */
+export async function openQuestions(call: McpCall, task: TaskRow): Promise<OpenQuestion[]> {
+  const { wait } = task
+  if (isFinished(task.status) || !wait) return []
+  if (wait.reason === 'input') {
+    const questions = await listQuestions(call.sql, task.id)
+    return questions.map(({ step_id, question }) => ({
+      key: questionKey(step_id),
+      message: question,
+      schema: { type: 'object', properties: { answer: { type: 'string', title: 'Answer' } }, required: ['answer'] },
+    }))
+  }
+  if (!['approval', 'unknown_outcome'].includes(wait.reason) || !mayResolve(call.principal)) return []
+  const { project_id } = task
+  const approvals = await Promise.all(wait.approval_ids.map((id) => requireApproval(call.sql, { id, project_id })))
+  return approvals
+    .filter(({ status }) => status === 'pending')
+    .map(({ id, kind, tool, arguments: args }) => ({
+      key: id,
+      message:
+        kind === 'recovery'
+          ? `What happened to the call of ${tool} with ${JSON.stringify(args)} is not known. Approve to make it again.`
+          : `The agent wants to call ${tool} with ${JSON.stringify(args)}.`,
+      schema: {
+        type: 'object',
+        properties: {
+          decision: { type: 'string', title: 'Decision', enum: ['approve', 'reject'] },
+          reason: { type: 'string', title: 'Reason' },
+        },
+        required: ['decision'],
+      },
+    }))
+}
+
+function questionKey(step_id: string): string {
+  return `input_${step_id.slice('step_'.length)}`
+}
+
+/** The question of a task, in words, where it asks one. */
+export async function questionOf(call: McpCall, task: TaskRow): Promise<string | undefined> {
+  if (task.wait?.reason !== 'input') return undefined
+  return (await listQuestions(call.sql, task.id)).map(({ question }) => question).join('\n')
+}
+
+/**
+ * Takes what a client's user answered: those of its questions that are still open. A question that the user declined or left
+ * stays open. Throws `insufficient_scope`, and what resolving an approval throws.
+ */
+export async function takeAnswers(call: McpCall, key: TaskKey, responses: Record<string, unknown>): Promise<void> {
+  const task = await requireTask(call.sql, key)
+  for (const { key: name } of await openQuestions(call, task)) {
+    const response = responses[name]
+    if (!isObject(response) || response['action'] !== 'accept' || !isObject(response['content'])) continue
+    const { decision, reason, answer } = response['content']
+    if (name.startsWith('input_')) {
+      if (typeof answer === 'string' && answer !== '') await answerTask(call, key, answer)
+    } else if (decision === 'approve' || decision === 'reject')
+      await resolve(call, { approval_id: name, project_id: key.project_id }, { decision, reason })
+  }
+}
+
+/** Answers an approval as the caller's credential, with its place in the audit log. */
+export async function resolve(
+  { sql, actor, principal, context }: McpCall,
+  { approval_id: id, project_id }: { approval_id: string; project_id: number },
+  { decision, reason, edited }: { decision: 'approve' | 'reject'; reason?: unknown; edited?: unknown },
+): Promise<void> {
+  const { kind, task_id, tool } = await requireApproval(sql, { id, project_id })
+  await sql.begin(async (tx) => {
+    await context.engine.resolveApproval(tx, id, {
+      decision,
+      reason: typeof reason === 'string' && reason !== '' ? reason.slice(0, 2000) : null,
+      ...(isObject(edited) ? { arguments: edited } : {}),
+      user_id: principal.user_id,
+    })
+    const detail = { decision, kind, task_id, tool, is_edited: isObject(edited), has_result: false }
+    await recordAudit(tx, actor, { action: 'approval.resolved', target: id, project_id, detail })
+  })
+}
+
+/** Sends the answer to a task's question. Throws `task_already_finished`. */
+export async function answerTask(
+  { sql, principal, context }: McpCall,
+  { id }: TaskKey,
+  content: string,
+): Promise<void> {
+  const sent = await sql.begin((tx) => context.engine.sendMessage(tx, id, { content, user_id: principal.user_id }))
+  if (sent.outcome !== 'sent') throw new Problem('task_already_finished', { resource_type: 'task', resource_id: id })
+}
+
+/** Whether a request's client can put questions to its user: it says so with every request of the current revision. */
+export function mayElicit({ mcpReq: { envelope } }: ServerContext): boolean {
+  const capabilities = clientCapabilities(envelope)
+  return isObject(capabilities['elicitation'])
+}
+
+/** Whether a request's client knows the Tasks extension. */
+export function knowsTasks({ mcpReq: { envelope } }: ServerContext): boolean {
+  const { extensions } = clientCapabilities(envelope)
+  return isObject(extensions) && isObject(extensions[tasksExtension])
+}
+
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+
+function clientCapabilities(envelope: object | undefined): Record<string, unknown> {
+  const of = (envelope as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/clientCapabilities']
+  return isObject(of) ? of : {}
+}
+
+/** Open questions as the protocol puts them to a client. */
+export function elicitations(questions: readonly OpenQuestion[]) {
+  return Object.fromEntries(
+    questions.map(({ key, message, schema }) => [
+      key,
+      inputRequired.elicit({ message, requestedSchema: schema as never }),
+    ]),
+  )
+}

@@ -1,0 +1,92 @@
+import { projectId } from '#contract/core/project-id.ts'
+import { mcpBounds } from '#contract/doors/mcp.ts'
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import type { Context } from '../../context.ts'
+
+/** What a tool answers of a task. */
+export interface TaskAnswer {
+  task_id: string
+  status: string
+  content: string | null
+  data: unknown
+  wait: { reason: string; approval_ids: string[] } | null
+  console_url: string
+  /** What the task asks, where it asks something. */
+  question?: string | undefined
+  [member: string]: unknown
+}
+
+/** JSON Schema of `TaskAnswer`. */
+export const taskAnswerSchema = {
+  type: 'object',
+  properties: {
+    task_id: { type: 'string', description: 'The handle of the task, for wait_task and cancel_task.' },
+    status: { type: 'string', description: 'queued, running, waiting, completed, failed, canceled or expired.' },
+    content: { type: ['string', 'null'], description: 'The answer of the agent, as far as there is one.' },
+    data: { description: 'The answer as JSON, where the agent gives JSON.' },
+    wait: {
+      type: ['object', 'null'],
+      description: 'What the task waits for.',
+      properties: { reason: { type: 'string' }, approval_ids: { type: 'array', items: { type: 'string' } } },
+    },
+    console_url: { type: 'string', description: 'Where a person sees the task.' },
+  },
+  required: ['task_id', 'status'],
+}
+
+export interface ToolAnswer {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: boolean
+  [member: string]: unknown
+}
+
+export function consoleUrl({ public_url }: Pick<Context, 'public_url'>, { id, project_id }: TaskRow): string {
+  return `${public_url()}/p/${projectId(project_id)}/tasks/${id}`
+}
+
+export function answerOf(context: Pick<Context, 'public_url'>, task: TaskRow): TaskAnswer {
+  return {
+    task_id: task.id,
+    status: task.status,
+    content: task.output?.content ?? null,
+    data: task.output?.data ?? null,
+    wait: task.wait && { reason: task.wait.reason, approval_ids: task.wait.approval_ids },
+    console_url: consoleUrl(context, task),
+  }
+}
+
+/** A task as the result of a tool: its answer where it has ended well, an error where it has not, else a handle. */
+export function toolAnswerOf(context: Pick<Context, 'public_url'>, task: TaskRow, more: object = {}): ToolAnswer {
+  const answer = { ...answerOf(context, task), ...more }
+  return {
+    content: [{ type: 'text', text: sentenceOf(answer, task) }],
+    structuredContent: answer,
+    ...(isFinished(task.status) && task.status !== 'completed' ? { isError: true } : {}),
+  }
+}
+
+function sentenceOf(answer: TaskAnswer, { id, status, output, error, wait }: TaskRow): string {
+  if (status === 'completed') return output?.content ?? ''
+  if (status === 'failed' || status === 'expired')
+    return `Task ${id} ${status === 'failed' ? 'failed' : 'expired'}: ${error?.message ?? status} (${error?.code ?? status}).`
+  if (status === 'canceled') return `Task ${id} was canceled.`
+  if (wait?.reason === 'approval' || wait?.reason === 'unknown_outcome')
+    return `Task ${id} waits for the approval ${wait.approval_ids.join(', ')} of a person, at ${answer.console_url}. Then call wait_task with this id.`
+  if (wait?.reason === 'input')
+    return `Task ${id} asks a question: ${answer.question ?? ''} Call answer_task with this id and the answer.`
+  if (wait) return `Task ${id} waits (${wait.reason}). Call wait_task with this id to get its answer.`
+  return `Task ${id} is still ${status}. Call wait_task with this id to get its answer.`
+}
+
+/** The text of a refusal as the result of a tool: the code of the problem, and what it says. */
+export function refusal(code: string, message: string): ToolAnswer {
+  return { content: [{ type: 'text', text: `${code}: ${message}` }], isError: true }
+}
+
+/** How long a client should wait between two looks at a task: longer, the older it is. */
+export function pollInterval(created_at: string, now: number): number {
+  const age_ms = Math.max(0, now - Date.parse(created_at))
+  return Math.min(mcpBounds.poll_max_ms, Math.max(mcpBounds.poll_min_ms, Math.round(age_ms / 10)))
+}

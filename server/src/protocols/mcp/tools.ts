@@ -1,0 +1,227 @@
+import { isObject } from '#contract/core/merge-patch.ts'
+import { mcpBounds } from '#contract/doors/mcp.ts'
+import type { Requirement } from '#contract/core/scopes.ts'
+import { builtinToolDefinitions } from '#contract/resources/builtin-tools.ts'
+import type { PublishedAgent } from './published.queries.ts'
+import { taskAnswerSchema } from './task-answers.ts'
+
+/** A tool as it is listed, with what it asks of a credential. */
+export interface DoorTool {
+  name: string
+  title?: string
+  description: string
+  inputSchema: { type: 'object'; [member: string]: unknown }
+  outputSchema?: Record<string, unknown>
+  annotations: Record<string, unknown>
+  scope: Requirement
+  /** Of `ask_…`: the agent. */
+  agent?: PublishedAgent
+}
+
+const taskId = { type: 'string', description: 'The handle of a task: task_…' }
+const threadId = { type: 'string', description: 'A conversation to go on: thread_…' }
+const background = { type: 'boolean', description: 'Answer with the handle at once, without waiting.' }
+const input = { type: 'string', minLength: 1, description: 'What the agent is asked to do.' }
+const limit = {
+  type: 'integer',
+  minimum: 1,
+  maximum: mcpBounds.list,
+  description: 'Rows at most: 20 where nothing is said.',
+}
+const reads = { readOnlyHint: true, openWorldHint: false }
+const object = (properties: Record<string, unknown>, required: string[] = []) => ({
+  type: 'object' as const,
+  properties,
+  ...(required.length > 0 && { required }),
+  additionalProperties: false,
+})
+
+const taskTools: DoorTool[] = [
+  {
+    name: 'get_task',
+    description: 'Gives a task as it is now, with its answer where it has ended.',
+    inputSchema: object({ task_id: taskId }, ['task_id']),
+    outputSchema: taskAnswerSchema,
+    annotations: { title: 'Read a task', ...reads },
+    scope: 'watch_tasks',
+  },
+  {
+    name: 'wait_task',
+    description: 'Waits for a task to end or to ask something, and gives it as it is then.',
+    inputSchema: object(
+      {
+        task_id: taskId,
+        seconds: {
+          type: 'integer',
+          minimum: 0,
+          maximum: mcpBounds.wait_task_seconds,
+          description: `Seconds to wait at most: ${mcpBounds.wait_task_seconds} where nothing is said.`,
+        },
+      },
+      ['task_id'],
+    ),
+    outputSchema: taskAnswerSchema,
+    annotations: { title: 'Wait for a task', ...reads },
+    scope: 'watch_tasks',
+  },
+  {
+    name: 'cancel_task',
+    description: 'Cancels a task. The answer says which calls of tools had taken effect.',
+    inputSchema: object({ task_id: taskId, reason: { type: 'string', maxLength: 500 } }, ['task_id']),
+    annotations: { title: 'Cancel a task', readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+    scope: 'tasks:write',
+  },
+]
+
+const moreTools: DoorTool[] = [
+  {
+    name: 'list_agents',
+    description: 'Lists agents that can be run, with what they do.',
+    inputSchema: object({
+      search: { type: 'string', maxLength: 100, description: 'A part of a name or description.' },
+      limit,
+    }),
+    annotations: { title: 'List agents', ...reads },
+    scope: 'agents:read',
+  },
+  {
+    name: 'get_agent',
+    description: 'Gives an agent: what it does, its model and tools, and the input that it takes.',
+    inputSchema: object({ agent: { type: 'string', description: 'Its id, its name, or project/name.' } }, ['agent']),
+    annotations: { title: 'Read an agent', ...reads },
+    scope: 'agents:read',
+  },
+  {
+    name: 'run_agent',
+    description: 'Gives an agent a task and waits for its answer. A long task answers with a handle for wait_task.',
+    inputSchema: object(
+      {
+        agent: { type: 'string', description: 'Its id, its name, or project/name.' },
+        input: {
+          description: 'What it is asked: a text, or an object where it takes one.',
+          type: ['string', 'object'],
+        },
+        thread_id: threadId,
+        background,
+      },
+      ['agent', 'input'],
+    ),
+    outputSchema: taskAnswerSchema,
+    annotations: { title: 'Run an agent', readOnlyHint: false, destructiveHint: true },
+    scope: 'tasks:write',
+  },
+  {
+    name: 'list_tasks',
+    description: 'Lists the newest tasks.',
+    inputSchema: object({
+      agent: { type: 'string', description: 'Only those of this agent.' },
+      status: { type: 'string', enum: ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired'] },
+      limit,
+    }),
+    annotations: { title: 'List tasks', ...reads },
+    scope: 'watch_tasks',
+  },
+  {
+    name: 'answer_task',
+    description: 'Answers the question that a task asks, and waits for it again.',
+    inputSchema: object({ task_id: taskId, content: { type: 'string', minLength: 1, maxLength: 100_000 } }, [
+      'task_id',
+      'content',
+    ]),
+    outputSchema: taskAnswerSchema,
+    annotations: { title: 'Answer a task', readOnlyHint: false, destructiveHint: false },
+    scope: 'tasks:write',
+  },
+  {
+    name: 'list_approvals',
+    description: 'Lists approvals that wait for a person.',
+    inputSchema: object({ task_id: taskId, limit }),
+    annotations: { title: 'List approvals', ...reads },
+    scope: 'agents:read',
+  },
+]
+
+const resolveTool: DoorTool = {
+  name: 'resolve_approval',
+  description: 'Approves or rejects a call of a tool that waits for a person.',
+  inputSchema: object(
+    {
+      approval_id: { type: 'string', description: 'appr_…' },
+      decision: { type: 'string', enum: ['approve', 'reject'] },
+      reason: { type: 'string', maxLength: 2000 },
+      arguments: { type: 'object', description: 'Arguments in the place of those that the agent chose.' },
+    },
+    ['approval_id', 'decision'],
+  ),
+  annotations: { title: 'Resolve an approval', readOnlyHint: false, destructiveHint: true },
+  scope: 'approvals:write',
+}
+
+/** The tools of the door: of one agent, or of all that are published with those for tasks. */
+export function doorTools(
+  agents: readonly PublishedAgent[],
+  { isOne, resolves }: { isOne: boolean; resolves: boolean },
+): DoorTool[] {
+  const asks = askTools(agents)
+  if (isOne) return [...asks, ...taskTools]
+  return [...asks, ...moreTools, ...taskTools, ...(resolves ? [resolveTool] : [])]
+}
+
+function askTools(agents: readonly PublishedAgent[]): DoorTool[] {
+  const taken = new Map<string, number>()
+  return agents.map((agent) => {
+    const slug = slugOf(agent.name)
+    const count = (taken.get(slug) ?? 0) + 1
+    taken.set(slug, count)
+    return askTool(agent, `ask_${count === 1 ? slug : `${slug}_${count}`}`)
+  })
+}
+
+/** An agent's name as a part of a tool's: lower case, everything but letters and digits as `_`. */
+export function slugOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '_')
+    .slice(0, 50)
+}
+
+function askTool(agent: PublishedAgent, name: string): DoorTool {
+  const { input_schema, tools } = agent.config
+  const schema = isObject(input_schema) ? input_schema : undefined
+  const properties = schema && isObject(schema['properties']) ? schema['properties'] : { input }
+  const required = schema ? schema['required'] : ['input']
+  return {
+    name,
+    title: agent.name,
+    description: agent.description === '' ? `Asks the agent ${agent.name} of ${agent.project}.` : agent.description,
+    inputSchema: {
+      ...schema,
+      type: 'object',
+      properties: { thread_id: threadId, background, ...properties },
+      ...(Array.isArray(required) && required.length > 0 && { required }),
+    },
+    outputSchema: taskAnswerSchema,
+    annotations: { title: agent.name, readOnlyHint: false, destructiveHint: isDestructive(tools) },
+    scope: 'tasks:write',
+    agent,
+  }
+}
+
+/** Whether a call may change something: not where all of the agent's tools only read. */
+function isDestructive(tools: unknown): boolean {
+  if (!Array.isArray(tools)) return false
+  const safe = new Set<unknown>(
+    Object.entries(builtinToolDefinitions).flatMap(([name, { safety }]) => (safety === 'safe' ? [name] : [])),
+  )
+  return tools.some((tool) => !safe.has(tool))
+}
+
+/** The arguments of `ask_…` as the input of a task: a text, or the object that the agent takes. */
+export function askedInput({ config }: PublishedAgent, args: Record<string, unknown>): unknown {
+  const { input_schema } = config
+  if (!isObject(input_schema)) return args['input']
+  const own = isObject(input_schema['properties']) ? input_schema['properties'] : {}
+  return Object.fromEntries(
+    Object.entries(args).filter(([name]) => name in own || (name !== 'thread_id' && name !== 'background')),
+  )
+}

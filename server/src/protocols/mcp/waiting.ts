@@ -1,0 +1,60 @@
+import { isFinished, personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
+import type { TaskRow } from '../../engine/commands/stored-task.ts'
+import { listTaskEvents } from '../../events/streams/streams.ts'
+import { findTask, rests, type TaskKey } from '../../resources/tasks/tasks.queries.ts'
+import type { McpCall } from './mcp-call.ts'
+
+/** Tells how far a task is: a number that only rises, and what has begun. */
+export type Progress = (progress: number, message: string) => void
+
+/**
+ * Waits until a task has finished, waits for a person or a program, or the time is over, and gives it as it is then. Undefined
+ * where it is gone. Holds no connection of the database meanwhile.
+ */
+export async function waitForTask(
+  { context: { sql, engine } }: McpCall,
+  key: TaskKey,
+  { seconds, signal, progress }: { seconds: number; signal: AbortSignal; progress?: Progress | undefined },
+): Promise<TaskRow | undefined> {
+  let row = await findTask(sql, key)
+  if (!row || seconds === 0 || (await isSettled(row))) return row
+  let wake = Promise.withResolvers<void>()
+  const closing = new AbortController()
+  const over = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(seconds * 1000)])
+  const look = (): void => wake.resolve()
+  let seen = 0
+  over.addEventListener('abort', look)
+  const unwatch = engine.hub.watch(key.id, {
+    seen: () => row?.last_sequence ?? 0,
+    events: look,
+    look,
+    close: () => closing.abort(),
+  })
+  async function isSettled(task: TaskRow): Promise<boolean> {
+    if (isFinished(task.status)) return true
+    const isAsking = (personWaitReasons as readonly string[]).includes(task.wait?.reason ?? '')
+    return task.status === 'waiting' && isAsking && (await rests(sql, key.id))
+  }
+  try {
+    while (!over.aborted) {
+      wake = Promise.withResolvers<void>()
+      if (progress) seen = await tell(seen, progress)
+      row = await findTask(sql, key)
+      if (!row || (await isSettled(row))) return row
+      await wake.promise
+    }
+    return (await findTask(sql, key)) ?? row
+  } finally {
+    unwatch()
+    over.removeEventListener('abort', look)
+  }
+
+  async function tell(after: number, to: Progress): Promise<number> {
+    const events = await listTaskEvents(sql, key.id, { after, limit: 500 })
+    for (const { sequence, type, data } of events) {
+      if (type === 'step.started')
+        to(sequence, `${String(data['type'])} ${typeof data['name'] === 'string' ? data['name'] : ''}`.trim())
+    }
+    return events.at(-1)?.sequence ?? after
+  }
+}
