@@ -8,7 +8,7 @@ import type { Requirement } from './scopes.ts'
  * project ids, page paging and uppercase codes; O is OAuth's own form; P a page or probe for people and machines; `openai` is
  * the form of the OpenAI protocol.
  */
-export type Family = 'A' | 'B' | 'O' | 'P' | 'openai'
+export type Family = 'A' | 'B' | 'O' | 'P' | 'openai' | 'a2a' | 'a2a_http' | 'agui'
 
 export type CredentialKind = 'api_key' | 'token' | 'session'
 

@@ -47,6 +47,9 @@ export const errorSchemaOf = {
   O: 'OAuthError',
   P: 'ProjectError',
   openai: 'Error',
+  a2a: 'Error',
+  a2a_http: 'Error',
+  agui: 'Error',
 } as const
 
 function envelopeSchema(description: string, family: 'a' | 'b', details: Json[]): Json {

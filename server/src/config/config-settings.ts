@@ -90,8 +90,13 @@ export const sections = {
       description: 'Origins of web pages that may call the API from a browser. Unset: none.',
       example: 'https://app.example.com',
     }),
-    doors: setting('CADRE_DOORS', listOf(oneOf('openai')), 'openai', {
-      description: 'Protocols of others in front of the tasks: `openai` is served at /v1. Empty: none.',
+    doors: setting('CADRE_DOORS', listOf(oneOf('openai', 'a2a', 'agui')), 'openai', {
+      description:
+        'Protocols of others in front of the tasks: `openai` at /v1, `a2a` at /a2a, `agui` at /agui. Empty: none.',
+    }),
+    a2a_default_agent: optional('CADRE_A2A_DEFAULT_AGENT', pattern(/^agent_[0-9a-z]{26}$/, 'the id of an agent'), {
+      description: 'The agent whose A2A card is served at /.well-known/agent-card.json.',
+      example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4',
     }),
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
       description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',

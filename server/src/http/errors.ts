@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Family } from '#contract/core/operation.ts'
+import { a2aHttpError, a2aRpcError } from '#contract/doors/a2a-errors.ts'
 import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
 import { Problem, problems, summarize, type Issue } from '#contract/core/problems.ts'
@@ -60,10 +61,17 @@ export function familyOf(request: FastifyRequest): Family {
   return request.routeOptions?.config?.operation?.family ?? familyOfPath(request.url)
 }
 
+/** Whether a family is that of another protocol. */
+export function isDoor(family: Family): boolean {
+  return family === 'openai' || family === 'a2a' || family === 'a2a_http' || family === 'agui'
+}
+
 export function familyOfPath(url: string): Family {
   const path = url.split('?', 1)[0] ?? '/'
   if (path.startsWith('/.well-known/')) return 'O'
   if (/^\/v1(\/|$)/.test(path)) return 'openai'
+  if (/^\/a2a(\/|$)/.test(path)) return 'a2a_http'
+  if (/^\/agui(\/|$)/.test(path)) return 'agui'
   return families.get(placeOf(path)) ?? 'B'
 }
 
@@ -88,6 +96,14 @@ export function renderProblem(
   if (problem.status === 401) {
     const tokenSent = problem.kind === 'invalid_token' || problem.kind === 'expired_token'
     headers['www-authenticate'] ??= `Bearer realm="cadre"${tokenSent ? ', error="invalid_token"' : ''}`
+  }
+  if (family === 'a2a') {
+    const { status, error } = a2aRpcError(problem)
+    return { status, headers, body: { jsonrpc: '2.0', id: null, error } }
+  }
+  if (family === 'a2a_http') {
+    const { status, error } = a2aHttpError(problem)
+    return { status, headers, body: { error } }
   }
   return { status: problem.status, headers, body: envelopes[family](problem, request_id, agentEndpoint) }
 }
@@ -126,8 +142,9 @@ const envelopeO: Envelope = (problem) => {
   }
 }
 
-const envelopes: Record<Exclude<Family, 'openai'>, Envelope> = {
+const envelopes: Record<Exclude<Family, 'openai' | 'a2a' | 'a2a_http'>, Envelope> = {
   A: envelopeA,
+  agui: envelopeA,
   B: envelopeB,
   O: envelopeO,
   P: envelopeB,

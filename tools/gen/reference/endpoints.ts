@@ -10,6 +10,9 @@ const families: Record<Family, string> = {
   O: "OAuth's own form: parameters of a form, and errors by RFC 6749",
   P: 'pages for people and probes for machines',
   openai: 'the form of the OpenAI protocol',
+  a2a: 'the form of A2A in JSON-RPC',
+  a2a_http: 'the form of A2A in HTTP and JSON',
+  agui: 'the form of AG-UI',
 }
 
 const credentialNames: Record<CredentialKind, string> = {
