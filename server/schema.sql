@@ -811,6 +811,18 @@ create table door_conversation (
   constraint door_conversation_pkey PRIMARY KEY (id)
 );
 
+create table door_key (
+  door text not null,
+  credential_id identifier not null,
+  key text not null,
+  hash bytea not null,
+  response_id identifier not null,
+  task_id identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint door_key_pkey PRIMARY KEY (credential_id, door, key),
+  constraint door_key_door_check CHECK (door = ANY (ARRAY['a2a'::text, 'agui'::text]))
+);
+
 create table door_request (
   id bigint not null generated always as identity,
   credential_id identifier not null,
@@ -840,6 +852,17 @@ create table door_response (
   created_at timestamp with time zone not null default now(),
   constraint door_response_pkey PRIMARY KEY (id),
   constraint door_response_task_id_ordinal_key UNIQUE (task_id, ordinal)
+);
+
+create table door_thread (
+  door text not null,
+  owner identifier not null,
+  key text not null,
+  agent_id identifier not null,
+  thread_id identifier not null,
+  created_at timestamp with time zone not null default now(),
+  constraint door_thread_pkey PRIMARY KEY (owner, door, agent_id, key),
+  constraint door_thread_door_check CHECK (door = ANY (ARRAY['a2a'::text, 'agui'::text]))
 );
 
 create table event (
@@ -1393,6 +1416,10 @@ create table webhook (
   disabled_at timestamp with time zone,
   failing_since timestamp with time zone,
   slowed_until timestamp with time zone,
+  push_task_id identifier,
+  push_id text,
+  push_scheme text,
+  push_headers bytea,
   constraint webhook_pkey PRIMARY KEY (id),
   constraint webhook_disabled_reason_check CHECK (disabled_reason = ANY (ARRAY['requested'::text, 'gone'::text, 'failing'::text])),
   constraint webhook_status_check CHECK (status = ANY (ARRAY['active'::text, 'disabled'::text]))
@@ -1448,6 +1475,7 @@ alter table credential add constraint credential_project_id_fkey FOREIGN KEY (pr
 alter table door_conversation add constraint door_conversation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table door_conversation add constraint door_conversation_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE SET NULL;
 alter table door_response add constraint door_response_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table door_thread add constraint door_thread_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table file add constraint file_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table file_piece add constraint file_piece_file_id_fkey FOREIGN KEY (file_id) REFERENCES file(id) ON DELETE CASCADE;
 alter table identity add constraint identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
@@ -1513,11 +1541,13 @@ CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, finished_at, i
 CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
 CREATE INDEX door_conversation_org ON door_conversation USING btree (org_id);
 CREATE INDEX door_conversation_thread ON door_conversation USING btree (thread_id) WHERE thread_id IS NOT NULL;
+CREATE INDEX door_key_task ON door_key USING btree (task_id);
 CREATE INDEX door_request_age ON door_request USING btree (created_at);
 CREATE INDEX door_request_hash ON door_request USING btree (credential_id, hash, created_at);
 CREATE INDEX door_request_task ON door_request USING btree (task_id);
 CREATE INDEX door_response_conversation ON door_response USING btree (conversation) WHERE conversation IS NOT NULL;
 CREATE INDEX door_response_project ON door_response USING btree (project_id);
+CREATE INDEX door_thread_thread ON door_thread USING btree (thread_id);
 CREATE INDEX event_org ON event USING btree (org_id, id DESC);
 CREATE INDEX event_unmatched ON event USING btree (id) WHERE matched_at IS NULL;
 CREATE UNIQUE INDEX file_call ON file USING btree (call_key) WHERE call_key IS NOT NULL;
@@ -1587,9 +1617,11 @@ CREATE INDEX tool_call_task ON tool_call USING btree (task_id);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_credential ON usage_hour USING btree (credential_id, hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
-CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text;
+CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text AND push_task_id IS NULL;
 CREATE INDEX webhook_of_tasks ON webhook USING btree (org_id) WHERE status = 'active'::text AND events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
+CREATE INDEX webhook_own ON webhook USING btree (org_id, id DESC) WHERE push_task_id IS NULL;
+CREATE UNIQUE INDEX webhook_push ON webhook USING btree (push_task_id, push_id) WHERE push_task_id IS NOT NULL;
 CREATE INDEX webhook_lane_due ON webhook_lane USING btree (is_troubled, due_at) WHERE owner IS NULL AND due_at IS NOT NULL;
 CREATE INDEX webhook_lane_owner ON webhook_lane USING btree (owner) WHERE owner IS NOT NULL;
 

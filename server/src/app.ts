@@ -7,7 +7,7 @@ import { registerCanonicalHost } from './http/connection/canonical-host.ts'
 import { basePathOf, registerBasePath } from './http/connection/base-path.ts'
 import { registerCors } from './http/connection/cors.ts'
 import { answerProblem } from './http/handle.ts'
-import { errorFormatOf } from './http/error-formats.ts'
+import { errorFormatOf, isProtocol } from './http/error-formats.ts'
 import type { HttpContext } from './http/http-context.ts'
 import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
@@ -18,6 +18,7 @@ import { probeRoutes } from './http/connection/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
 import { mcpRoutes } from './protocols/mcp/routes.ts'
+import { a2aRoutes } from './protocols/a2a/routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -153,6 +154,7 @@ export async function buildApp(
     deliveryRoutes(api, http)
     if (config.doors.includes('openai')) openaiRoutes(api, http, context)
     if (config.doors.includes('mcp')) mcpRoutes(api, http, context)
+    if (config.doors.includes('a2a')) await a2aRoutes(api, http, context)
   })
   await app.register(async (api) => {
     readBodiesAsTheyCome(api)
@@ -291,7 +293,7 @@ function readBodiesAsTheyCome(api: FastifyInstance): void {
 function asProblem(error: unknown, request: FastifyRequest): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    if (errorFormatOf(request) === 'openai') return new Problem('request_too_large')
+    if (isProtocol(errorFormatOf(request))) return new Problem('request_too_large')
     const body_bytes = request.routeOptions.bodyLimit ?? bounds.body_bytes
     return invalid({
       field: 'body',

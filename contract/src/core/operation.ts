@@ -9,7 +9,7 @@ import type { Requirement } from './scopes.ts'
  * paging, uppercase codes. `oauth` is that of RFC 6749, `page` serves people and probes, and a protocol has the form of its
  * clients. `server/src/http/error-formats.ts` renders each.
  */
-export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | 'openai' | 'mcp'
+export type ErrorFormat = 'agents' | 'control' | 'oauth' | 'page' | 'openai' | 'mcp' | 'a2a' | 'a2a_http' | 'agui'
 
 export type CredentialKind = 'api_key' | 'token' | 'session'
 

@@ -49,6 +49,9 @@ export const errorSchemaOf = {
   page: 'ProjectError',
   openai: 'Error',
   mcp: 'Error',
+  a2a: 'Error',
+  a2a_http: 'Error',
+  agui: 'Error',
 } as const satisfies Record<ErrorFormat, string>
 
 function envelopeSchema(description: string, format: 'agents' | 'control', details: Json[]): Json {

@@ -28,7 +28,7 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
   for (const { id } of webhooks) {
     const secret = secrets.encrypt('webhook-secret', randomBytes(32).toString('base64url'), id)
     await tx`
-      update webhook set secret = ${secret}, previous_secret = null, previous_secret_until = null,
+      update webhook set secret = ${secret}, push_headers = null, previous_secret = null, previous_secret_until = null,
         status = 'disabled', disabled_reason = 'requested', disabled_at = coalesce(disabled_at, now()) where id = ${id}`
     while ((await giveUpPending(tx, id)) === givenUpMax);
   }

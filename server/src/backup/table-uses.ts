@@ -60,6 +60,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   // A request that is repeated after a restore must not be done twice.
   idempotency: stored,
   door_request: stored,
+  door_key: stored,
   tool: stored,
   thread: stored,
   schedule: stored,
@@ -71,6 +72,7 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   tool_call: stored,
   door_response: stored,
   door_conversation: stored,
+  door_thread: stored,
   file: stored,
   file_piece: stored,
   task_file: stored,

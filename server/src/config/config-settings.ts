@@ -98,6 +98,10 @@ export const sections = {
       description: 'Origins of web pages that may call the protocols of `CADRE_DOORS` from a browser. Unset: none.',
       example: 'https://chat.example.com',
     }),
+    a2a_default_agent: optional('CADRE_A2A_DEFAULT_AGENT', pattern(/^agent_[0-9a-z]{26}$/, 'the id of an agent'), {
+      description: 'The agent whose A2A card is served at /.well-known/agent-card.json.',
+      example: 'agent_01jcm3x5v8f9a2b4c6d8e0g2h4',
+    }),
     openai_model_ids: setting('CADRE_OPENAI_MODEL_IDS', oneOf('name', 'id'), 'name', {
       description: 'How /v1/models lists agents: as `project/agent-name`, or by their ids.',
     }),

@@ -50,7 +50,8 @@ async function writeEvents(
     insert into event (id, org_id, project_id, agent_id, type, data, matched_at)
     select id, org_id, project_id, agent_id, type, data,
       case when not exists (
-        select from webhook w where w.org_id = e.org_id and w.status = 'active' and w.events && e.subscriptions) then now() end
+        select from webhook w where w.org_id = e.org_id and w.status = 'active' and w.push_task_id is null and w.events && e.subscriptions)
+        and not exists (select from webhook w where w.push_task_id = e.data->'task'->>'id') then now() end
     from jsonb_to_recordset(${jsonb(rows)}::jsonb)
       as e(id text, org_id text, project_id bigint, agent_id text, type text, data jsonb, subscriptions text[])
     returning matched_at is not null as is_matched`

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorFormat } from '#contract/core/operation.ts'
+import { a2aHttpError, a2aRpcError } from '#contract/doors/a2a-errors.ts'
 import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
 import { problems, summarize, type Issue, type Problem } from '#contract/core/problems.ts'
@@ -23,10 +24,7 @@ type Render = (problem: Problem, refused: Refused) => ErrorAnswer
 
 /** Every error format by its name: the only place where the answers to problems differ. */
 const errorFormats: Record<ErrorFormat, Render> = {
-  agents: (problem, { request_id, agentEndpoint }) => {
-    const { agents: code } = problems[problem.status === 401 && agentEndpoint ? 'unauthorized' : problem.kind]
-    return answer(problem, envelope(problem, code, problem.details, request_id))
-  },
+  agents: renderAgents,
   control: renderControl,
   oauth: (problem) => {
     const { retry_after } = problem.members
@@ -50,12 +48,30 @@ const errorFormats: Record<ErrorFormat, Render> = {
   mcp: (problem, { request_id }) => {
     const { kind, message, status, details } = problem
     const data = { code: problems[kind].agents, ...(details === undefined ? {} : { details }), request_id }
-    return answer(problem, { jsonrpc: '2.0', id: null, error: { code: status >= 500 ? -32603 : -32600, message, data } })
+    return answer(problem, {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: status >= 500 ? -32603 : -32600, message, data },
+    })
   },
+  a2a: (problem) => {
+    const { status, error } = a2aRpcError(problem)
+    return { ...answer(problem, { jsonrpc: '2.0', id: null, error }), status }
+  },
+  a2a_http: (problem) => {
+    const { status, error } = a2aHttpError(problem)
+    return { ...answer(problem, { error }), status }
+  },
+  agui: renderAgents,
 }
 
 /** The error formats of protocols, by the first part of their paths. */
-const protocols: Readonly<Record<string, ErrorFormat>> = { '/v1': 'openai', '/mcp': 'mcp' }
+const protocols: Readonly<Record<string, ErrorFormat>> = {
+  '/v1': 'openai',
+  '/mcp': 'mcp',
+  '/a2a': 'a2a_http',
+  '/agui': 'agui',
+}
 
 /** Renders a problem in an error format. */
 export function renderProblem(
@@ -88,6 +104,17 @@ function placeOf(path: string): string {
 const formatsByPlace = new Map(
   operations.map(({ path, error_format }): [string, ErrorFormat] => [placeOf(path), error_format]),
 )
+
+/** Whether an error format is that of a protocol of others. */
+export function isProtocol(format: ErrorFormat): boolean {
+  return !['agents', 'control', 'oauth', 'page'].includes(format)
+}
+
+/** Paths of agents and tasks know one code for 401 (spec 7.3, decision D23). */
+function renderAgents(problem: Problem, { request_id, agentEndpoint }: Refused): ErrorAnswer {
+  const { agents: code } = problems[problem.status === 401 && agentEndpoint ? 'unauthorized' : problem.kind]
+  return answer(problem, envelope(problem, code, problem.details, request_id))
+}
 
 /** `control` tells the first fault only, as `{field, issue}` (decision D27). */
 function renderControl(problem: Problem, { request_id }: Refused): ErrorAnswer {

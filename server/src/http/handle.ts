@@ -136,6 +136,36 @@ export function handle<O extends Operation<any, any>, Loaded = undefined>(
   })
 }
 
+/** An operation with what it does. */
+export interface Served {
+  // oxlint-disable-next-line typescript/no-explicit-any -- schemas of query and body vary with the operation
+  operation: Operation<any, any>
+  // oxlint-disable-next-line typescript/no-explicit-any -- what is loaded too
+  handlers: Handlers<any, any>
+}
+
+/**
+ * Registers a path that stands for several operations: `choose` finds by the request, of which nothing is known yet, which
+ * one is meant. `url` is in the words of the router; `operation` is told of where none is chosen yet.
+ */
+export function handleChosen(
+  app: FastifyInstance,
+  context: HttpContext,
+  { method, url, operation }: { method: Operation['method']; url: string; operation: Operation },
+  choose: (request: FastifyRequest) => Served,
+): void {
+  app.route({
+    method,
+    url,
+    config: { operation },
+    ...(operation.body_bytes === undefined ? {} : { bodyLimit: operation.body_bytes }),
+    handler: (request, reply) => {
+      const chosen = choose(request)
+      return serve(context, chosen.operation, { handlers: chosen.handlers, share: undefined }, request, reply)
+    },
+  })
+}
+
 /** How requests with Idempotency-Keys share the work of an operation. */
 type Share = (keyed: Keyed<unknown>) => Promise<StoredAnswer & { replayed: boolean }>
 

@@ -23,7 +23,10 @@ export function readRequest(operation: Operation, request: FastifyRequest): RawR
 function readBody(operation: Operation, request: FastifyRequest): unknown {
   const bytes = request.body as Buffer | undefined
   if (!bytes || bytes.length === 0) return undefined
-  if (!/^application\/json[ \t]*(;|$)/i.test(request.content_type ?? '')) {
+  const isJson = /^application\/json[ \t]*(;|$)/i
+  const isA2a =
+    operation.error_format === 'a2a_http' && /^application\/a2a\+json[ \t]*(;|$)/i.test(request.content_type ?? '')
+  if (!isA2a && !isJson.test(request.content_type ?? '')) {
     throw invalid({
       field: 'Content-Type',
       message: 'must be application/json',

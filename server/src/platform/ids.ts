@@ -31,6 +31,7 @@ export type IdPrefix =
   | 'call'
   | 'resp'
   | 'conv'
+  | 'seg'
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'
 

@@ -65,6 +65,10 @@ export interface SegmentEnd {
   /** Of a canceled task: what had taken effect. */
   receipt: { effects: unknown; uncertain: unknown } | null
   cost_usd: number | null
+  /** Of a completed task. */
+  output: { content: string; data: unknown } | null
+  /** Why it waits for approvals: those that are open. */
+  approval_ids: readonly string[]
 }
 
 function stringOf(value: unknown): string {
@@ -74,6 +78,8 @@ function stringOf(value: unknown): string {
 export interface SegmentBounds {
   first_sequence: number
   resolves: boolean
+  /** All segments of the task as one: a wait for a caller is told as an end, and what follows it is told too. */
+  whole?: boolean
 }
 
 /**
@@ -84,6 +90,8 @@ export interface SegmentBounds {
 export class SegmentFold {
   readonly usage: SegmentUsage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 }
   ended = false
+  /** When the event happened that was read last. */
+  at = ''
   readonly #bounds: SegmentBounds
   #call: { sequence: number; message_id: string; begun: boolean; fed: number; k: number; cutter: Cutter } | undefined
   #started = false
@@ -110,12 +118,13 @@ export class SegmentFold {
   /** An event of the task, in order; `facts` of those that need them. */
   event({ sequence, type, created_at, data }: TaskEvent, facts: StepFacts = {}): Happening[] {
     if (this.ended || sequence < this.#bounds.first_sequence) return []
+    this.at = created_at
     const all: Happening[] = sequence === this.#bounds.first_sequence ? [{ type: 'began', sequence }] : []
     const step_id = stringOf(data['step_id'])
     switch (type) {
       case 'task.started':
       case 'task.resumed':
-        if (!this.#started) all.push({ type: 'running', sequence })
+        if (!this.#started || this.#bounds.whole) all.push({ type: 'running', sequence })
         this.#started = true
         return all
       case 'step.started':
@@ -232,18 +241,22 @@ export class SegmentFold {
   }
 
   #waiting(sequence: number, at: string, data: TaskEvent['data']): Happening[] {
-    const reason = String((data['wait'] as { reason?: unknown } | undefined)?.reason)
+    const wait = data['wait'] as { reason?: unknown; approval_ids?: string[] } | undefined
+    const reason = String(wait?.reason)
     const isCallers =
       reason === 'tool' ||
       reason === 'input' ||
       (this.#bounds.resolves && ['approval', 'unknown_outcome'].includes(reason))
     if (!isCallers) return [{ type: 'waiting', sequence, reason }]
-    return this.#end({ sequence, at, how: 'waiting', reason, error: null, receipt: null, cost_usd: null })
+    const { approval_ids = [] } = wait ?? {}
+    const nothing = { error: null, receipt: null, cost_usd: null, output: null }
+    return this.#end({ sequence, at, how: 'waiting', reason, ...nothing, approval_ids })
   }
 
   #ended(sequence: number, at: string, how: 'completed' | 'failed' | 'expired' | 'canceled', data: TaskEvent['data']) {
     const usage = data['usage'] as { cost_usd?: number | null } | undefined
     const error = data['error'] as { code: string; message: string } | undefined
+    const output = how === 'completed' ? (data['output'] as SegmentEnd['output']) : null
     const receipt = how === 'canceled' ? { effects: data['effects'], uncertain: data['uncertain'] } : null
     const void_ = this.#call?.begun ? this.#discarded(sequence, this.#call.message_id) : []
     const undone = [...this.#openCalls].map((step_id): Happening => ({
@@ -261,12 +274,14 @@ export class SegmentFold {
         error: error ?? null,
         receipt,
         cost_usd: usage?.cost_usd ?? null,
+        output,
+        approval_ids: [],
       }),
     ]
   }
 
   #end(end: Omit<SegmentEnd, 'type' | 'finish_reason'>): Happening[] {
-    this.ended = true
+    this.ended = end.how !== 'waiting' || this.#bounds.whole !== true
     return [{ type: 'end', finish_reason: this.#finishReason, ...end }]
   }
 

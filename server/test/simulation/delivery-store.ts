@@ -188,6 +188,7 @@ export class SimulatedDeliveryStore {
         attempts,
         url: webhook.url,
         secrets: [],
+        headers: null,
         event: { type: 'project.created', occurred_at: '', data: {} },
       })),
     }

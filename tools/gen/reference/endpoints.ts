@@ -10,6 +10,9 @@ const formats: Record<ErrorFormat, string> = {
   page: 'pages for people and probes for machines',
   openai: 'the form of the OpenAI protocol',
   mcp: 'the form of the Model Context Protocol',
+  a2a: 'the form of A2A in JSON-RPC',
+  a2a_http: 'the form of A2A in HTTP and JSON',
+  agui: 'the form of AG-UI',
 }
 
 const credentialNames: Record<CredentialKind, string> = {

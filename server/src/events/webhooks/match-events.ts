@@ -3,6 +3,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { passes } from './webhook-filters.ts'
 import { insertDeliveries, type NewDelivery } from './endpoint-lease-rows.ts'
+import { pushesOf } from './match-pushes.ts'
 
 /** Events of one transaction, as long as they do not make more deliveries than this. */
 const eventsMax = 100
@@ -12,6 +13,7 @@ interface UnmatchedEvent {
   id: string
   org_id: string
   type: OutboxEventName
+  occurred_at: string
   data: Record<string, unknown>
 }
 
@@ -33,17 +35,20 @@ export async function matchEvents(sql: Sql): Promise<{ begun: number; more: bool
   if (!waiting) return { begun: 0, more: false }
   return sql.begin(async (tx) => {
     const events = await tx<UnmatchedEvent>`
-      select id, org_id, type, data from event where matched_at is null order by id limit ${eventsMax} for update skip locked`
+      select id, org_id, type, occurred_at, data from event where matched_at is null order by id limit ${eventsMax} for update skip locked`
     if (events.length === 0) return { begun: 0, more: false }
     const webhooks = await listSubscribed(tx, events)
     const matched: string[] = []
     const deliveries: NewDelivery[] = []
+    const taken: UnmatchedEvent[] = []
     for (const event of events) {
       if (deliveries.length >= deliveriesMax) break
       matched.push(event.id)
+      taken.push(event)
       for (const webhook of webhooks.get(event.org_id) ?? [])
         if (isFor(webhook, event)) deliveries.push({ id: newId('dlv'), webhook_id: webhook.id, event })
     }
+    deliveries.push(...(await pushesOf(tx, taken)))
     await insertDeliveries(tx, deliveries)
     await tx`update event set matched_at = now() where id = any(${matched})`
     return { begun: deliveries.length, more: matched.length < events.length || events.length === eventsMax }
@@ -59,7 +64,7 @@ async function listSubscribed(tx: Sql, events: readonly UnmatchedEvent[]): Promi
   const names = [...new Set(events.flatMap(({ type }) => subscriptionsOf(type)))]
   const rows = await tx<ActiveWebhook>`
     select id, org_id, events, filters from webhook
-    where status = 'active' and org_id = any(${[...new Set(events.map(({ org_id }) => org_id))]}) and events && ${names}
+    where status = 'active' and push_task_id is null and org_id = any(${[...new Set(events.map(({ org_id }) => org_id))]}) and events && ${names}
     order by id`
   return Map.groupBy(rows, ({ org_id }) => org_id)
 }

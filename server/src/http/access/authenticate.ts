@@ -83,7 +83,7 @@ export function presentedCredential(
  */
 export async function authenticate(
   settings: AuthenticationSettings,
-  operation: Pick<Operation, 'bucket' | 'personal' | 'family'>,
+  operation: Pick<Operation, 'bucket' | 'personal' | 'error_format'>,
   headers: IncomingHttpHeaders,
 ): Promise<Authenticated> {
   const presented = presentedCredential(headers, settings.cookies)

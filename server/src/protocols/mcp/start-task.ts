@@ -8,7 +8,7 @@ import type { NewTask } from '../../engine/commands/new-task.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
 import { countSubject } from '../../http/access/rate-limit.ts'
 import { idempotencyKey, idempotently } from '../../http/idempotency.ts'
-import { renderProblem } from '../../http/errors.ts'
+import { renderProblem } from '../../http/error-formats.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { madeBy, requireAskedAccepting } from '../../resources/tasks/task-requests.ts'
@@ -49,7 +49,7 @@ export async function startTask(call: McpCall, asked: AskedTask): Promise<TaskKe
     http,
     { subject, key, method: 'POST', url: request.url, body },
     async (tx) => ({ status: 201, body: await make(tx) }),
-    (problem) => renderProblem(problem, 'A', request.id),
+    (problem) => renderProblem(problem, 'agents', request.id),
   )
   if (stored.status >= 400) throw keptProblem(stored.body)
   return stored.body as TaskKey

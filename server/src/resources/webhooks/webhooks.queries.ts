@@ -68,7 +68,7 @@ export async function insertWebhook(
   const [row] = await tx.run<WebhookRow>(tx.fragment`
     insert into webhook (id, org_id, url, events, filters, secret, created_by)
     select ${id}, ${org_id}, ${url}, ${events}, ${jsonb(filters)}, ${secret}, ${created_by}
-    where (select count(*) from webhook where org_id = ${org_id}) < ${webhooksMax}
+    where (select count(*) from webhook where org_id = ${org_id} and push_task_id is null) < ${webhooksMax}
     returning ${columns(tx)}`)
   return row
 }
@@ -77,7 +77,7 @@ export async function insertWebhook(
 export async function requireWebhook(sql: Sql, id: string, { org_id }: Principal): Promise<WebhookRow> {
   const [row] = isId('wh', id)
     ? await sql.run<WebhookRow>(
-        sql.fragment`select ${columns(sql)} from webhook where id = ${id} and org_id = ${org_id}`,
+        sql.fragment`select ${columns(sql)} from webhook where id = ${id} and org_id = ${org_id} and push_task_id is null`,
       )
     : []
   if (!row) throw webhookNotFound(id)
@@ -165,7 +165,7 @@ export async function listWebhooks(
   filter: WebhookFilter,
 ): Promise<{ webhooks: ListedWebhook[]; total: number }> {
   const where = sql.fragment`
-    org_id = ${filter.org_id}
+    org_id = ${filter.org_id} and push_task_id is null
     and (${filter.search ?? null}::text is null or strpos(lower(url), lower(${filter.search ?? null})) > 0)
     and (${filter.status ?? null}::text is null or status = ${filter.status ?? null})
     ${filter.agent_id === undefined ? sql.fragment`` : subscriptionsOf(sql, filter.agent_id)}

@@ -54,6 +54,7 @@ interface LeaseRow {
   url: string
   status: 'active' | 'disabled'
   secrets: Buffer[]
+  headers: Buffer | null
   is_slowed: boolean
   now: string
 }
@@ -72,7 +73,7 @@ interface DueRow {
 async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): Promise<FoundLease[]> {
   const ids = wanted.map(({ webhook_id }) => webhook_id)
   const leases = await tx<LeaseRow>`
-    select w.id as webhook_id, n.count, w.url, w.status, now() as now,
+    select w.id as webhook_id, n.count, w.url, w.status, now() as now, w.push_headers as headers,
       case when w.previous_secret_until > now() then array[w.secret, w.previous_secret] else array[w.secret] end as secrets,
       coalesce(w.slowed_until > now(), false) as is_slowed
     from unnest(${ids}::text[], ${wanted.map(({ count }) => count)}::int[]) n(webhook_id, count)
@@ -88,7 +89,7 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): 
     wanted.flatMap(({ except }) => except),
   )
   return leases.map((lease): FoundLease => {
-    const { webhook_id, url, secrets, is_slowed, now } = lease
+    const { webhook_id, url, secrets, headers, is_slowed, now } = lease
     return {
       webhook_id,
       is_slowed,
@@ -100,6 +101,7 @@ async function findDue(tx: Sql, owner: string, wanted: readonly WantedLease[]): 
         attempts,
         url,
         secrets,
+        headers,
         event: type !== null && occurred_at !== null && data !== null ? { type, occurred_at, data } : undefined,
       })),
     }

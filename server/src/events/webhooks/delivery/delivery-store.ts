@@ -35,6 +35,8 @@ export interface DueDelivery {
   url: string
   /** Encrypted; the current one first. */
   secrets: Buffer[]
+  /** Further headers of push notifications, encrypted; null of others. */
+  headers: Buffer | null
   /** Undefined where it is no longer kept. */
   event: StoredEvent | undefined
 }

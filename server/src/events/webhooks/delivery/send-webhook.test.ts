@@ -10,6 +10,7 @@ const delivery = {
   attempts: 0,
   url: 'https://hooks.example.com/',
   secrets: [Buffer.from('secret')],
+  headers: null,
   event: { type: 'project.created', occurred_at: '2026-11-20T09:30:00.000Z', data: {} },
 }
 

@@ -55,15 +55,19 @@ export async function sendWebhook(
   })
   if (!delivery.event) return ended({ error: 'The event is no longer kept.' })
   let keys: string[]
+  let own: Record<string, string> = {}
   try {
+    if (delivery.headers)
+      own = JSON.parse(secrets.decrypt('push-headers', delivery.headers, delivery.webhook_id)) as Record<string, string>
     keys = delivery.secrets.map((secret) => secrets.decrypt('webhook-secret', secret, delivery.webhook_id))
   } catch {
     return ended({ error: 'The secret of the webhook cannot be read: it was stored with another CADRE_SECRET_KEY.' })
   }
   const body = deliveryBody(delivery.event)
   const signed = signatureHeaders(keys, { id: delivery.event_id, at, body })
-  const headers = { 'content-type': 'application/json', 'user-agent': `cadre-webhooks/${version}`, ...signed }
-  const request_headers = { ...headers, 'webhook-signature': shortened(signed['webhook-signature']) }
+  const headers = { 'content-type': 'application/json', 'user-agent': `cadre-webhooks/${version}`, ...own, ...signed }
+  const hidden = Object.fromEntries(Object.keys(own).map((name) => [name, redacted]))
+  const request_headers = { ...headers, ...hidden, 'webhook-signature': shortened(signed['webhook-signature']) }
   try {
     const answer = await egress.fetch(delivery.url, { purpose: 'webhook', method: 'POST', headers, body, signal })
     return ended({

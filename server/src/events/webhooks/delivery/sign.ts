@@ -8,8 +8,12 @@ export interface StoredEvent {
   data: Record<string, unknown>
 }
 
+/** The type of events that are push notifications of A2A: their data is the body. */
+export const pushType = 'a2a.push'
+
 /** The body of every attempt to deliver an event: the same bytes each time (decision D93). */
 export function deliveryBody({ type, occurred_at, data }: StoredEvent): string {
+  if (type === pushType) return JSON.stringify(data)
   return JSON.stringify({ event: type, timestamp: occurred_at, data })
 }
 

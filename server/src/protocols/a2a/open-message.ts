@@ -1,0 +1,232 @@
+import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import { notFound } from '#contract/core/problems.ts'
+import type { TaskInput } from '#contract/tasks/tasks.ts'
+import { openaiBounds } from '#contract/doors/openai.ts'
+import type { Context } from '../../context.ts'
+import { findApproval } from '../../engine/journal/approvals.queries.ts'
+import { inputIssues } from '../../engine/tools/data-schema.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import { insufficientScope } from '../../http/access/authorize.ts'
+import type { Loading } from '../../http/handle.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import type { AskedAgent } from '../../resources/tasks/asked-agents.ts'
+import { madeBy, requireAskedAccepting } from '../../resources/tasks/task-requests.ts'
+import { rests } from '../../resources/tasks/tasks.queries.ts'
+import {
+  deleteDoorThread,
+  findDoorThreads,
+  findThreadAgent,
+  hashOfSent,
+  insertDoorThread,
+  nameDoorThread,
+  takeDoorKey,
+} from '../door-keys.queries.ts'
+import { insertResponse, lockLastSequence } from '../door-responses.queries.ts'
+import { mayResolve } from '../open-segment.ts'
+import { findA2aTask } from './a2a-tasks.queries.ts'
+import { a2aProblem, badMember, taskNotFound } from './problems.ts'
+import { storePush } from './push-configs.ts'
+import type { AskedMessage, Decision } from './read-message.ts'
+
+/** The task that a message began or continues. */
+export interface OpenedMessage {
+  task_id: string
+  /** The first event of the segment that the message began. */
+  first_sequence: number
+  /** It waits for more than the message gave. */
+  rests: boolean
+}
+
+/**
+ * Takes a message, in the transaction that begins its task or continues it. The same message sent again, by the same
+ * credential, is what it became the first time. Throws what creating a task, sending it a message and resolving its approvals
+ * throw.
+ */
+export async function openMessage(
+  tx: Sql,
+  context: Pick<Context, 'engine' | 'egress' | 'secrets'>,
+  loading: Loading,
+  agent: AskedAgent,
+  asked: AskedMessage,
+): Promise<OpenedMessage> {
+  const { credential_id } = loading.principal
+  const response_id = newId('seg')
+  const task_id = asked.task_id ?? newId('task')
+  if (asked.task_id !== undefined) await requireItsContext(tx, agent.id, asked.task_id, asked.context_id)
+  const hash = hashOfSent([agent.id, asked.sent])
+  const known = await takeDoorKey(tx, { door: 'a2a', credential_id, key: asked.message_id, hash, response_id, task_id })
+  if (known) {
+    if (!known.hash.equals(hash)) throw badMember('message.messageId', 'was used with another message')
+    return { task_id: known.task_id, first_sequence: await firstSequence(tx, known.response_id), rests: false }
+  }
+  const store = (first_sequence: number): Promise<void> =>
+    insertResponse(tx, {
+      ...{ id: response_id, project_id: agent.project_id, task_id, first_sequence },
+      ...{ request: { door: 'a2a', message_id: asked.message_id }, input: [asked.sent] },
+      ...{ conversation: null, previous: null, store: false, resolves: mayResolve(loading.principal) },
+    })
+  const first_sequence =
+    asked.task_id === undefined
+      ? await startTask(tx, context, loading, agent, { ...asked, task_id }, store)
+      : await continueTask(tx, context, loading, agent, { ...asked, task_id }, store)
+  if (asked.push)
+    await storePush(
+      tx,
+      context,
+      { ...agent, org_id: loading.principal.org_id, task_id, created_by: loading.principal.user_id },
+      asked.push,
+    )
+  return { task_id, first_sequence, rests: asked.task_id !== undefined && (await rests(tx, task_id)) }
+}
+
+async function firstSequence(tx: Sql, response_id: string): Promise<number> {
+  const [row] = await tx<{ first_sequence: number }>`
+    select first_sequence from door_response where id = ${response_id}`
+  return row?.first_sequence ?? 1
+}
+
+/** The task that a message names has to be the agent's, and in the context that the message names. */
+async function requireItsContext(
+  tx: Sql,
+  agent_id: string,
+  task_id: string,
+  context_id: string | undefined,
+): Promise<void> {
+  const task = await findA2aTask(tx, agent_id, task_id)
+  if (!task) throw taskNotFound(task_id)
+  if (context_id !== undefined && context_id !== task.context_id && context_id !== task.thread_id)
+    throw badMember('message.contextId', 'is not that of the task')
+}
+
+type Given = AskedMessage & { task_id: string }
+type Store = (first_sequence: number) => Promise<void>
+
+async function continueTask(
+  tx: Sql,
+  { engine }: Pick<Context, 'engine'>,
+  loading: Loading,
+  agent: AskedAgent,
+  asked: Given,
+  store: Store,
+): Promise<number> {
+  const { task_id, decisions, text } = asked
+  const { principal } = loading
+  const last_sequence = await lockLastSequence(tx, task_id)
+  const task = await findA2aTask(tx, agent.id, task_id)
+  if (last_sequence === undefined || !task) throw taskNotFound(task_id)
+  if (isFinished(task.status))
+    throw a2aProblem('UNSUPPORTED_OPERATION', `Task ${task_id} has ended. Send the message without taskId.`)
+  if (decisions.length > 0 && !mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
+  if (decisions.length === 0 && text === '') throw badMember('message.parts', 'must say something')
+  await store(last_sequence + 1)
+  for (const decision of decisions) await decide(tx, engine, loading, agent, task_id, decision)
+  if (text !== '') await engine.sendMessage(tx, task_id, { content: text, user_id: principal.user_id })
+  return last_sequence + 1
+}
+
+/** Answers an approval of a task, as the caller's credential. */
+async function decide(
+  tx: Sql,
+  engine: Context['engine'],
+  { principal, actor }: Loading,
+  agent: AskedAgent,
+  task_id: string,
+  { approval_id, decision, arguments: edited, reason }: Decision,
+): Promise<void> {
+  const approval = await findApproval(tx, approval_id)
+  if (approval?.task_id !== task_id)
+    throw badMember('message.parts', `names no approval of the task: ${approval_id.slice(0, 100)}`)
+  if (edited && (approval.kind !== 'tool_call' || decision !== 'approve'))
+    throw badMember('message.parts', 'has arguments, which only an approved call of a tool may have')
+  await engine.resolveApproval(tx, approval_id, { decision, arguments: edited, reason, user_id: principal.user_id })
+  await recordAudit(tx, actor, {
+    action: 'approval.resolved',
+    target: approval_id,
+    project_id: agent.project_id,
+    detail: { decision, kind: approval.kind, task_id, tool: approval.tool, is_edited: edited !== undefined },
+  })
+}
+
+async function startTask(
+  tx: Sql,
+  { engine }: Pick<Context, 'engine'>,
+  loading: Loading,
+  agent: AskedAgent,
+  asked: Given,
+  store: Store,
+): Promise<number> {
+  if (asked.decisions.length > 0) throw badMember('message.taskId', 'is required to answer an approval')
+  requireAskedAccepting(agent)
+  const user_agent = loading.request.headers['user-agent'] ?? ''
+  await engine.enqueue(tx, {
+    ...madeBy(loading),
+    id: asked.task_id,
+    agent,
+    input: inputOf(agent.config, asked),
+    thread_id: await threadOf(tx, loading, agent, asked.context_id),
+    metadata: {
+      ...(asked.metadata && { a2a: asked.metadata }),
+      door: { kind: 'a2a', client: user_agent.slice(0, openaiBounds.client) },
+    },
+  })
+  if (!(await findA2aTask(tx, agent.id, asked.task_id))) throw notFound('agent_not_found', 'agent', agent.id)
+  await store(1)
+  return 1
+}
+
+/** What the task is given: the message as a text, or the object that the agent takes. */
+function inputOf(config: Record<string, unknown>, { text, data }: AskedMessage): TaskInput {
+  const schema = config['input_schema']
+  if (schema === undefined) {
+    if (text === '') throw badMember('message.parts', 'must say something')
+    return text
+  }
+  const input = isObject(data) ? data : parsed(text)
+  if (!isObject(input)) throw badMember('message.parts', 'must have a data part with the object that this agent takes')
+  const [issue] = inputIssues(schema, input)
+  if (issue) throw badMember(`message.parts: ${issue.field}`, issue.message)
+  return input
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/** The thread of a context: of a new one where none is named, or where what is named is not known yet. */
+async function threadOf(
+  tx: Sql,
+  { principal }: Loading,
+  agent: AskedAgent,
+  context_id: string | undefined,
+): Promise<string> {
+  const { org_id, user_id: created_by } = principal
+  const refused = badMember('message.contextId', 'is a context of another agent')
+  if (context_id !== undefined) {
+    const owner = await findThreadAgent(tx, context_id, org_id)
+    if (owner === agent.id) return context_id
+    if (owner !== undefined) throw refused
+    const named = await findDoorThreads(tx, 'a2a', org_id, context_id)
+    const own = named.find(({ agent_id }) => agent_id === agent.id)
+    if (own) return own.thread_id
+    if (named.length > 0) throw refused
+  }
+  const id = newId('thread')
+  await insertDoorThread(tx, { id, project_id: agent.project_id, agent_id: agent.id, created_by })
+  if (context_id === undefined) return id
+  const thread_id = await nameDoorThread(tx, {
+    door: 'a2a',
+    owner: org_id,
+    key: context_id,
+    agent_id: agent.id,
+    thread_id: id,
+  })
+  // Another message made it at the same time.
+  if (thread_id !== id) await deleteDoorThread(tx, id)
+  return thread_id
+}

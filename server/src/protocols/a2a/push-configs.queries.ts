@@ -1,0 +1,41 @@
+import type { Sql } from '../../platform/postgres/database.ts'
+
+/** A configuration of push notifications: a webhook of one task. */
+export interface PushRow {
+  config_id: string
+  task_id: string
+  url: string
+  /** How its requests authenticate; null where they do not. */
+  scheme: string | null
+}
+
+/** One to be kept; its secrets are encrypted with its id as associated data. */
+export interface NewPush extends PushRow {
+  id: string
+  org_id: string
+  secret: Buffer
+  /** Headers of every request. */
+  headers: Buffer
+  created_by: string
+}
+
+export async function insertPush(tx: Sql, push: NewPush): Promise<void> {
+  const { id, org_id, url, secret, created_by, task_id, config_id, scheme, headers } = push
+  await tx`
+    insert into webhook (id, org_id, url, events, secret, created_by, push_task_id, push_id, push_scheme, push_headers)
+    values (${id}, ${org_id}, ${url}, '{}', ${secret}, ${created_by}, ${task_id}, ${config_id}, ${scheme}, ${headers})`
+}
+
+/** The configurations of a task, in the order in which they were made. */
+export async function listPushes(sql: Sql, task_id: string): Promise<PushRow[]> {
+  return sql<PushRow>`
+    select push_id as config_id, push_task_id as task_id, url, push_scheme as scheme from webhook
+    where push_task_id = ${task_id} order by id`
+}
+
+/** Removes a configuration, and with it what was to be sent; gives whether there was one. */
+export async function deletePush(tx: Sql, task_id: string, config_id: string): Promise<boolean> {
+  const gone =
+    await tx`delete from webhook where push_task_id = ${task_id} and push_id = ${config_id} returning 1 as gone`
+  return gone.length > 0
+}
