@@ -155,18 +155,40 @@ test('a command line that means nothing ends with 2', async () => {
   assert.match((await cadre(['agents', 'lst'])).stderr, /Did you mean list\?/)
 })
 
-/** Costs about 5 s: it starts four processes. */
-test('a file is uploaded with its bytes, listed, downloaded and deleted', { timeout: 60_000 }, async () => {
-  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'with-files' } })
-  const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
-  const path = join(home, 'notes.txt')
-  await writeFile(path, 'We open at nine.\n')
-  const uploaded = await cadre(['files', 'upload', path, '--json'], '', env)
-  assert.equal(uploaded.code, 0, uploaded.stderr)
-  const { id, name, bytes } = JSON.parse(uploaded.stdout)
-  assert.deepEqual([name, bytes], ['notes.txt', 17])
-  assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
-  assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
-  assert.equal((await cadre(['files', 'delete', id, '--yes'], '', env)).code, 0)
-  assert.equal((await cadre(['files', 'get', id], '', env)).code, 1)
-})
+/** Costs about 8 s: it starts eight processes. */
+test(
+  'a file is uploaded with its bytes, listed, downloaded, given to an agent and deleted',
+  { timeout: 120_000 },
+  async () => {
+    const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'with-files' } })
+    const env = { CADRE_API_KEY: service.owner.api_key, CADRE_PROJECT: String(project.id) }
+    const path = join(home, 'notes.txt')
+    await writeFile(path, 'We open at nine.\n')
+    const uploaded = await cadre(['files', 'upload', path, '--json'], '', env)
+    assert.equal(uploaded.code, 0, uploaded.stderr)
+    const { id, name, bytes } = JSON.parse(uploaded.stdout)
+    assert.deepEqual([name, bytes], ['notes.txt', 17])
+    assert.match((await cadre(['files', 'list'], '', env)).stdout, new RegExp(id))
+    assert.equal((await cadre(['files', 'download', id], '', env)).stdout, 'We open at nine.\n')
+    const agents = `/api/v1/projects/${project.id}/agents`
+    const { body: agent } = await service.send('POST', agents, {
+      body: { name: 'echo', config: { model: 'builtin/echo' } },
+    })
+    const words = ['tasks', 'run', agent.id, 'Sum it up.', '--file', path, '--idempotency-key', 'with-a-file', '--json']
+    const run = await cadre(words, '', env)
+    assert.equal(run.code, 0, run.stderr)
+    const { body: tasks } = await service.send('GET', `/api/v1/projects/${project.id}/tasks`)
+    const [task] = tasks.tasks
+    const [part, text] = task.input[0].content
+    assert.deepEqual([part.type, text], ['file', { type: 'text', text: 'Sum it up.' }])
+    const { body: sent } = await service.send('GET', `/api/v1/projects/${project.id}/files/${part.file_id}`)
+    assert.deepEqual([sent.name, sent.bytes], ['notes.txt', 17])
+    assert.equal((await cadre(words, '', env)).code, 0, 'the same command is the same task')
+    const again = await service.send('GET', `/api/v1/projects/${project.id}/tasks`)
+    assert.equal(again.body.pagination.total, 1)
+    const artifacts = await cadre(['tasks', 'artifacts', task.id, '--json'], '', env)
+    assert.deepEqual([artifacts.code, JSON.parse(artifacts.stdout)], [0, { artifacts: [] }])
+    assert.equal((await cadre(['files', 'delete', id, '--yes'], '', env)).code, 0)
+    assert.equal((await cadre(['files', 'get', id], '', env)).code, 1)
+  },
+)

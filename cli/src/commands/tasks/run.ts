@@ -8,6 +8,7 @@ import { define, type AddCommand } from '../../define.ts'
 import { Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
 import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
+import { fileToSend } from '../../streams/upload.ts'
 import { LiveView } from '../../output/live-view.ts'
 import {
   asError,
@@ -40,6 +41,35 @@ const { input, output_schema, agent_version } = createTask.body.properties as Re
 >
 const options = { output_schema, agent_version }
 
+/** A file of this machine that goes to the agent with the words. */
+type FileToSend = Awaited<ReturnType<typeof fileToSend>>
+
+/** Files that one command sends. */
+const filesMax = 20
+
+/** The files that the command names; throws before anything is sent for one that cannot be read. */
+async function filesOf({ file, inputJson }: Record<string, unknown>): Promise<FileToSend[]> {
+  const paths = (file ?? []) as string[]
+  if (paths.length > 0 && inputJson !== undefined)
+    throw new UsageError('--file goes with <input>; in --input-json a part names a file by its id.')
+  if (paths.length > filesMax) throw new UsageError(`One task takes ${filesMax} files of --file at most.`)
+  return Promise.all(paths.map(fileToSend))
+}
+
+/** Pictures by their names: the service checks the bytes. */
+const pictures = /\.(png|jpe?g|gif|webp)$/i
+
+/** The request with the files, once they are uploaded, before its words. */
+function withFiles(body: NewTask, files: readonly { id: string; name: string }[]): NewTask {
+  if (files.length === 0) return body
+  const parts = files.map(({ id, name }) => ({
+    type: pictures.test(name) ? ('image' as const) : ('file' as const),
+    file_id: id,
+  }))
+  const text = { type: 'text' as const, text: String(body.input) }
+  return { ...body, input: [{ role: 'user', content: [...parts, text] }] }
+}
+
 /** What the agent is asked, and how. */
 async function bodyOf(words: string | undefined, given: Record<string, unknown>): Promise<NewTask> {
   if ((words === undefined) === (given.inputJson === undefined))
@@ -63,18 +93,32 @@ export const addTasksRun: AddCommand = (program) => {
     examples: [
       "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'What are your opening hours?'",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @question.txt --json',
+      "cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 'Sum it up.' --file invoice.pdf --file scan.png",
       'cadre tasks run agent_01jcm3x5v8f9a2b4c6d8e0g2h4 @mail.txt --output-schema invoice.schema.json --data',
     ],
     exits: taskExits,
     async run(context, [agent_id = '', words], given) {
       const { idempotencyKey, data: dataOnly = false } = given
-      const body = await bodyOf(words, given)
+      const asked = await bodyOf(words, given)
+      const toSend = await filesOf(given)
       const project = context.project()
-      if (context.options.dryRun) return context.out.json({ method: 'POST', agent_id, body })
+      if (context.options.dryRun) {
+        const named = toSend.map(({ name }) => ({ id: `<id of ${name}>`, name }))
+        return context.out.json({ method: 'POST', agent_id, body: withFiles(asked, named) })
+      }
       const client = context.client()
+      const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
+      const uploaded: { id: string; name: string }[] = []
+      for (const [i, { content, name }] of toSend.entries()) {
+        // A repeated command gets the files of the first one, so that its task is the same.
+        const idempotency = { idempotencyKey: `${key}-file-${i}` }
+        const upload = (signal: AbortSignal) =>
+          client.files.upload(project, content, { name }, { ...idempotency, signal })
+        uploaded.push({ id: (await untilInterrupted(upload)).id, name })
+      }
+      const body = withFiles(asked, uploaded)
       // Before the request: the user waits for a first sign of life.
       const view = new LiveView(context.out, { hasText: !dataOnly })
-      const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
       const send = () =>
         untilInterrupted((signal) =>
           client.tasks.create(project, agent_id, body, { idempotencyKey: key, signal }),
@@ -104,6 +148,11 @@ export const addTasksRun: AddCommand = (program) => {
       'Gives the task once, however often the command is run with the same key within 24 hours.',
     )
     .option('--data', dataOnlyText)
+    .option(
+      '--file <path>',
+      'A picture or document that goes to the agent with <input>; repeat it for more.',
+      (path: string, before: string[] = []) => [...before, path],
+    )
   addJsonField(command, 'input')
   addFields(command, options)
   return command

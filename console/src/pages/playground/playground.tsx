@@ -15,6 +15,7 @@ import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { Advanced } from './advanced.tsx'
+import { useAttachments, WithAttachments } from './attachments.tsx'
 import { Cases } from './cases.tsx'
 import { Column } from './column.tsx'
 import { newThread } from './conversation.ts'
@@ -36,6 +37,7 @@ export default function Playground() {
   const [text, setText] = useState('')
   const [refused, setRefused] = useState<unknown>()
   const [isBeginning, setBeginning] = useState(false)
+  const attachments = useAttachments(project_id)
   const agents = useNewestAgents(project_id)
   const first = useRuns(project_id)
   const second = useRuns(project_id)
@@ -57,7 +59,8 @@ export default function Playground() {
   const outputSchema = readSchema(schemaText)
   const typed: More = 'schema' in outputSchema && outputSchema.schema ? { output_schema: outputSchema.schema } : {}
   const more: More = { ...typed, ...(version === undefined ? {} : { agent_version: version }) }
-  const read = readInput(text, schema)
+  const typedInput = readInput(text, schema)
+  const read = 'fault' in typedInput ? typedInput : { input: attachments.with(typedInput.input) }
   const isRunning = first.isRunning || second.isRunning
   const hasTwo = other_id !== undefined || open?.expected != null
   const names = useAgentNames(project_id, [agent_id, other_id])
@@ -66,16 +69,20 @@ export default function Playground() {
       ? 'There is no agent'
       : isRunning || isBeginning
         ? 'It still answers'
-        : 'fault' in read
-          ? read.fault
-          : 'fault' in outputSchema
-            ? 'The output schema is not valid'
-            : undefined
+        : attachments.isUploading
+          ? 'A file is being uploaded'
+          : 'fault' in read
+            ? read.fault
+            : 'fault' in outputSchema
+              ? 'The output schema is not valid'
+              : undefined
   const give = (threads: { thread?: string | undefined; against_thread?: string | undefined }): void => {
     if (agent_id === undefined || 'fault' in read) return
     // A message of a conversation leaves its field for the next one, once the service has it.
     const accepted = (): void => {
-      if (isConversation) setText((now) => (now === text ? blank : now))
+      if (!isConversation) return
+      setText((now) => (now === text ? blank : now))
+      attachments.clear()
     }
     void first.begin({ agent_id, thread_id: threads.thread, input: read.input, more, accepted })
     if (other_id === undefined) return
@@ -106,6 +113,16 @@ export default function Playground() {
   }
   const path = `/api/v1/projects/${project_id}/agents/${agent_id ?? '{agent_id}'}/tasks`
   const input = 'fault' in read ? '…' : read.input
+  const inputField = (
+    <InputField
+      schema={schema}
+      text={text}
+      hint="Text, or JSON: a list of messages. Ctrl Enter sends it."
+      rows={7}
+      onChange={setText}
+      send={() => void send()}
+    />
+  )
   return (
     <>
       <PageHeader
@@ -176,14 +193,13 @@ export default function Playground() {
                 isRunning={isRunning}
                 change={setWords}
               />
-              <InputField
-                schema={schema}
-                text={text}
-                hint="Text, or JSON: a list of messages. Ctrl Enter sends it."
-                rows={7}
-                onChange={setText}
-                send={() => void send()}
-              />
+              {schema ? (
+                inputField
+              ) : (
+                <WithAttachments project_id={project_id} attachments={attachments}>
+                  {inputField}
+                </WithAttachments>
+              )}
               {agent_id !== undefined && (
                 <Advanced
                   key={agent_id}

@@ -7,6 +7,7 @@ import { CancelReceipt } from './cancel-receipt.tsx'
 import { formatCost, formatDuration, stepDuration_ms } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import type { TaskLive } from './task-live.ts'
+import { Artifacts, InputFiles } from '../../task-parts/files.tsx'
 import { messagesOf } from '../../task-parts/input-words.ts'
 import { Prose } from '../../task-parts/prose.tsx'
 import { ReasoningSummary } from './reasoning-summary.tsx'
@@ -136,6 +137,7 @@ function Input({ task }: { task: Task }) {
           <p className="text-sm whitespace-pre-wrap break-words">{cut(text)}</p>
         </div>
       ))}
+      <InputFiles task={task} />
     </>
   )
 }
@@ -258,6 +260,7 @@ function End({ task, live }: { task: Task; live: TaskLive }) {
       {task.status === 'canceled' && <CancelReceipt live={live} />}
       {task.error && <p className="mt-1 text-sm text-bad">{`${task.error.message} (${task.error.code})`}</p>}
       <TaskOutput output={task.output} />
+      <Artifacts task={task} />
     </div>
   )
 }

@@ -1,0 +1,107 @@
+import { useQuery } from '@tanstack/react-query'
+import { fileBounds } from '../../../contract/src/resources/files.ts'
+import type { Task } from './types.ts'
+import { cadre } from '../api/client.ts'
+import { ErrorBox } from '../ui/error-box.tsx'
+
+/** Where the bytes of a file are. */
+export function contentUrl(project_id: string, file_id: string): string {
+  const path = ['projects', project_id, 'files', file_id, 'content'].map(encodeURIComponent).join('/')
+  return cadre.url(`/api/v1/${path}`)
+}
+
+/** A size as people say it. */
+export function sizeOf(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`
+  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}
+
+const shown: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+
+/** A file as a line: its picture where it is one, its name as a download, its size. */
+export function FileLine({
+  project_id,
+  file: { file_id, name, media_type, bytes },
+}: {
+  project_id: string
+  file: { file_id: string; name: string; media_type: string; bytes: number }
+}) {
+  const url = contentUrl(project_id, file_id)
+  return (
+    <span className="flex min-w-0 items-center gap-2 text-sm">
+      {shown.includes(media_type) && (
+        <img
+          src={url}
+          alt={name}
+          loading="lazy"
+          className="size-12 shrink-0 rounded border border-line object-contain"
+        />
+      )}
+      <a href={url} download={name} className="truncate">
+        {name}
+      </a>
+      <span className="shrink-0 text-soft">{sizeOf(bytes)}</span>
+    </span>
+  )
+}
+
+/** Identifiers of the files that an input names. */
+function filesIn(input: Task['input']): string[] {
+  if (!Array.isArray(input)) return []
+  const parts = input.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+  return [...new Set(parts.flatMap((part) => ('file_id' in part ? [part.file_id] : [])))]
+}
+
+/** The files that came with a task. */
+export function InputFiles({ task: { input, project_id } }: { task: Task }) {
+  const ids = filesIn(input).slice(0, 20)
+  const files = useQuery({
+    queryKey: ['project', project_id, 'files', 'named', ids],
+    queryFn: () => Promise.all(ids.map((id) => Promise.resolve(cadre.files.get(project_id, id)).catch(() => id))),
+    enabled: ids.length > 0,
+  })
+  if (ids.length === 0) return null
+  return (
+    <ul aria-label="Files of the input" className="mt-2 space-y-1">
+      {files.data?.map((file) =>
+        typeof file === 'string' ? (
+          <li key={file} className="text-sm text-soft">
+            <code>{file}</code> was deleted
+          </li>
+        ) : (
+          <li key={file.id}>
+            <FileLine project_id={project_id} file={{ ...file, file_id: file.id }} />
+          </li>
+        ),
+      )}
+    </ul>
+  )
+}
+
+/** The files that a task has made so far. */
+export function Artifacts({ task: { id, project_id, usage, status } }: { task: Task }) {
+  const made = useQuery({
+    queryKey: ['project', project_id, 'tasks', 'artifacts', id, status, usage.tool_calls],
+    queryFn: () => cadre.tasks.artifacts(project_id, id),
+    enabled: usage.tool_calls > 0,
+  })
+  const artifacts = made.data?.artifacts ?? []
+  if (artifacts.length === 0) return <ErrorBox error={made.error} />
+  return (
+    <section aria-label="Artifacts" className="mt-3 space-y-1">
+      <h3 className="text-xs font-semibold tracking-wide text-soft uppercase">Artifacts</h3>
+      <ul className="space-y-1">
+        {artifacts.map((file) => (
+          <li key={file.file_id}>
+            <FileLine project_id={project_id} file={file} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** Why a file is not taken; undefined where it is. */
+export function tooLarge({ size, name }: Pick<globalThis.File, 'size' | 'name'>): string | undefined {
+  return size > fileBounds.bytes ? `${name} has more than ${sizeOf(fileBounds.bytes)}` : undefined
+}
