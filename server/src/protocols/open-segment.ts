@@ -154,7 +154,7 @@ async function answerApprovals(
   if (approvals.length === 0) return undefined
   const { principal, actor } = loading
   if (!mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
-  const task_id = await taskOfApprovals(tx, approvals, asked)
+  const { task_id, found } = await findApprovals(tx, approvals, asked)
   const last_sequence = await lockLastSequence(tx, task_id)
   if (last_sequence === undefined) throw notFound('approval_not_found', 'approval', approvals[0]!.approval_id)
   const segment = await continueTask(tx, task_id, last_sequence, asked)
@@ -165,19 +165,24 @@ async function answerApprovals(
       action: 'approval.resolved',
       target: approval_id,
       project_id: asked.agent.project_id,
-      detail: { decision, task_id },
+      detail: { decision, task_id, ...found.get(approval_id), is_edited: false, has_result: false },
     })
   }
   return segment
 }
 
-async function taskOfApprovals(tx: Sql, approvals: readonly ApprovalAnswer[], asked: AskedSegment): Promise<string> {
+/** The one task of some approvals, and what each is about. Throws 400 where they are not of one task of this agent. */
+async function findApprovals(
+  tx: Sql,
+  approvals: readonly ApprovalAnswer[],
+  asked: AskedSegment,
+): Promise<{ task_id: string; found: Map<string, { kind: string; tool: string }> }> {
   const found = await Promise.all(approvals.map(({ approval_id }) => findApproval(tx, approval_id)))
   const task_id = found[0]?.task_id
   const isOne = found.every((one) => one?.task_id === task_id && one?.agent_id === asked.agent.id)
   if (task_id === undefined || !isOne)
     throw badParameter('input', 'There is no such approval request of this agent.', 'approval_not_found')
-  return task_id
+  return { task_id, found: new Map(found.map((one) => [one!.id, { kind: one!.kind, tool: one!.tool }])) }
 }
 
 /** The text of a request whose previous response, or whose conversation, asked a question. */

@@ -269,6 +269,9 @@ describe('responses', () => {
     const [call] = second.output
     assert.ok(call?.type === 'mcp_call')
     assert.equal((call as any).approval_request_id, asked.id)
+    const [entry] = await service.sql<{ detail: any }>`
+      select detail from audit where action = 'approval.resolved' and detail->>'task_id' = ${(second as any).cadre.task_id}`
+    assert.deepEqual([entry!.detail.tool, entry!.detail.kind], ['current_time', 'tool_call'])
     await assert.rejects(
       client.responses.create({ ...again, metadata: { try: '2' } }),
       (error: any) => error.status === 409 && error.code === 'approval_already_resolved',
