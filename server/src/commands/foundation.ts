@@ -21,7 +21,7 @@ export interface Foundation {
 }
 
 /** Connections that one process may use at most, with those of its upkeep. */
-const connectionsOfProcess = 36
+const connectionsOfProcess = 38
 /** Those that PostgreSQL keeps for itself, and commands of an operator. */
 const connectionsOfOthers = 20
 

@@ -46,6 +46,51 @@ describe('a transaction', () => {
     assert.equal(await count(), 2)
     assert.equal(database.pool.idleCount, 1)
   })
+
+  it('has what was left to its end, and tells the commit only after that', async () => {
+    const order: string[] = []
+    await database.sql.begin(async (tx) => {
+      const slow = tx`with waited as materialized (select pg_sleep(0.05)) insert into thing select 4 from waited`
+      await tx.leave([slow.then(() => order.push('made'))])
+      tx.afterCommit(() => order.push('committed'))
+    })
+    assert.deepEqual(order, ['made', 'committed'])
+    assert.equal(await count(), 3)
+  })
+
+  for (const kind of [undefined, 'indexed', 'locksFirst'] as const)
+    it(`is undone by a statement that was left to its end, and fails with its error (${kind ?? 'usual'})`, async () => {
+      const undone: string[] = []
+      const work = database.sql.begin(async (tx) => {
+        tx.afterRollback(() => undone.push('undone'))
+        tx.afterCommit(() => undone.push('committed'))
+        await tx`select id from thing for update`
+        await tx.leave([tx`insert into thing values (5)`, tx`insert into thing values (2)`])
+      }, kind)
+      await assert.rejects(work, /duplicate key/)
+      assert.deepEqual(undone, ['undone'])
+      assert.equal(await count(), 3)
+    })
+
+  it('fails with the error of a statement that was left, not with that of one after it', async () => {
+    const work = database.sql.begin(async (tx) => {
+      await tx.leave([tx`insert into thing values (2)`])
+      await tx`select 1`
+    })
+    await assert.rejects(work, /duplicate key/)
+    assert.equal(await count(), 3)
+  })
+
+  it('undoes a savepoint by a statement that was left to the end of it', async () => {
+    await database.sql.begin(async (tx) => {
+      await tx`insert into thing values (6)`
+      await assert.rejects(
+        tx.begin((inner) => inner.leave([inner`insert into thing values (2)`])),
+        /duplicate key/,
+      )
+    })
+    assert.equal(await count(), 4)
+  })
 })
 
 describe('a time', () => {

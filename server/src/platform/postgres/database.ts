@@ -23,9 +23,9 @@ export interface Sql {
    * a savepoint, so that a caught failure undoes only its own part. Throws where PostgreSQL rolled back the commit
    * because a statement had failed and its error was swallowed.
    * Statements that do not need each other's results may be made at the same time: they are sent at once and done in their
-   * order. With `forceIndexPlan` its statements find their rows by a few keys, and it is begun on a connection of
-   * `Database.indexed`; with `locksFirst` too, and the first one only reads and locks, so it is sent together with the
-   * beginning. Ignored in a savepoint.
+   * order. With `forceIndexPlan` its statements find their rows by a few keys: they are planned as by `planByIndex`; with `indexed`
+   * too, on a connection of `Database.indexed`, whose sessions are set so already; with `locksFirst` as with that, and the first one
+   * only reads and locks, so it is sent together with the beginning. Ignored in a savepoint.
    */
   begin<T>(work: (tx: Sql) => Promise<T>, kind?: TransactionKind): Promise<T>
   /**
@@ -52,14 +52,14 @@ export interface Sql {
   query(text: string, values?: unknown[]): Promise<{ rows: any[]; rowCount: number | null }>
 }
 
-export type TransactionKind = 'forceIndexPlan' | 'locksFirst'
+export type TransactionKind = 'forceIndexPlan' | 'indexed' | 'locksFirst'
 
 /** The pool, and its end. */
 export interface Database {
   sql: Sql
   /**
    * For single statements that find their rows by a few keys: on connections of its pool, they are planned once a connection, as
-   * by `planByIndex`. Transactions of a kind run there too. A pooler of connections may drop these settings; then they are planned
+   * by `planByIndex`. Hot transactions run there too. A pooler of connections may drop these settings; then they are planned
    * as any others.
    */
   indexed: Sql
@@ -119,7 +119,7 @@ const beginIndexPlan = `begin; ${Object.entries(forceIndexPlan)
   .map(([name, value]) => `set local ${name} = ${value}`)
   .join('; ')}`
 /** Of the connections for requests and tasks so many more are for statements that find their rows by a few keys. */
-const indexedShare = 3 / 8
+const indexedShare = 1 / 2
 
 /** Bounds of every connection (reliability: a silent network must not hang a query for ever). */
 const connectionTimeout_ms = 2000
@@ -256,7 +256,7 @@ interface CountedPool {
   counts: PoolCounts
 }
 
-/** Statements and transactions on connections of `usual`, transactions of a kind on those of `byIndex`. */
+/** Statements and transactions on connections of `usual`, hot transactions on those of `byIndex`. */
 function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
   const counted =
     ({ counts }: CountedPool) =>
@@ -266,7 +266,8 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     }
   /** The connection is released before the listeners of the commit run: their errors do not affect it. */
   const transactOnce = async (work: (tx: Sql) => Promise<unknown>, kind?: TransactionKind) => {
-    const of = kind === undefined ? usual : byIndex
+    const isHot = kind === 'indexed' || kind === 'locksFirst'
+    const of = isHot ? byIndex : usual
     const client = await of.pool.connect().catch(counted(of))
     const onError = (): void => {}
     // A connection that dies between two statements emits `error`; the next statement reports it.
@@ -274,7 +275,7 @@ function poolSql(usual: CountedPool, byIndex: CountedPool): Sql {
     let broken: Error | undefined
     try {
       return await transact(inOneWrite(client), work, {
-        begin: 'begin',
+        begin: kind === 'forceIndexPlan' ? beginIndexPlan : 'begin',
         locksFirst: kind === 'locksFirst',
         onBroken: (error) => (broken = error),
       })

@@ -59,7 +59,7 @@ export function makeCreateAgents({ secrets, database }: Context, agentProvisione
     return results
   }
   const groups = new Batcher<Creation, AgentRow>(
-    (creations) => batchOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'forceIndexPlan')),
+    (creations) => batchOrEach(creations, (some) => database.sql.begin((tx) => createAll(tx, some), 'indexed')),
     { concurrency, groupMax, waitMax_ms: database.settings.connectionTimeoutMillis! },
   )
   const create: CreateAgents['create'] = async (sql, creation) => {
