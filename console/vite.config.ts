@@ -3,13 +3,18 @@ import react from '@vitejs/plugin-react'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vite'
 
-const contract = fileURLToPath(new URL('../contract/src/', import.meta.url))
+const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
 /** Every address in the build is relative, so that it works below any path. The server compresses nothing: the build does. */
 export default defineConfig({
   base: './',
   plugins: [react(), tailwindcss()],
-  resolve: { alias: [{ find: /^#contract\//, replacement: contract }] },
+  resolve: {
+    alias: [
+      { find: /^#contract\//, replacement: folder('../contract/src/') },
+      { find: /^#sdk\//, replacement: folder('../sdk/src/') },
+    ],
+  },
   build: { target: 'es2023', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 700 },
   server: {
     host: '127.0.0.1',

@@ -91,7 +91,7 @@ async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull:
   const isBrowser = ([file = '']: readonly string[]): boolean => file.includes('.browser.test.')
   const browsers = plan.filter(isBrowser)
   const others = plan.filter((files) => !isBrowser(files))
-  /** A browser keeps more than one processor busy, so one process takes the browser tests and the others take the rest. */
+  /** Browser tests are one process and the longest, so it is the first to start. */
   const work = async (isForBrowsers: boolean): Promise<void> => {
     const [first, second] = isForBrowsers ? [browsers, others] : [others, browsers]
     for (;;) {

@@ -3,7 +3,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@ta
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { AuthenticationError } from '../../sdk/src/errors.ts'
+import { AuthenticationError } from '#sdk/errors.ts'
 import { basePath, signInPath } from './api/client.ts'
 import { makeRouter } from './router.tsx'
 import { Toasts } from './ui/toast.tsx'

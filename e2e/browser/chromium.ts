@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import axe from 'axe-core'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { chromium, type Browser, type Page } from 'playwright-core'
 
 /** The one without a window first: it takes a quarter less of the processors. */
@@ -12,6 +13,31 @@ const executablePath = [
 
 /** Options of a test that needs a browser: it is left out where there is none. */
 export const inBrowser = { skip: executablePath ? false : 'there is no Chromium here' }
+
+let shared: { browser: Promise<Browser>; users: number; closing?: NodeJS.Timeout } | undefined
+
+/** How long a browser without users waits for the next file of its process. */
+const linger_ms = 1000
+
+/** The browser of this process, for tests that open contexts in it; the last file that releases it ends it. */
+export async function useBrowser(): Promise<{ browser: Browser; release(): void }> {
+  shared ??= { browser: launchBrowser(), users: 0 }
+  const mine = shared
+  clearTimeout(mine.closing)
+  mine.users += 1
+  const browser = await mine.browser
+  return {
+    browser,
+    release() {
+      mine.users -= 1
+      if (mine.users > 0) return
+      mine.closing = setTimeout(() => {
+        if (shared === mine) shared = undefined
+        void browser.close()
+      }, linger_ms)
+    },
+  }
+}
 
 /** A browser without background requests to the network. */
 export function launchBrowser(): Promise<Browser> {
@@ -37,12 +63,32 @@ export async function openPage(
   return context.newPage()
 }
 
-/** What axe finds wrong with a page that may run scripts, and `wider` where it does not fit its window. */
-export async function faultsOf(page: Page): Promise<string[]> {
-  // By the browser's own door, which the page's policy does not close.
-  const found: string[] = await page.evaluate(
-    `${axe.source}; axe.run().then(({ violations }) => violations.map(({ id }) => id))`,
+/** A rule of axe that a page breaks. */
+export interface Violation {
+  id: string
+  impact: string | null
+  nodes: { html: string; failureSummary?: string }[]
+}
+
+const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds wrong with a page that may run scripts, as it stands. */
+export async function violationsOf(page: Page): Promise<Violation[]> {
+  // By the browser's own door, which the page's policy does not close. A document keeps the half megabyte.
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(await axe)
+  return page.evaluate(
+    `axe.run({ resultTypes: ['violations'] }).then(({ violations }) =>
+      violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 3) })))`,
   )
-  const isWider: boolean = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')
-  return isWider ? [...found, 'wider'] : found
+}
+
+/** What axe finds wrong with a page, and `wider` where it does not fit its window. */
+export async function faultsOf(page: Page): Promise<string[]> {
+  const found = (await violationsOf(page)).map(({ id }) => id)
+  return (await isWider(page)) ? [...found, 'wider'] : found
+}
+
+/** Whether a page is wider than its window. */
+export function isWider(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollWidth > window.innerWidth')
 }

@@ -1,24 +1,123 @@
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
 import type { Page, Request } from 'playwright-core'
 import { newId } from '../../server/src/platform/ids.ts'
 import { eventually } from '../../server/test/harness.ts'
+import { startLocalServer } from '../../server/test/fakes/local-server.ts'
+import { isLongRun } from '../../server/test/long-run.ts'
 import { inBrowser } from './chromium.ts'
-import { checkPage, checkScreen, chooseAgent, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, chooseAgent, startConsoleProcess, type TestConsoleProcess } from './console.ts'
 
 /** What the browser says when the service is away; nothing else is allowed then. */
 const away = /Failed to load resource: (net::ERR_|the server responded with a status of 503)/
 
-let cadre: TestConsole
+/** Lines of a log that one statement writes. */
+const batch_lines = 10_000
+
+let cadre: TestConsoleProcess
 let project: string
 
 before(async () => {
   if (inBrowser.skip) return
-  cadre = await startConsole()
+  cadre = await startConsoleProcess({ CADRE_EGRESS_ALLOW: 'loopback' })
   project = String((await cadre.send('POST', '/api/v1/projects', { body: { name: 'shop' } })).body.id)
 })
 
 after(() => cadre?.stop())
+
+async function post(path: string, body: object): Promise<any> {
+  const answer = await cadre.send('POST', path, { body })
+  assert.ok(answer.status < 300, JSON.stringify(answer.body))
+  return answer.body
+}
+
+test(
+  'a task is watched while its service is killed and started again: no event is lost, none is shown twice',
+  inBrowser,
+  async (t) => {
+    // A call that is answered when the test says so: the task is in the middle for as long as it takes.
+    const calls: ServerResponse[] = []
+    const { url } = await startLocalServer(t, (_request, response) => void calls.push(response))
+    await post(`/api/v1/projects/${project}/tools`, {
+      name: 'hold',
+      description: 'Waits.',
+      kind: 'http',
+      http: { method: 'GET', url },
+    })
+    const rounds = {
+      repeat: 10,
+      steps: [{ text: 'On it.' }, { tool_calls: [{ name: 'current_time', arguments: {} }] }],
+    }
+    const worker = await post(`/api/v1/projects/${project}/agents`, {
+      name: 'worker',
+      config: {
+        model: 'builtin/script',
+        tools: ['current_time', 'hold'],
+        system_prompt: JSON.stringify([
+          rounds,
+          { tool_calls: [{ name: 'hold', arguments: {} }] },
+          rounds,
+          { text: 'All done.' },
+        ]),
+      },
+    })
+    const { id } = await post(`/api/v1/projects/${project}/agents/${worker.id}/tasks`, { input: 'Count to twenty.' })
+    const taskNow = async () => (await cadre.send('GET', `/api/v1/projects/${project}/tasks/${id}`)).body
+    const page = await cadre.open(`/p/${project}/tasks/${id}?view=events`, { allowed: away })
+    await page.locator('[data-connection="open"]').waitFor()
+    await eventually(async () => calls.length === 1)
+    const { last_sequence } = await taskNow()
+    await page.locator(`[data-sequence="${last_sequence}"]`).waitFor()
+
+    await cadre.service.end('SIGKILL')
+    await page.locator('[data-connection="reconnecting"]').waitFor()
+    await cadre.start()
+    await page.locator('[data-connection="open"]').waitFor()
+    // The call changes nothing outside, so it is made again.
+    await eventually(async () => calls.length === 2)
+    calls[1]!.end('Go on.')
+    const ended = await eventually(async () => {
+      const now = await taskNow()
+      return now.status === 'completed' && now
+    })
+    await page.locator(`[data-sequence="${ended.last_sequence}"][data-type="task.completed"]`).waitFor()
+
+    const kept: string[] = []
+    for (let offset = 0; offset < ended.last_sequence; offset += 1000) {
+      const { body } = await cadre.send(
+        'GET',
+        `/api/v1/projects/${project}/tasks/${id}/events?limit=1000&offset=${offset}`,
+      )
+      kept.push(...body.events.map(({ sequence, type }: any) => `${sequence} ${type}`))
+    }
+    assert.deepEqual(await everyRow(page, 'Events', kept.length), kept)
+    checkPage(page)
+    await page.context().close()
+  },
+)
+
+/** Scrolls through a list of any length and gives its rows in their order; fails where one is there twice at a time. */
+async function everyRow(page: Page, label: string, count: number): Promise<string[]> {
+  const list = page.getByRole('region', { name: label })
+  const seen = new Map<number, string>()
+  await list.evaluate((element) => element.scrollTo(0, 0))
+  await eventually(async () => {
+    const rows: [number, string][] = await list.evaluate((element) => {
+      const found = [...element.querySelectorAll('[data-sequence]')].map((row): [number, string] => [
+        Number(row.getAttribute('data-sequence')),
+        `${row.getAttribute('data-sequence')} ${row.getAttribute('data-type')}`,
+      ])
+      // On by less than a screen, once all that is in sight is read.
+      if (found.length === element.querySelectorAll('li').length) element.scrollBy(0, element.clientHeight / 2)
+      return found
+    })
+    assert.equal(new Set(rows.map(([sequence]) => sequence)).size, rows.length, 'an event is shown twice')
+    for (const [sequence, text] of rows) seen.set(sequence, text)
+    return seen.size >= count
+  })
+  return [...seen].sort(([a], [b]) => a - b).map(([, text]) => text)
+}
 
 test(
   'tabs that are out of sight hold no connection, and catch up later; a tab has one stream at most',
@@ -90,29 +189,37 @@ test(
         insert into agent (id, project_id, name, status, config, metadata, created_by, token_subject)
         values (${agent.id}, ${id}, ${agent.name}, 'stopped', '{"model": "builtin/echo", "tools": []}', '{}', 'user_x', 'user_x')`
     const now = new Date().toISOString()
-    const write = (agent_id: string, from: number, to: number, step: number) => cadre.sql`
+    // Errors are at the quarters. A long run has more lines than are copied at once.
+    const quarter = isLongRun ? 50_000 : 2000
+    const all = 4 * quarter + 5
+    const write = (agent_id: string, from: number, to: number) => cadre.sql`
       insert into agent_log (id, agent_id, timestamp, level, message)
-      select 'log_' || lpad(n::text, 9, '0'), ${agent_id}, ${now}::timestamptz - make_interval(secs => (210000 - n) * 0.01),
-        case when n % 50000 = 0 then 'error' else 'info' end, 'line ' || n
-      from generate_series(${from}::int, ${to}::int, ${step}::int) n`
-    await write(north!.id, 1, 200_005, 2)
-    await write(south!.id, 2, 200_004, 2)
+      select 'log_' || lpad(n::text, 9, '0'), ${agent_id}, ${now}::timestamptz - make_interval(secs => (${all} + 10000 - n) * 0.01),
+        case when n % ${quarter}::int = 0 then 'error' else 'info' end, 'line ' || n
+      from generate_series(${from}::int, ${to}::int, 2) n`
+    // Few enough at a time for the bound on a statement.
+    for (let from = 1; from <= all; from += batch_lines)
+      for (const [at, agent] of [north!, south!].entries())
+        await write(agent.id, from + at, Math.min(all, from + batch_lines - 1))
+    await cadre.sql`analyze agent_log`
 
     const page = await cadre.open(`/p/${id}/logs`, { allowed: away })
     const lines = page.getByRole('log')
-    await page.getByText('Live · 200,005 lines').waitFor()
-    await lines.getByRole('button', { name: /north line 200005$/ }).waitFor()
-    await lines.getByRole('button', { name: /south line 200004$/ }).waitFor()
-    // More than is copied at once: it says which.
-    await page.getByRole('button', { name: 'Copy the newest 200,000 of 200,005 lines' }).waitFor()
+    await page.getByText(`Live · ${count(all)} lines`).waitFor()
+    await lines.getByRole('button', { name: new RegExp(`north line ${all}$`) }).waitFor()
+    await lines.getByRole('button', { name: new RegExp(`south line ${all - 1}$`) }).waitFor()
+    // Where there are more than are copied at once, it says which.
+    const which = isLongRun ? `the newest 200,000 of ${count(all)} lines` : `all ${count(all)} lines`
+    await page.getByRole('button', { name: `Copy ${which}` }).waitFor()
     await checkScreen(page, 'logs-project')
 
-    await page.getByLabel('Text in the message').fill('LINE 150000')
+    await page.getByLabel('Text in the message').fill(`LINE ${3 * quarter}`)
     await page.getByText('Live · 1 line', { exact: true }).waitFor()
-    await lines.getByRole('button', { name: /south line 150000$/ }).click()
+    await lines.getByRole('button', { name: new RegExp(`south line ${3 * quarter}$`) }).click()
     await lines.getByRole('link', { name: 'Lines around it' }).click()
     await page.waitForURL(/at=/)
-    for (const n of [149_999, 150_000, 150_001]) await lines.getByText(`line ${n}`, { exact: true }).waitFor()
+    for (const n of [-1, 0, 1].map((by) => 3 * quarter + by))
+      await lines.getByText(`line ${n}`, { exact: true }).waitFor()
 
     await page.goto(`/p/${id}/logs?level=error`)
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -124,9 +231,9 @@ test(
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line).message),
-      [50_000, 100_000, 150_000, 200_000].map((n) => `line ${n}`),
+      [1, 2, 3, 4].map((n) => `line ${n * quarter}`),
     )
-    for (const n of [150_000, 50_000])
+    for (const n of [3 * quarter, quarter])
       await lines.getByRole('button', { name: new RegExp(`line ${n}$`) }).click({ modifiers: ['Shift'] })
     await checkScreen(page, 'logs-chosen')
     await page.getByRole('button', { name: 'Copy 3 chosen' }).click()
@@ -136,13 +243,14 @@ test(
 
     await page.goto(`/p/${id}/logs`)
     await chooseAgent(page, 'south')
-    await page.getByText('Live · 100,002 lines').waitFor()
+    const ofSouth = (all - 1) / 2
+    await page.getByText(`Live · ${count(ofSouth)} lines`).waitFor()
     await cadre.service.end('SIGKILL')
     await page.getByRole('alert').waitFor()
     await cadre.start()
-    await write(south!.id, 200_006, 200_006, 1)
-    await lines.getByText('line 200006', { exact: true }).waitFor()
-    await page.getByText('Live · 100,003 lines').waitFor()
+    await write(south!.id, all + 1, all + 1)
+    await lines.getByText(`line ${all + 1}`, { exact: true }).waitFor()
+    await page.getByText(`Live · ${count(ofSouth + 1)} lines`).waitFor()
     await page.getByRole('alert').waitFor({ state: 'detached' })
     checkPage(page)
     await page.context().close()
@@ -182,6 +290,8 @@ test(
     await page.context().close()
   },
 )
+
+const count = (lines: number): string => lines.toLocaleString('en')
 
 /** Has a page come into sight, or go out of it, as a tab does: a browser without a window shows all of its pages. */
 async function show(page: Page, isShown: boolean): Promise<void> {

@@ -3,12 +3,13 @@ import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import axe from 'axe-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { openDatabase, type Sql } from '../../server/src/platform/postgres/database.ts'
-import { makeTestDatabase, sender, type Send } from '../../server/test/harness.ts'
+import { makeSession, ownerOf } from '../../server/test/actors.ts'
+import { localUrl, makeTestDatabase, sender, startTestService, type Send } from '../../server/test/harness.ts'
+import { isLongRun } from '../../server/test/long-run.ts'
 import { buildConsoleIfStale } from '../../tools/console-build.mjs'
-import { launchBrowser } from './chromium.ts'
+import { isWider, useBrowser, violationsOf } from './chromium.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 
 const owner = {
@@ -21,22 +22,26 @@ const telephone = { width: 390, height: 844 }
 /** The first load builds caches and compiles scripts, on a machine that others use too. */
 const patience_ms = 60_000
 
-/** The console of a service that runs as a process, in a browser. */
+/** The console of a service, in a browser. */
 export interface TestConsole {
-  /** Its origin, which stays over restarts. */
+  /** The origin that pages come from. */
   url: string
   send: Send
   /** An API key of the owner. */
   key: string
   sql: Sql
   browser: Browser
+  /** A page of a signed-in user, at `path`; see `watch` for what it must not do. */
+  open(path: string, options?: OpenOptions): Promise<Page>
+  stop(): Promise<void>
+}
+
+/** The console of a service that runs as a separate process, which a test may kill. */
+export interface TestConsoleProcess extends TestConsole {
   /** The service now; `start` puts a new one here. */
   service: RunningService
   /** Starts the service again, on the same port and database, after it was ended. */
   start(): Promise<void>
-  /** A page of a signed-in user, at `path`; see `watch` for what it must not do. */
-  open(path: string, options?: OpenOptions): Promise<Page>
-  stop(): Promise<void>
 }
 
 export interface OpenOptions {
@@ -44,10 +49,38 @@ export interface OpenOptions {
   screen?: 'telephone' | 'desk'
   /** Errors that the test brings about itself, such as those of a service that was killed. */
   allowed?: RegExp
+  /** Whether the test moves the page's clock on, which runs by itself too. */
+  hasClock?: boolean
 }
 
-/** Starts a service as users do, on a new database, and a browser; every error that it logs fails `checkPage`. */
+/** Starts a service in this process, on a new database; every error that its pages log fails `checkPage`. */
 export async function startConsole(env: Record<string, string> = {}): Promise<TestConsole> {
+  assert.ok(await buildConsoleIfStale(), 'the console is built')
+  const [service, { browser, release }] = await Promise.all([startTestService(env), useBrowser()])
+  const url = localUrl(service)
+  const { cookie } = await makeSession(service, ownerOf(service))
+  const [name = '', value = ''] = cookie.split('=')
+  return {
+    url,
+    browser,
+    sql: service.sql,
+    send: sender(url, service.owner.api_key),
+    key: service.owner.api_key,
+    async open(path, options = {}) {
+      const page = await openWatched(browser, url, options)
+      await page.context().addCookies([{ name, value, url }])
+      await page.goto(path)
+      return page
+    },
+    async stop() {
+      release()
+      await service.stop()
+    },
+  }
+}
+
+/** Starts a service as users do, as a process on a new database. */
+export async function startConsoleProcess(env: Record<string, string> = {}): Promise<TestConsoleProcess> {
   assert.ok(await buildConsoleIfStale(), 'the console is built')
   const database = await makeTestDatabase()
   const port = await freePort()
@@ -59,45 +92,58 @@ export async function startConsole(env: Record<string, string> = {}): Promise<Te
     ...env,
   }
   const opened = openDatabase({ connection: database.connection, connectionsMax: 2 })
-  const browser = await launchBrowser()
   const url = `http://127.0.0.1:${port}`
+  const [service, { browser, release }] = await Promise.all([startProcess(settings), useBrowser()])
   let session: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
 
-  const test: TestConsole = {
+  const test: TestConsoleProcess = {
     url,
     browser,
     sql: opened.sql,
     send: sender(url, owner.CADRE_ADMIN_API_KEY),
     key: owner.CADRE_ADMIN_API_KEY,
-    service: await startProcess(settings),
+    service,
     async start() {
       test.service = await startProcess(settings)
     },
-    async open(path, { screen = 'desk', allowed } = {}) {
-      const context = await browser.newContext({
-        viewport: screen === 'desk' ? desk : telephone,
-        hasTouch: screen === 'telephone',
-        baseURL: url,
-        ...(session ? { storageState: session } : {}),
-      })
-      context.setDefaultTimeout(patience_ms)
-      const page = await context.newPage()
-      watch(page, url, allowed)
+    async open(path, options = {}) {
+      const page = await openWatched(browser, url, options, session)
       if (!session) {
         await signIn(page)
-        session = await context.storageState()
+        session = await page.context().storageState()
       }
       await page.goto(path)
       return page
     },
     async stop() {
-      await browser.close()
+      release()
       await test.service.end()
       await opened.close()
       await database.drop()
     },
   }
   return test
+}
+
+/** An empty page in a new context, which is watched. */
+async function openWatched(
+  browser: Browser,
+  url: string,
+  { screen = 'desk', allowed, hasClock = false }: OpenOptions,
+  storageState?: Awaited<ReturnType<BrowserContext['storageState']>>,
+): Promise<Page> {
+  const context = await browser.newContext({
+    viewport: screen === 'desk' ? desk : telephone,
+    hasTouch: screen === 'telephone',
+    baseURL: url,
+    reducedMotion: 'reduce',
+    ...(storageState ? { storageState } : {}),
+  })
+  context.setDefaultTimeout(patience_ms)
+  const page = await context.newPage()
+  if (hasClock) await page.clock.install()
+  watch(page, url, allowed)
+  return page
 }
 
 /** Signs in as the first owner, by the sign-in page. */
@@ -140,54 +186,53 @@ export function checkPage(page: Page): void {
 }
 
 /**
- * The screen as it stands, light and dark, on a telephone and a desk: no serious fault that axe can see, nothing wider than
- * its window, no error. With `CADRE_SCREENSHOTS` pictures go to that folder, to be looked at.
+ * The screen as it stands: no serious fault that axe can see, nothing wider than its window, no error. A long run looks
+ * at it light and dark, on a telephone and a desk; a short one at two of these four that differ in both, which depend on
+ * the name. With `CADRE_SCREENSHOTS` pictures of all four go to that folder, to be looked at.
  */
 export async function checkScreen(page: Page, name: string): Promise<void> {
+  const folder = process.env.CADRE_SCREENSHOTS
   const before = page.viewportSize()
   const found: string[] = []
-  for (const size of [desk, telephone]) {
-    await page.setViewportSize(size)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      // Two frames: the first lays out, and what is measured in it is drawn in the second. Then what moves has come to rest.
-      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
-      await page.waitForFunction(
-        '!document.getAnimations().some(({ playState, effect }) => playState === "running" && effect.getComputedTiming().endTime !== Infinity)',
-      )
-      const picture = `${name}-${size.width}-${colorScheme}`
-      const folder = process.env.CADRE_SCREENSHOTS
-      if (folder) {
-        await mkdir(folder, { recursive: true })
-        await page.screenshot({ path: join(folder, `${picture}.png`) })
-      }
-      for (const fault of await seriousFaults(page)) found.push(`${picture}: ${fault}`)
+  for (const { size, colorScheme } of isLongRun || folder ? looks : twoLooks(name)) {
+    const now = page.viewportSize()
+    if (now?.width !== size.width || now.height !== size.height) await page.setViewportSize(size)
+    await page.emulateMedia({ colorScheme })
+    // Two frames: the first lays out, and what is measured in it is drawn in the second. Then what moves has come to rest.
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    await page.waitForFunction(
+      '!document.getAnimations().some(({ playState, effect }) => playState === "running" && effect.getComputedTiming().endTime !== Infinity)',
+    )
+    const picture = `${name}-${size.width}-${colorScheme}`
+    if (folder) {
+      await mkdir(folder, { recursive: true })
+      await page.screenshot({ path: join(folder, `${picture}.png`) })
     }
+    for (const fault of await seriousFaults(page)) found.push(`${picture}: ${fault}`)
   }
   if (before) await page.setViewportSize(before)
-  await page.emulateMedia({ colorScheme: null, reducedMotion: null })
+  await page.emulateMedia({ colorScheme: null })
   assert.deepEqual(found, [])
   checkPage(page)
 }
 
-interface Violation {
-  id: string
-  impact: string | null
-  nodes: { html: string; failureSummary?: string }[]
+const looks = [desk, telephone].flatMap((size) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
+)
+
+/** A desk's look and a telephone's, one of them light and the other dark. */
+function twoLooks(name: string): typeof looks {
+  const isDeskDark = Number([...name].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 2 === 1)
+  return [looks[isDeskDark]!, looks[3 - isDeskDark]!]
 }
 
 async function seriousFaults(page: Page): Promise<string[]> {
-  // By the browser's own door, which the page's policy does not close.
-  const violations: Violation[] = await page.evaluate(
-    `${axe.source}; axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 3) })))`,
-  )
-  const isWider: boolean = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')
-  const faults = violations
+  const faults = (await violationsOf(page))
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(
       ({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(' | ')}`,
     )
-  return isWider ? [...faults, 'wider than its window'] : faults
+  return (await isWider(page)) ? [...faults, 'wider than its window'] : faults
 }
 
 async function freePort(): Promise<number> {

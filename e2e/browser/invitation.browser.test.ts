@@ -1,24 +1,23 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Browser } from 'playwright-core'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
 import { OAuthDriver } from '../../server/test/oauth.ts'
-import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
+import { faultsOf, inBrowser, openPage, useBrowser } from './chromium.ts'
 
 const password = 'seven grey herons'
 
 let service: TestService
-let browser: Browser
+let used: Awaited<ReturnType<typeof useBrowser>>
 
 before(async () => {
   if (inBrowser.skip) return
   service = await startTestService()
   await new OAuthDriver(service).user('ada@example.com', password)
-  browser = await launchBrowser()
+  used = await useBrowser()
 })
 
 after(async () => {
-  await browser?.close()
+  used?.release()
   await service?.stop()
 })
 
@@ -35,7 +34,7 @@ async function membersOf(): Promise<[email: string, role: string][]> {
 }
 
 test('a new user follows a link, creates an account and is a member, without JavaScript', inBrowser, async () => {
-  const page = await openPage(browser, { width: 390, colorScheme: 'light' })
+  const page = await openPage(used.browser, { width: 390, colorScheme: 'light' })
   const url = await invite({ role: 'viewer', email: 'grace@example.com' })
   await page.goto(url)
   await page.getByRole('heading', { name: 'Join My organization' }).waitFor()
@@ -61,7 +60,7 @@ test(
   'a user with an account follows a link, signs in, comes back and joins, without JavaScript',
   inBrowser,
   async () => {
-    const page = await openPage(browser, { width: 1440, colorScheme: 'dark' })
+    const page = await openPage(used.browser, { width: 1440, colorScheme: 'dark' })
     const url = await invite({ role: 'member' })
     await page.goto(url)
     await page.getByRole('link', { name: 'I have an account' }).click()
@@ -73,7 +72,7 @@ test(
     await page.getByRole('heading', { name: 'Welcome to My organization' }).waitFor()
     assert.deepEqual((await membersOf()).at(-1), ['ada@example.com', 'member'])
 
-    const another = await openPage(browser, { width: 390, colorScheme: 'light' })
+    const another = await openPage(used.browser, { width: 390, colorScheme: 'light' })
     const answer = await another.goto(url)
     assert.equal(answer?.status(), 404, 'for all others the link is used up')
     await another.getByRole('heading', { name: 'This invitation does not work' }).waitFor()
@@ -89,7 +88,7 @@ test(
     const bound = await invite({ role: 'admin', email: 'other@example.com' })
     for (const width of [390, 1440]) {
       for (const colorScheme of ['light', 'dark'] as const) {
-        const page = await openPage(browser, { width, colorScheme }, true)
+        const page = await openPage(used.browser, { width, colorScheme }, true)
         const look = async (what: string): Promise<void> => {
           assert.deepEqual(await faultsOf(page), [], `${what} at ${width}, ${colorScheme}`)
         }

@@ -3,17 +3,16 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import * as oauth from 'oauth4webapi'
-import type { Browser } from 'playwright-core'
 import { localUrl, startTestService, type TestService } from '../../server/test/harness.ts'
 import { OAuthDriver, type TestClient } from '../../server/test/oauth.ts'
-import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
+import { faultsOf, inBrowser, openPage, useBrowser } from './chromium.ts'
 
 const password = 'seven grey herons'
 
 const secretOf = ({ client_id, client_secret }: TestClient) => ({ client_id, client_secret })
 
 let service: TestService
-let browser: Browser
+let used: Awaited<ReturnType<typeof useBrowser>>
 let app: Server
 let driver: OAuthDriver
 let client: TestClient
@@ -27,17 +26,17 @@ before(async () => {
   await driver.user('ada@example.com', password)
   const redirect_uri = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`
   client = await driver.client('notes', { redirect_uri, scopes: ['read', 'agents:write'], native: true })
-  browser = await launchBrowser()
+  used = await useBrowser()
 })
 
 after(async () => {
-  await browser?.close()
+  used?.release()
   app?.close()
   await service?.stop()
 })
 
 test('a user signs in and allows an app, without JavaScript, and the app gets a token', inBrowser, async () => {
-  const page = await openPage(browser, { width: 390, colorScheme: 'light' })
+  const page = await openPage(used.browser, { width: 390, colorScheme: 'light' })
   const verifier = oauth.generateRandomCodeVerifier()
   const authorize = new URL('/oauth2/authorize', localUrl(service))
   authorize.search = new URLSearchParams({
@@ -86,7 +85,7 @@ test('pages fit a telephone and a desk, light and dark, and have no fault that a
   const consent = driver.authorizeUrl(client, { scope: 'read agents:write', prompt: 'consent' })
   for (const width of [390, 1440]) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await openPage(browser, { width, colorScheme }, true)
+      const page = await openPage(used.browser, { width, colorScheme }, true)
       for (const path of ['/login', '/oauth2/authorize?client_id=unknown']) {
         await page.goto(new URL(path, localUrl(service)).href)
         assert.deepEqual(await faultsOf(page), [], `${path} at ${width}, ${colorScheme}`)
@@ -107,7 +106,7 @@ test('pages fit a telephone and a desk, light and dark, and have no fault that a
 })
 
 test('the reference at /docs lists the operations, and asks no other host for anything', inBrowser, async () => {
-  const page = await openPage(browser, { width: 1440, colorScheme: 'light' }, true)
+  const page = await openPage(used.browser, { width: 1440, colorScheme: 'light' }, true)
   const hosts = new Set<string>()
   page.on('request', (request) => hosts.add(new URL(request.url()).host))
   await page.goto(new URL('/docs', localUrl(service)).href)

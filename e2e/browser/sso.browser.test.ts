@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { localUrl, startTestService, type TestService } from '../../server/test/harness.ts'
 import { IdentityProvider, ssoEnvironment } from '../../server/test/fakes/identity-provider.ts'
 import { OAuthDriver } from '../../server/test/oauth.ts'
-import { faultsOf, inBrowser, launchBrowser, openPage } from './chromium.ts'
+import { faultsOf, inBrowser, openPage, useBrowser } from './chromium.ts'
 
-let browser: Browser
+let used: Awaited<ReturnType<typeof useBrowser>>
 let service: TestService
 let provider: IdentityProvider
 
@@ -18,10 +18,10 @@ before(async () => {
     CADRE_SIGNUP: 'open',
     ...ssoEnvironment({ example: { provider, more: { LABEL: 'Example ID' } } }),
   })
-  browser = await launchBrowser()
+  used = await useBrowser()
 })
 after(async () => {
-  await browser?.close()
+  used?.release()
   await service?.stop()
   await provider?.stop()
 })
@@ -29,7 +29,7 @@ after(async () => {
 test('a user signs in for an app with an identity provider, without JavaScript', inBrowser, async () => {
   const driver = new OAuthDriver(service)
   const client = await driver.client('notes', { redirect_uri: 'https://notes.example/cb' })
-  const page = await openPage(browser, { width: 390, colorScheme: 'light' })
+  const page = await openPage(used.browser, { width: 390, colorScheme: 'light' })
   await page.goto(driver.authorizeUrl(client))
   await page.getByRole('link', { name: 'Continue with Example ID' }).click()
   await page.getByText('The notes app').first().waitFor()
@@ -45,7 +45,7 @@ test('an account is connected, asked for its password, and disconnected', inBrow
   const { user_id } = await driver.user('grace@example.com', password)
   await service.sql`update app_user set email_verified = true where id = ${user_id}`
   provider.person = { sub: 'grace', email: 'grace@example.com', email_verified: true, name: 'Grace' }
-  const page = await openPage(browser, { width: 1440, colorScheme: 'dark' })
+  const page = await openPage(used.browser, { width: 1440, colorScheme: 'dark' })
   const url = (path: string) => new URL(path, localUrl(service)).href
   await page.goto(url('/login?return_to=/account/sign-in'))
   await page.getByRole('link', { name: 'Continue with Example ID' }).click()
@@ -66,7 +66,7 @@ test(
     await service.sql`update app_user set email_verified = true where id = ${user_id}`
     for (const width of [390, 1440]) {
       for (const colorScheme of ['light', 'dark'] as const) {
-        const page = await openPage(browser, { width, colorScheme }, true)
+        const page = await openPage(used.browser, { width, colorScheme }, true)
         const look = async (shown: Page, what: string): Promise<void> =>
           assert.deepEqual(await faultsOf(shown), [], `${what} at ${width}, ${colorScheme}`)
         await page.goto(new URL('/login', localUrl(service)).href)
@@ -84,7 +84,7 @@ test(
         await page.context().close()
 
         // Another user, unknown to the provider in this browser.
-        const other = await openPage(browser, { width, colorScheme }, true)
+        const other = await openPage(used.browser, { width, colorScheme }, true)
         const name = `${width}-${colorScheme}`
         provider.person = { sub: name, email: `${name}@example.com`, email_verified: true }
         await other.goto(new URL('/api/v1/auth/sso/example?return_to=/account/sign-in', localUrl(service)).href)

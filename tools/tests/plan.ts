@@ -12,15 +12,18 @@ const filesOfGroup = 12
 /** A file that changes its process, or starts processes that it measures, says so in a line like this. */
 const ownProcess = /^\/\/ test: own process/m
 
-/** A file whose tests do more in a long run imports this module. */
-const longForm = '/test/long-run.ts'
+/** A file whose tests do more in a long run imports this module, or the one of browser tests that does. */
+const longForm = /\/test\/long-run\.ts'|'\.\/console\.ts'/
+
+/** These share one browser, and so a process. */
+const inBrowser = (file: string): boolean => file.endsWith('.browser.test.ts')
 
 /** The test files of a run by their paths in the repository, those of one process together. */
 export type TestPlan = string[][]
 
 /**
  * Which test files run in which process. A short run has every file but `*.long.test.ts`; a long run has these and the
- * files with a long form. Files of e2e/ have a process each. `isSelected` narrows either.
+ * files with a long form. Files of e2e/ have a process each, but browser tests have one. `isSelected` narrows either.
  */
 export async function planTests(
   root: string,
@@ -41,13 +44,15 @@ export async function planTests(
   )
   const ofRun = files.filter(({ file, text }) => {
     const isOnlyLong = file.endsWith('.long.test.ts')
-    return isLong ? isOnlyLong || text.includes(longForm) : !isOnlyLong
+    return isLong ? isOnlyLong || longForm.test(text) : !isOnlyLong
   })
+  const browser = ofRun.map(({ file }) => file).filter(inBrowser)
+  const others = ofRun.filter(({ file }) => !inBrowser(file))
   const isAlone = ({ file, text }: { file: string; text: string }) => file.startsWith('e2e/') || ownProcess.test(text)
-  const alone = ofRun.filter(isAlone).map(({ file }) => [file])
-  const shared = ofRun.filter((one) => !isAlone(one)).map(({ file }) => file)
+  const alone = others.filter(isAlone).map(({ file }) => [file])
+  const shared = others.filter((one) => !isAlone(one)).map(({ file }) => file)
   const groups = Math.ceil(shared.length / filesOfGroup)
   // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
   const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
-  return [...alone, ...dealt]
+  return [...(browser.length > 0 ? [browser] : []), ...alone, ...dealt]
 }

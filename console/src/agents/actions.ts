@@ -1,4 +1,4 @@
-import { agentActions, type AgentAction, type AgentState } from '../../../contract/src/resources/agent-lifecycle.ts'
+import { agentActions, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { cadre } from '../api/client.ts'
 
 /** What can be done to an agent as it stands, in the order of the buttons. */

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { APIError } from '../../../sdk/src/errors.ts'
+import { APIError } from '#sdk/errors.ts'
 import { cadre } from '../api/client.ts'
 
 /** From this many names on, the newest agents are read as a list first; others are read one by one. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { mergePatch } from '../../../contract/src/core/merge-patch.ts'
+import { mergePatch } from '#contract/core/merge-patch.ts'
 import { differences, patchBetween } from './config-diff.ts'
 
 const value = fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer(), { maxLength: 3 }))

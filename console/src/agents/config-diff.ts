@@ -1,4 +1,4 @@
-import { isObject } from '../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** One difference between two configurations, by the path of what differs. */
 export interface Difference {

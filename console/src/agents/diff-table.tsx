@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { isObject } from '../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { differences } from './config-diff.ts'
 import { isVariable } from './variables.ts'
 

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import type { AgentAction, AgentState } from '../../../contract/src/resources/agent-lifecycle.ts'
+import type { AgentAction, AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { Button } from '../ui/button.tsx'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { agentQuery } from './agent-queries.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** How far down required members are filled in. */
 const deepest = 6

@@ -1,5 +1,5 @@
-import { bounds } from '../../../contract/src/core/limits.ts'
-import { isObject } from '../../../contract/src/core/merge-patch.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** A schema that was typed; undefined where nothing was. Or what is wrong with it. */
 export type SchemaRead = { schema: Record<string, unknown> | undefined } | { fault: string }

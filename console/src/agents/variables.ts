@@ -1,4 +1,4 @@
-import { isObject } from '../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 
 /** What stands in the place of a secret's value. */
 const hidden = '…'

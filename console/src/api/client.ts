@@ -1,4 +1,4 @@
-import { Cadre } from '../../../sdk/src/client.ts'
+import { Cadre } from '#sdk/client.ts'
 
 /** Where the console is: `/`, or the path that a proxy puts before it. With a slash at its end. */
 export const basePath = new URL('.', document.baseURI).pathname

@@ -1,4 +1,4 @@
-import { APIConnectionError, APIError } from '../../../sdk/src/errors.ts'
+import { APIConnectionError, APIError } from '#sdk/errors.ts'
 
 /** What is wrong, in words for a person. */
 export function messageOf(error: unknown): string {

@@ -1,6 +1,6 @@
 import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
-import type { ProjectStreamEvent } from '../../../sdk/src/project-stream.ts'
+import type { ProjectStreamEvent } from '#sdk/project-stream.ts'
 import { cadre } from './client.ts'
 import { whileVisible } from './visible.ts'
 

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useDeferredValue } from 'react'
-import type { AgentState } from '../../../contract/src/resources/agent-lifecycle.ts'
+import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { act, actionLabels, actions, reasonAgainst, stateAfter } from '../agents/actions.ts'
 import { cadre } from '../api/client.ts'
 import { paths } from '../paths.ts'

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useRouter, type ErrorComponentProps } from '@tanstack/react-router'
 import { useEffect, useRef, type ReactNode } from 'react'
-import { NotFoundError, PermissionDeniedError } from '../../../sdk/src/errors.ts'
+import { NotFoundError, PermissionDeniedError } from '#sdk/errors.ts'
 import { cadre } from '../api/client.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyButton } from '../ui/copy.tsx'

@@ -1,4 +1,4 @@
-import type { MessageContent } from '../../../contract/src/tasks/tasks.ts'
+import type { MessageContent } from '#contract/tasks/tasks.ts'
 import type { Task } from './types.ts'
 
 /** Characters of an input's JSON that stand in for a title. */

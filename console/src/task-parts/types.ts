@@ -1,4 +1,4 @@
-import type { Operations } from '../../../sdk/src/contract.ts'
+import type { Operations } from '#sdk/contract.ts'
 
 export type Task = Operations['getTask']['result']
 export type TaskStatus = Task['status']

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState, type RefObject } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react'
 
 /** Nearer to the end than this counts as at the end, in pixels. */
 const near_px = 24
@@ -31,6 +31,13 @@ export function useFollow(
   useEffect(() => {
     if (isOn && isFollowing && count > 0) goToEnd.current()
   }, [count, isFollowing, isOn])
+
+  // Rows that turn out smaller than estimated pull the list up, and the browser reports that as a scroll only after more
+  // rows came: such a move is not the user's.
+  useLayoutEffect(() => {
+    const element = scroller.current
+    if (element && isFollowing) lastTop.current = Math.min(lastTop.current, element.scrollHeight - element.clientHeight)
+  })
 
   const onScroll = useCallback(() => {
     const element = scroller.current

@@ -1,6 +1,6 @@
 import { TriangleAlert } from 'lucide-react'
-import { APIError } from '../../../sdk/src/errors.ts'
-import { isAdministrator, roles, sessionScopes } from '../../../contract/src/core/scopes.ts'
+import { APIError } from '#sdk/errors.ts'
+import { isAdministrator, roles, sessionScopes } from '#contract/core/scopes.ts'
 import { messageOf } from '../api/error-words.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'

@@ -1,6 +1,6 @@
 import { Errors } from 'typebox/value'
-import { createAgent } from '../../../../contract/src/resources/agents.ts'
-import { issueOf, meant, type Fault } from '../../../../contract/src/core/issues.ts'
+import { createAgent } from '#contract/resources/agents.ts'
+import { issueOf, meant, type Fault } from '#contract/core/issues.ts'
 import { bodyOfNew, type Draft } from './draft.ts'
 
 /** What is wrong with a part of a draft, in the words and with the code of the API. */

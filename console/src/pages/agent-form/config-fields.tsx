@@ -1,15 +1,15 @@
 import { formatCount } from '../../format.ts'
 import { useState, type ReactNode } from 'react'
-import { dialNotes, type DialNote, type Dials } from '../../../../contract/src/models/dial-notes.ts'
-import { isObject } from '../../../../contract/src/core/merge-patch.ts'
+import { dialNotes, type DialNote, type Dials } from '#contract/models/dial-notes.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import {
   contextDefaults,
   maxTokensDefault,
   type Effort,
   type PromptCache,
   type ServiceTier,
-} from '../../../../contract/src/models/model-dials.ts'
-import { approvalTimeouts } from '../../../../contract/src/tasks/task-lifecycle.ts'
+} from '#contract/models/model-dials.ts'
+import { approvalTimeouts } from '#contract/tasks/task-lifecycle.ts'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { DialHint } from './dial-hint.tsx'
 import { ListInput } from './list-input.tsx'

@@ -1,5 +1,5 @@
 import { TriangleAlert } from 'lucide-react'
-import type { DialNote } from '../../../../contract/src/models/dial-notes.ts'
+import type { DialNote } from '#contract/models/dial-notes.ts'
 
 /** What helps at a field, and under it what the chosen models will not take of its value, as it is typed. */
 export function DialHint({ hint, notes }: { hint: string; notes: readonly DialNote[] }) {

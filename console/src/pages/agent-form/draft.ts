@@ -1,4 +1,4 @@
-import { isObject, mergePatch } from '../../../../contract/src/core/merge-patch.ts'
+import { isObject, mergePatch } from '#contract/core/merge-patch.ts'
 import { patchBetween } from '../../agents/config-diff.ts'
 import { tagsOf } from '../../agents/tags.ts'
 import { withoutValues } from '../../agents/variables.ts'

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { AgentChange } from '../../../../sdk/src/types.ts'
+import type { AgentChange } from '#sdk/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
 import { cadre } from '../../api/client.ts'

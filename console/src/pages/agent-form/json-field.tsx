@@ -1,5 +1,5 @@
 import { useState, type ReactNode } from 'react'
-import { isObject } from '../../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { Field, TextArea } from '../../ui/field.tsx'
 
 /** An object as JSON. What is no JSON stays in the field, and says so. */

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { useQuery } from '@tanstack/react-query'
-import type { ModelProvider } from '../../../../sdk/src/types.ts'
+import type { ModelProvider } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { messageOf } from '../../api/error-words.ts'
 import { Field, TextInput } from '../../ui/field.tsx'

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { AuditEntry } from '../../../../sdk/src/types.ts'
+import type { AuditEntry } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { AgentVersion } from '../../../../sdk/src/types.ts'
+import type { AgentVersion } from '#sdk/types.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { withoutValues } from '../../agents/variables.ts'
 import { cadre } from '../../api/client.ts'

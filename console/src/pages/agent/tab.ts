@@ -1,4 +1,4 @@
-import type { AgentWithStats } from '../../../../sdk/src/types.ts'
+import type { AgentWithStats } from '#sdk/types.ts'
 
 /** What every part of an agent's page is given. */
 export interface TabProps {

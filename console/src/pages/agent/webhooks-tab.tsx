@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'

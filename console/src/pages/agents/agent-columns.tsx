@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import type { Agent, AgentStatistics } from '../../../../sdk/src/types.ts'
+import type { Agent, AgentStatistics } from '#sdk/types.ts'
 import { tagsOf } from '../../agents/tags.ts'
 import { paths } from '../../paths.ts'
 import { CopyId } from '../../ui/copy.tsx'

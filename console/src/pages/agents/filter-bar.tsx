@@ -1,5 +1,5 @@
 import { Columns3 } from 'lucide-react'
-import { agentStates } from '../../../../contract/src/resources/agent-lifecycle.ts'
+import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { Button } from '../../ui/button.tsx'
 import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'

@@ -1,7 +1,7 @@
 import { Check, Pencil, X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { Link } from '@tanstack/react-router'
-import { approvalScope, roles, sessionScopes } from '../../../../contract/src/core/scopes.ts'
+import { approvalScope, roles, sessionScopes } from '#contract/core/scopes.ts'
 import { cadre as api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Checkbox, control } from '../../ui/field.tsx'

@@ -1,7 +1,7 @@
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
-import { agentStates } from '../../../../contract/src/resources/agent-lifecycle.ts'
+import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'

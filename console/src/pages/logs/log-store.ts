@@ -1,4 +1,4 @@
-import { APIError } from '../../../../sdk/src/errors.ts'
+import { APIError } from '#sdk/errors.ts'
 import { cadre as api } from '../../api/client.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts'
 import { useEffect, useState } from 'react'
-import { projectLogSearch } from '../../../../contract/src/core/limits.ts'
+import { projectLogSearch } from '#contract/core/limits.ts'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'

@@ -1,4 +1,4 @@
-import type { AgentMetrics } from '../../../../sdk/src/types.ts'
+import type { AgentMetrics } from '#sdk/types.ts'
 import { change } from './periods.ts'
 
 type Metrics = AgentMetrics['metrics']

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import type { AgentMetrics } from '../../../../sdk/src/types.ts'
+import type { AgentMetrics } from '#sdk/types.ts'
 import { useNewestAgents } from '../../agents/agent-names.ts'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { cadre } from '../../api/client.ts'

@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { AgentMetrics } from '../../../../sdk/src/types.ts'
+import type { AgentMetrics } from '#sdk/types.ts'
 import { Panel } from '../../ui/page.tsx'
 import { exactTime } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'

@@ -1,5 +1,5 @@
-import { isObject } from '../../../../contract/src/core/merge-patch.ts'
-import type { NewTask } from '../../../../sdk/src/types.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { NewTask } from '#sdk/types.ts'
 import { skeletonOf } from '../../agents/schema-skeleton.ts'
 import { notJson } from '../../agents/schema-text.ts'
 

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import type { Operations } from '../../../../sdk/src/contract.ts'
+import type { Operations } from '#sdk/contract.ts'
 import { cadre } from '../../api/client.ts'
 
 export type TestCase = Operations['getTestCase']['result']

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TaskStreamEvent } from '../../../../sdk/src/task-stream.ts'
+import type { TaskStreamEvent } from '#sdk/task-stream.ts'
 import { after, nothingYet } from './transcript.ts'
 
 const told = (...events: [type: string, data: object][]) =>

@@ -1,4 +1,4 @@
-import type { TaskStreamEvent } from '../../../../sdk/src/task-stream.ts'
+import type { TaskStreamEvent } from '#sdk/task-stream.ts'
 
 /** Something that a task said or did. */
 export type Item =

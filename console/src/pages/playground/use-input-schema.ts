@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { isObject } from '../../../../contract/src/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { cadre } from '../../api/client.ts'
 import { blankInput } from './input.ts'

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import type { NewTask } from '../../../../sdk/src/types.ts'
+import type { NewTask } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { useOwnStream } from '../../api/live.tsx'
 import { whileVisible } from '../../api/visible.ts'

@@ -20,7 +20,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { ProjectNameDialog } from './project-name-dialog.tsx'
-import type { ProjectStatistics } from '../../../../sdk/src/types.ts'
+import type { ProjectStatistics } from '#sdk/types.ts'
 
 const pageSize = 20
 type Search = {

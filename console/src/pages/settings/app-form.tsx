@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { APIError } from '../../../../sdk/src/errors.ts'
+import { APIError } from '#sdk/errors.ts'
 import { Button } from '../../ui/button.tsx'
 import { Checkbox, Field, TextArea, TextInput } from '../../ui/field.tsx'
 import { scopeWords, type Scope } from './scope-presets.ts'

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { Invitation } from '../../../../sdk/src/types.ts'
+import type { Invitation } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'

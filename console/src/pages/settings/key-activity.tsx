@@ -1,12 +1,12 @@
 import { formatCount } from '../../format.ts'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
-import { hasScope } from '../../../../contract/src/core/scopes.ts'
+import { hasScope } from '#contract/core/scopes.ts'
 import { cadre } from '../../api/client.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 import type { Scope } from './scope-presets.ts'
 
 type Activity = Operations['getApiKeyActivity']['result']

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { roleDescriptions, roles } from '#contract/core/scopes.ts'
-import type { Member } from '../../../../sdk/src/types.ts'
+import type { Member } from '#sdk/types.ts'
 import { basePath, cadre } from '../../api/client.ts'
 import { userQuery } from '../../api/queries.ts'
 import { useSearchState } from '../../search-state.ts'

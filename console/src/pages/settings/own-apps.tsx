@@ -1,7 +1,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import type { OAuthClient } from '../../../../sdk/src/types.ts'
+import type { OAuthClient } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { permissionsQuery } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { roleDescriptions } from '#contract/core/scopes.ts'
-import type { Member } from '../../../../sdk/src/types.ts'
+import type { Member } from '#sdk/types.ts'
 import { cadre } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { tell } from '../../ui/toast.tsx'

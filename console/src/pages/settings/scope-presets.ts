@@ -1,4 +1,4 @@
-import type { ApiKey } from '../../../../sdk/src/types.ts'
+import type { ApiKey } from '#sdk/types.ts'
 
 export type Scope = ApiKey['scopes'][number]
 

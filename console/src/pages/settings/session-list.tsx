@@ -13,7 +13,7 @@ import { tell } from '../../ui/toast.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { scopeWords } from './scope-presets.ts'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 
 type Session = Operations['listSessions']['result']['sessions'][number]
 

@@ -1,7 +1,7 @@
-import type { Cadre } from '../../../../sdk/src/client.ts'
-import { APIError } from '../../../../sdk/src/errors.ts'
-import type { StreamState } from '../../../../sdk/src/event-source.ts'
-import { isFinished, type TaskStreamEvent } from '../../../../sdk/src/task-stream.ts'
+import type { Cadre } from '#sdk/client.ts'
+import { APIError } from '#sdk/errors.ts'
+import type { StreamState } from '#sdk/event-source.ts'
+import { isFinished, type TaskStreamEvent } from '#sdk/task-stream.ts'
 import { whileVisible } from '../../api/visible.ts'
 import type { Approval, Step, Task, TaskEvent } from '../../task-parts/types.ts'
 

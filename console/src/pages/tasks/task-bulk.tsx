@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Ban, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
-import { APIError } from '../../../../sdk/src/errors.ts'
+import { APIError } from '#sdk/errors.ts'
 import { cadre as api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Checkbox } from '../../ui/field.tsx'

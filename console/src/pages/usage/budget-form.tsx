@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { budgetWarning_percent } from '../../../../contract/src/resources/budget-window.ts'
+import { budgetWarning_percent } from '#contract/resources/budget-window.ts'
 import { cadre } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -9,7 +9,7 @@ import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { SubjectName, SubjectPicker } from './budget-subject.tsx'
-import type { Budget } from '../../../../sdk/src/types.ts'
+import type { Budget } from '#sdk/types.ts'
 
 export const budgetScopes = {
   project: 'This project',

@@ -7,7 +7,7 @@ import { cadre } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { CopyId } from '../../ui/copy.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
-import type { Budget } from '../../../../sdk/src/types.ts'
+import type { Budget } from '#sdk/types.ts'
 
 /** How many of one's own keys can be chosen by name; others by their identifier. */
 const keysToChoose = 200

@@ -14,7 +14,7 @@ import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { SubjectName } from './budget-subject.tsx'
 import { Meter } from './meter.tsx'
-import type { Budget } from '../../../../sdk/src/types.ts'
+import type { Budget } from '#sdk/types.ts'
 
 const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD', maximumFractionDigits: 4 })
 

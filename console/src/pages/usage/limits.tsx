@@ -7,7 +7,7 @@ import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { limitWords } from './limit-words.ts'
 import { Meter } from './meter.tsx'
 import { Refusals } from './refusals.tsx'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 
 type Standing = Operations['getRateLimits']['result']
 

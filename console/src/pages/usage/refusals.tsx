@@ -11,7 +11,7 @@ import { Time } from '../../ui/time.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { Options } from '../parts/options.tsx'
 import { limitWords } from './limit-words.ts'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 
 type Refusal = Operations['listRateLimitRefusals']['result']['refusals'][number]
 

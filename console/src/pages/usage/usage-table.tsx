@@ -14,7 +14,7 @@ import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { download } from '../parts/download.ts'
 import { Options } from '../parts/options.tsx'
 import { asCsv } from './csv.ts'
-import type { Usage } from '../../../../sdk/src/types.ts'
+import type { Usage } from '#sdk/types.ts'
 
 const groups = { agent: 'by agent', model: 'by model', tool: 'by tool', api_key: 'by key' } as const
 type Group = keyof typeof groups

@@ -11,7 +11,7 @@ import { PageFrame } from '../parts/page-frame.tsx'
 import { Budgets } from './budgets.tsx'
 import { Limits } from './limits.tsx'
 import { UsageTable } from './usage-table.tsx'
-import type { Operations } from '../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 
 const tabs = { usage: 'Usage', limits: 'Limits', budgets: 'Budgets', retention: 'Retention and storage' } as const
 type Tab = keyof typeof tabs

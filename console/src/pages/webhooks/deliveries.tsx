@@ -13,8 +13,8 @@ import { NextAttempt } from './next-attempt.tsx'
 import { useAddressWords } from '../parts/address-words.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
-import { eventNames, taskEventNames, testEventName } from '../../../../contract/src/events/events.ts'
-import type { Delivery } from '../../../../sdk/src/types.ts'
+import { eventNames, taskEventNames, testEventName } from '#contract/events/events.ts'
+import type { Delivery } from '#sdk/types.ts'
 
 const pageSize = 20
 const states = { '': 'Any state', delivered: 'Delivered', failed: 'Failed', pending: 'Pending' }

@@ -14,7 +14,7 @@ import { tell } from '../../ui/toast.tsx'
 import { NextAttempt } from './next-attempt.tsx'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
-import type { DeliveryWithAttempts } from '../../../../sdk/src/types.ts'
+import type { DeliveryWithAttempts } from '#sdk/types.ts'
 
 const failures = {
   attempts_exhausted: 'Every attempt failed, so it was given up.',

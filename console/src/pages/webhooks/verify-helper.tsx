@@ -3,7 +3,7 @@ import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { Field, TextArea, TextInput } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
-import { verifyWebhook } from '../../../../sdk/src/webhooks.ts'
+import { verifyWebhook } from '#sdk/webhooks.ts'
 
 const snippet = `import { Cadre } from '@cadre/sdk'
 

@@ -1,9 +1,9 @@
-import type { NewWebhook } from '../../../../sdk/src/types.ts'
+import type { NewWebhook } from '#sdk/types.ts'
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
-import { subscriptions } from '../../../../contract/src/events/events.ts'
+import { subscriptions } from '#contract/events/events.ts'
 
 type Subscription = NewWebhook['events'][number]
 

@@ -1,6 +1,6 @@
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
-import type { Webhook } from '../../../../sdk/src/types.ts'
+import type { Webhook } from '#sdk/types.ts'
 
 const disabledWords = {
   requested: 'switched off',

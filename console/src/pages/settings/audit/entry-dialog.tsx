@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import type { AuditEntry } from '../../../../../sdk/src/types.ts'
+import type { AuditEntry } from '#sdk/types.ts'
 import { paths } from '../../../paths.ts'
 import { CodeBlock, CopyId } from '../../../ui/copy.tsx'
 import { Dialog } from '../../../ui/dialog.tsx'

@@ -1,5 +1,5 @@
 import { auditActions } from '#contract/accounts/audit.ts'
-import type { Operations } from '../../../../../sdk/src/types.ts'
+import type { Operations } from '#sdk/types.ts'
 
 /** What the log is asked for, in the words of the API. */
 export type AuditFilter = Pick<
