@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
 import { Cadre } from './client.ts'
 import { BadRequestError, ConflictError, NotFoundError, PermissionDeniedError, WaitTimeoutError } from './errors.ts'
 
 let service: TestService
 let client: Cadre
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   client = new Cadre({ apiKey: service.owner.api_key, baseURL: service.url })
 })
 after(() => service.stop())

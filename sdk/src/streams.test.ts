@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
 import { startCuttingProxy } from '../test/cutting-proxy.ts'
 import { Cadre } from './client.ts'
 import type { ProjectStreamEvent } from './project-stream.ts'
@@ -27,7 +28,7 @@ const timeout = { timeout: 180_000 }
 let service: TestService
 let direct: Cadre
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   direct = new Cadre({ apiKey: service.owner.api_key, baseURL: service.url })
 })
 after(() => service.stop())

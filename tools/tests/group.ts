@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
-import { describe } from 'node:test'
+import { after, describe } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { atEnd } from '../../server/test/at-end.ts'
 
 /**
  * Runs several test files in one process, one after the other, each as a suite named by its path. Hooks at the top of a
@@ -10,3 +11,7 @@ import { pathToFileURL } from 'node:url'
 const files = (process.env['CADRE_TEST_GROUP'] ?? '').split(' ').filter((file) => file !== '')
 
 for (const file of files) describe(file, async () => void (await import(pathToFileURL(resolve(file)).href)))
+
+after(async () => {
+  for (const end of atEnd) await end()
+})

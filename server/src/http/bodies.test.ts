@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../test/harness.ts'
+import { type TestService } from '../../test/harness.ts'
+import { shareTestService } from '../../test/shared-service.ts'
 import { rawSend } from '../../test/raw-http.ts'
 
 /** A separate project for family A; projects themselves are family B. */
 let test: TestService
 let agents: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'bodies' } })
   agents = `/api/v1/projects/proj_${body.id}/agents`
 })

@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { makeKey, makePerson, makeSession, ownerOf } from '../../test/actors.ts'
-import {
-  eventually,
-  sender,
-  startAnother,
-  startTestService,
-  type Reply,
-  type SendOptions,
-  type TestService,
-} from '../../test/harness.ts'
+import { eventually, sender, startAnother, type Reply, type SendOptions, type TestService } from '../../test/harness.ts'
+import { shareTestService } from '../../test/shared-service.ts'
 import { sweepIdempotency } from './idempotency.ts'
 
 let test: TestService
 let project_id: number
 let agents: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   project_id = (await test.send('POST', '/api/v1/projects', { body: { name: 'idempotent' } })).body.id
   agents = `/api/v1/projects/${project_id}/agents`
 })

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { operations } from '#contract/operations.ts'
-import { startTestService, type TestService } from '../../test/harness.ts'
+import { type TestService } from '../../test/harness.ts'
+import { shareTestService } from '../../test/shared-service.ts'
 import { rawSend } from '../../test/raw-http.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { jsonb } from '../../platform/postgres/database.ts'
 
 const patience_ms = 60_000
@@ -11,7 +12,7 @@ describe('a worker that was never told', () => {
   let agents: string
   let project: string
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'unheard' } })
     project = `/api/v1/projects/${body.id}`
     agents = `${project}/agents`

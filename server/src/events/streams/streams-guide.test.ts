@@ -6,13 +6,14 @@ import { promisify } from 'node:util'
 import { createParser } from 'eventsource-parser'
 import { liveEventTypes } from '#contract/tasks/task-lifecycle.ts'
 import type { Frame } from '../../../test/event-stream.ts'
-import { eventually, startTestService } from '../../../test/harness.ts'
+import { eventually } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/streams.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
 
 it('the guide of the streams does what it says', async (t) => {
-  const test = await startTestService()
+  const test = await shareTestService()
   t.after(() => test.stop())
   const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'guide' } })
   const agents = `/api/v1/projects/${project.id}/agents`

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { insertBacklog, insertWebhooks } from '../../../test/webhooks.ts'
 import { newId } from '../../platform/ids.ts'
 import { isBehind } from './webhook-backlog.queries.ts'
@@ -9,7 +10,7 @@ describe('the status of the service (decision D102)', () => {
   let test: TestService
   let webhook_id: string
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     const [id] = await insertWebhooks(test, ['https://hooks.example.com/'])
     webhook_id = id!
     // Owned by a process that lives and sends nothing, so that what is due stays.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, makeTestDatabase, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, makeTestDatabase, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
 import { aProject, listDeliveries, registerWebhook, tell } from '../../../test/webhooks.ts'
 import { openDatabase, type Database } from '../../platform/postgres/database.ts'
@@ -12,7 +13,7 @@ describe('the webhooks that an event is sent to', () => {
   let test: TestService
   let receiver: WebhookReceiver
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     receiver = await startWebhookReceiver()
   })
   after(async () => {

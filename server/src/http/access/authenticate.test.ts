@@ -9,7 +9,8 @@ import {
   type Credential,
   type Person,
 } from '../../../test/actors.ts'
-import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { rawSend } from '../../../test/raw-http.ts'
 
 let test: TestService
@@ -17,7 +18,7 @@ let person: Person
 let good: { key: string; token: string; cookie: string }
 let agents: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   person = ownerOf(test)
   good = {
     key: test.owner.api_key,

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Person } from '../../../test/actors.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let path: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'watched' } })
   path = `/api/v1/projects/${body.id}/events/stream`
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeSession, ownerOf } from '../../../test/actors.ts'
 import { localUrl, startTestService, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { rawSend, type RawReply } from '../../../test/raw-http.ts'
 
 const ours = 'https://console.example.com'
@@ -123,7 +124,7 @@ describe('a page of another origin (decision D18)', () => {
 describe('where no origin is listed', () => {
   let plain: TestService
   before(async () => {
-    plain = await startTestService()
+    plain = await shareTestService()
   })
   after(() => plain.stop())
 

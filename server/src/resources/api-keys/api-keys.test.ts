@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { expandScopes, scopes, scopesOfRole, type Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Person } from '../../../test/actors.ts'
-import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Scope } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
-import { startTestService, type Reply, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { type Reply, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { sweepPreviousSecrets } from './rotation.queries.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
-import { startTestService, type Reply, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { type Reply, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 const path = '/api/v1/auth/audit'
 const agentBody = { name: 'Harpsichord', config: { model: 'echo', environment_variables: { TOKEN: 'velvet-otter' } } }
 
 let test: TestService
-before(async () => void (test = await startTestService()))
+before(async () => void (test = await shareTestService()))
 after(() => test.stop())
 
 /** An owner with a key, in an organization whose log holds nothing yet. */

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { internalErrorEvents_per_minute as max } from '#contract/events/events.ts'
 import { Problem } from '#contract/core/problems.ts'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { newId } from '../../platform/ids.ts'
 import { reportInternalErrors } from './internal-errors.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
 import { credentialLabel } from '../../engine/tools/credentials.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let base: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   base = await makeProject('credentials')
 })
 after(() => test.stop())

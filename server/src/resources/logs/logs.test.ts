@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { LogEntry } from '#contract/resources/logs.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { writeAgentLog } from '../../events/agent-log.ts'
 import { check } from '../../http/validation.ts'
 
@@ -10,7 +11,7 @@ describe("an agent's log", () => {
   let path: string
   let agent_id: string
   before(async () => {
-    service = await startTestService()
+    service = await shareTestService()
     const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'logs' } })
     const { body: agent } = await service.send('POST', `/api/v1/projects/${project.id}/agents`, { body: { name: 'a' } })
     agent_id = agent.id

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { roles } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, ownerOf } from '../../../test/actors.ts'
-import { startTestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 const guide = readFileSync(new URL('../../../../docs/guides/organizations.md', import.meta.url), 'utf8')
 const examples = [...guide.matchAll(/```http\n(\w+) (\S+)\n(?:([\w-]+): (\S+)\n)?(?:\n(.*?))?```/gs)].map(
@@ -11,7 +11,7 @@ const examples = [...guide.matchAll(/```http\n(\w+) (\S+)\n(?:([\w-]+): (\S+)\n)
 )
 
 it('the guide of organizations does what it says, and names every role', async (t) => {
-  const test = await startTestService()
+  const test = await shareTestService()
   t.after(() => test.stop())
   const owner = ownerOf(test)
   const { cookie } = await makeSession(test, owner)

@@ -5,11 +5,12 @@ import { OAuthDriver } from '../../../test/oauth.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let invite: TestService
 let open: TestService
 before(async () => {
-  invite = await startTestService()
+  invite = await shareTestService()
   open = await startTestService({ CADRE_SIGNUP: 'open' })
 })
 after(async () => {

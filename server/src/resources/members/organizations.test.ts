@@ -5,11 +5,12 @@ import type { Role } from '#contract/core/scopes.ts'
 import { newId } from '../../platform/ids.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let open: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   open = await startTestService({ CADRE_SIGNUP: 'open' })
 })
 after(async () => {

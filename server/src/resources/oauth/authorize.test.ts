@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import * as oauth from 'oauth4webapi'
 import { Browser } from '../../../test/browser.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
 
 let service: TestService
@@ -13,7 +14,7 @@ let cli: TestClient
 let known: Browser
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   driver = new OAuthDriver(service)
   web = await driver.client('web')
   cli = await driver.client('cli', { redirect_uri: 'http://127.0.0.1/cb', native: true, isPublic: true })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
 
 const path = '/api/v1/auth/oauth-clients'
@@ -10,7 +11,7 @@ let service: TestService
 let driver: OAuthDriver
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   driver = new OAuthDriver(service)
 })
 after(() => service.stop())

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, ownerOf } from '../../../test/actors.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { newId } from '../../platform/ids.ts'
 
 let test: TestService
 let project: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const { body } = await test.send('POST', '/api/v1/projects', { body: { name: 'schedules' } })
   project = `/api/v1/projects/proj_${body.id}`
 })

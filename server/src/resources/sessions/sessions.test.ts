@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { parseCookie, type Browser } from '../../../test/browser.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver, type TestClient } from '../../../test/oauth.ts'
 
 const password = 'seven grey herons'
@@ -11,7 +12,7 @@ let driver: OAuthDriver
 let web: TestClient
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   driver = new OAuthDriver(service)
   web = await driver.client('web')
 })

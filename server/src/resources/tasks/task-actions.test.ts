@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { taskActionBounds, TaskMessage } from '#contract/tasks/task-actions.ts'
 import { Task } from '#contract/tasks/tasks.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
@@ -15,7 +16,7 @@ const broken = { error: { code: 'provider_refused_request' } }
 let service: TestService
 let project: string
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'task-actions' } })).body.id}`
 })
 after(() => service.stop())

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson } from '../../../test/actors.ts'
-import {
-  eventually,
-  sender,
-  startAnother,
-  startTestService,
-  type Send,
-  type TestService,
-} from '../../../test/harness.ts'
+import { eventually, sender, startAnother, type Send, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 /** Conversations through HTTP, with the built-in test models. */
 describe('threads', () => {
@@ -18,7 +12,7 @@ describe('threads', () => {
   let agent_id: string
 
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     send = test.send
     const project = await send('POST', '/api/v1/projects', { body: { name: 'conversations' } })
     base = `/api/v1/projects/${project.body.id}`

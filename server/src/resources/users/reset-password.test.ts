@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { createPasswords } from '../../platform/crypto/passwords.ts'
 import { resetPassword } from './reset-password.ts'
 import { findUserForSignIn } from './users.queries.ts'
 
 let service: TestService
-before(async () => (service = await startTestService()))
+before(async () => (service = await shareTestService()))
 after(() => service.stop())
 
 const password = 'another fine pass-phrase'

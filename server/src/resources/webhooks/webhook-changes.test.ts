@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson } from '../../../test/actors.ts'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { newId } from '../../platform/ids.ts'
 import { sweepWebhookSecrets } from './webhooks.queries.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -4,10 +4,11 @@ import { eventNames, taskEventNames } from '#contract/events/events.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { makeKey, makePerson } from '../../../test/actors.ts'
 import { localUrl, sender, startTestService, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
-import { startTestService, type TestService } from '../../../../test/harness.ts'
+import { type TestService } from '../../../../test/harness.ts'
+import { shareTestService } from '../../../../test/shared-service.ts'
 import { insertBacklog, insertWebhooks } from '../../../../test/webhooks.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import { newId } from '../../../platform/ids.ts'
@@ -16,7 +17,7 @@ let test: TestService
 const owner = newId('worker')
 let webhook_id: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const [id] = await insertWebhooks(test, ['https://hooks.example.com/'])
   webhook_id = id!
   // Owned by a process that lives and sends nothing, so that what is pending stays.

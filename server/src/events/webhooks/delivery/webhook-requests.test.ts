@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../../../../test/harness.ts'
+import { type TestService } from '../../../../test/harness.ts'
+import { shareTestService } from '../../../../test/shared-service.ts'
 import {
   startWebhookReceiver,
   verify,
@@ -13,7 +14,7 @@ import { version } from '../../../version.ts'
 let test: TestService
 let receiver: WebhookReceiver
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   receiver = await startWebhookReceiver()
 })
 after(async () => {

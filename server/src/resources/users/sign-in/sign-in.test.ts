@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { parseCookie, type Cookie } from '../../../../test/browser.ts'
 import { localUrl, sender, startTestService, type Reply, type TestService } from '../../../../test/harness.ts'
+import { shareTestService } from '../../../../test/shared-service.ts'
 import { OAuthDriver } from '../../../../test/oauth.ts'
 
 const email = 'ada@example.com'
@@ -344,7 +345,7 @@ test('of accounts made at once for one address exactly one comes to be', async (
 })
 
 test('by default accounts are made by invitation', async () => {
-  const closed = await startTestService()
+  const closed = await shareTestService()
   try {
     const { status, body } = await closed.send('POST', '/api/v1/auth/signup', {
       key: null,

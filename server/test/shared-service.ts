@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { scopes } from '#contract/core/scopes.ts'
+import type { Environment } from '../src/config/config.ts'
+import { createPasswords } from '../src/platform/crypto/passwords.ts'
+import { insertApiKey, newApiKey } from '../src/resources/api-keys/api-keys.queries.ts'
+import { insertClient, newClientSecret } from '../src/resources/oauth/oauth-clients.queries.ts'
+import { insertOrganization, insertUser } from '../src/resources/users/users.queries.ts'
+import { atEnd } from './at-end.ts'
+import { sender, startTestService, type TestService } from './harness.ts'
+
+/** Services of this process, by their settings. */
+const running = new Map<string, { service: Promise<TestService>; users: number }>()
+
+/** Whether `tools/tests/group.ts` runs several files here, and calls `atEnd` after the last one. */
+const isGroup = process.env['CADRE_TEST_GROUP'] !== undefined
+
+const password = 'correct horse battery staple'
+let password_hash: Promise<string> | undefined
+
+/**
+ * A service that the files of a process share: starting one for each takes a second of a processor. `owner` is a new owner of
+ * a new organization with all that the first owner of a service has. For tests that look only at what is theirs; those of
+ * counts over all organizations, of the first owner, of connections, limits or stops use `startTestService`. `stop` ends the
+ * work of the organization.
+ */
+export async function shareTestService(env: Environment = {}): Promise<TestService> {
+  const settings = JSON.stringify(env)
+  const shared = running.get(settings) ?? { service: startTestService(env), users: 0 }
+  running.set(settings, shared)
+  shared.users += 1
+  const test = await shared.service
+  const owner = await makeOwner(test)
+  return {
+    ...test,
+    owner,
+    send: sender(test.url, owner.api_key),
+    async stop() {
+      await endWork(test, owner.org_id)
+      shared.users -= 1
+      if (shared.users > 0 || isGroup) return
+      running.delete(settings)
+      await test.stop()
+    },
+  }
+}
+
+atEnd.push(async () => {
+  const all = [...running.values()]
+  running.clear()
+  for (const { service } of all) await (await service).stop()
+})
+
+async function makeOwner({ sql, owner: first }: TestService): Promise<TestService['owner']> {
+  const name = randomBytes(6).toString('hex')
+  password_hash ??= createPasswords().hash(password)
+  const email = `owner-${name}@example.com`
+  const user = await insertUser(sql, { email, name: 'Owner', password_hash: await password_hash })
+  if (!user) throw new Error(`${email} is taken`)
+  const { id: org_id } = await insertOrganization(sql, 'My organization', user.id)
+  const owner = {
+    ...first,
+    email,
+    user_id: user.id,
+    org_id,
+    api_key: newApiKey(),
+    oauth_client_id: `first-app-${name}`,
+    oauth_client_secret: newClientSecret(),
+  }
+  await insertApiKey(sql, owner, owner.api_key, {
+    name: 'First key',
+    description: 'Made at the first start.',
+    scopes: ['admin'],
+    expires_at: null,
+  })
+  await insertClient(sql, org_id, {
+    client_id: owner.oauth_client_id,
+    name: 'First app',
+    secret: owner.oauth_client_secret,
+    redirect_uris: [owner.oauth_redirect_uri],
+    scopes: [...scopes],
+    native: false,
+  })
+  return owner
+}
+
+/** Ends what would go on: tasks hold slots of the worker, schedules make more, webhooks are tried again. */
+async function endWork({ sql, service }: TestService, org_id: string): Promise<void> {
+  await sql`update schedule s set status = 'paused', next_run_at = null from project p where p.id = s.project_id and p.org_id = ${org_id}`
+  await sql`update webhook set status = 'disabled' where org_id = ${org_id}`
+  const agents = await sql<{ id: string }>`
+    select distinct a.id from agent a join project p on p.id = a.project_id join task t on t.agent_id = a.id
+    where p.org_id = ${org_id} and t.finished_at is null`
+  for (const { id } of agents) await sql.begin((tx) => service.context.engine.cancelTasks(tx, id))
+}
