@@ -18,6 +18,7 @@ import { probeRoutes } from './http/connection/probes.ts'
 import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
 import { a2aRoutes } from './protocols/a2a/routes.ts'
+import { aguiRoutes } from './protocols/ag-ui/routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -153,6 +154,7 @@ export async function buildApp(
     deliveryRoutes(api, http)
     if (config.doors.includes('openai')) openaiRoutes(api, http, context)
     if (config.doors.includes('a2a')) await a2aRoutes(api, http, context)
+    if (config.doors.includes('agui')) aguiRoutes(api, http, context)
   })
   await app.register(async (api) => {
     readBodiesAsTheyCome(api)
