@@ -91,8 +91,10 @@ it('tasks of A2A survive kill -9 of every process: streams resume by their ids, 
   // A replay after the end has the same frames, but for the text that was taken back.
   const again = await Array.fromAsync(frames(at(b), id, 0))
   assert.equal(assembled(again.map(({ event }) => event)), words.join(''))
-  const known = new Map(seen.map((frame) => [frame.id, JSON.stringify(frame.event)]))
-  for (const frame of again) if (known.has(frame.id)) assert.equal(JSON.stringify(frame.event), known.get(frame.id))
+  // Links name the process that tells them, where no public address is set.
+  const text = (event: StreamResponse): string => JSON.stringify(event).replaceAll(/127\.0\.0\.1:\d+/g, '')
+  const known = new Map(seen.map((frame) => [frame.id, text(frame.event)]))
+  for (const frame of again) if (known.has(frame.id)) assert.equal(text(frame.event), known.get(frame.id))
 
   // The same message at another process is the same task, also after its process is gone.
   a = await start()

@@ -19,6 +19,7 @@ import type { RequestObserver } from './metrics/observe-requests.ts'
 import { newRequestId } from './platform/ids.ts'
 import { mcpRoutes } from './protocols/mcp/routes.ts'
 import { a2aRoutes } from './protocols/a2a/routes.ts'
+import { aguiRoutes } from './protocols/ag-ui/routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -155,6 +156,7 @@ export async function buildApp(
     if (config.doors.includes('openai')) openaiRoutes(api, http, context)
     if (config.doors.includes('mcp')) mcpRoutes(api, http, context)
     if (config.doors.includes('a2a')) await a2aRoutes(api, http, context)
+    if (config.doors.includes('agui')) aguiRoutes(api, http, context)
   })
   await app.register(async (api) => {
     readBodiesAsTheyCome(api)

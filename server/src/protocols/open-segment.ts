@@ -127,7 +127,7 @@ async function giveResults(
 }
 
 /** The calls of a task that wait for its caller; undefined where the task has ended. */
-async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<string> | undefined> {
+export async function listOpenCalls(tx: Sql, task_id: string): Promise<Set<string> | undefined> {
   const [task] = await tx<{
     is_over: boolean
   }>`select finished_at is not null as is_over from task where id = ${task_id}`

@@ -23,6 +23,8 @@ export interface SegmentUsage {
 export type Happening =
   | { type: 'began'; sequence: number }
   | { type: 'running'; sequence: number }
+  /** A model is asked; what follows is its answer. */
+  | { type: 'model_call'; sequence: number; message_id: string }
   | { type: 'text.begun'; sequence: number; message_id: string }
   /** Piece `k`, from 0, of the text of the model call that began with the event `sequence`. */
   | { type: 'text.delta'; sequence: number; message_id: string; k: number; text: string }
@@ -133,6 +135,8 @@ export class SegmentFold {
             ...{ sequence, message_id: data['message_id'], begun: false, fed: 0, k: 0 },
             cutter: makeCutter(),
           }
+        if (this.#call?.sequence === sequence)
+          all.push({ type: 'model_call', sequence, message_id: this.#call.message_id })
         if (typeof facts.question === 'string') all.push({ type: 'question', sequence, step_id, text: facts.question })
         return all
       case 'step.completed':

@@ -21,7 +21,7 @@ const drain_ms = 30_000
 /** What the frames of a segment's stream are made of. */
 export interface Telling {
   /** What is written for what has happened: each text in one write. */
-  take(happening: Happening): string[]
+  take(happening: Happening): string[] | Promise<string[]>
   /** The last text of a stream; a stream that is `over` sooner ends there. */
   end(): string[]
   over?(): boolean
@@ -56,7 +56,7 @@ export async function streamSegment(
     await followSegment(source, fold, {
       signal: AbortSignal.any([signal, ending.signal]),
       async take(happenings) {
-        for (const happening of happenings) for (const text of telling.take(happening)) response.write(text)
+        for (const happening of happenings) for (const text of await telling.take(happening)) response.write(text)
         if (telling.over?.()) ending.abort()
         if (response.writableLength > waitingBytesMax) await drained(reply)
       },

@@ -95,6 +95,8 @@ export class ResponseState {
       case 'running':
         this.status = 'in_progress'
         return [this.#frame(sequence, 'response.in_progress', { response: this.view() })]
+      case 'model_call':
+        return []
       case 'text.begun':
         return this.#begunText(sequence, happening.message_id)
       case 'text.delta': {

@@ -1,0 +1,162 @@
+import type { Message, ResumeEntry } from '@ag-ui/core'
+import { aguiBounds } from '#contract/doors/ag-ui.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
+import type { InputMessage } from '#contract/tasks/tasks.ts'
+import type { Caller } from '../../engine/task.ts'
+import { readOptions } from '../openai/read-options.ts'
+import { badInput } from './problems.ts'
+
+/** What `config.doors.agui` of an agent says. */
+export interface AguiConfig {
+  published: boolean
+  /** The agent reads context, state and forwarded properties. */
+  context: boolean
+}
+
+export function aguiConfig(config: Record<string, unknown>): AguiConfig {
+  const doors = isObject(config['doors']) ? config['doors'] : {}
+  const agui = isObject(doors['agui']) ? doors['agui'] : {}
+  return { published: agui['published'] === true, context: agui['context'] === true }
+}
+
+/** The input of a run, in our words. */
+export interface AskedRun {
+  thread_id: string
+  run_id: string
+  messages: Message[]
+  resume: ResumeEntry[]
+  caller: Caller
+  /** Context, state and forwarded properties that the agent does not read, kept with the task. */
+  kept: Record<string, unknown> | undefined
+}
+
+const roles = new Set<unknown>(['user', 'assistant', 'system', 'developer', 'tool', 'activity', 'reasoning'])
+
+/** Reads a `RunAgentInput`. Throws 400 with the member at fault. */
+export function readRun(body: Record<string, unknown>, config: Record<string, unknown>): AskedRun {
+  const { context, state, forwardedProps, tools = [] } = body
+  const about = Object.fromEntries(
+    Object.entries({ context, state, forwardedProps }).filter(([, value]) => !isEmpty(value)),
+  )
+  const reads = aguiConfig(config).context
+  const text = JSON.stringify(about)
+  const bytes = Buffer.byteLength(text)
+  if (reads && bytes > aguiBounds.context_read_bytes)
+    throw badInput('context', `must have at most ${aguiBounds.context_read_bytes} bytes with state and forwardedProps`)
+  const isAny = Object.keys(about).length > 0
+  return {
+    thread_id: identifier(body, 'threadId'),
+    run_id: identifier(body, 'runId'),
+    messages: readMessages(body['messages']),
+    resume: readResume(body['resume']),
+    caller: {
+      ...readTools(tools, config),
+      ...(reads && isAny && { instructions: `What the application tells of itself, as JSON:\n${text}` }),
+    },
+    kept: reads || !isAny ? undefined : bytes > aguiBounds.context_bytes ? { left_out_bytes: bytes } : about,
+  }
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === '') return true
+  return Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0
+}
+
+function identifier(body: Record<string, unknown>, name: string): string {
+  const value = body[name]
+  if (typeof value !== 'string' || value === '' || value.length > aguiBounds.id)
+    throw badInput(name, `must be a text of 1 to ${aguiBounds.id} characters`)
+  return value
+}
+
+function readMessages(given: unknown): Message[] {
+  if (!Array.isArray(given)) throw badInput('messages', 'must be a list')
+  if (given.length > aguiBounds.messages) throw badInput('messages', `must have at most ${aguiBounds.messages} entries`)
+  return given.map((message: unknown, i) => {
+    const place = `messages[${i}]`
+    if (!isObject(message)) throw badInput(place, 'must be an object')
+    if (typeof message['id'] !== 'string' || message['id'] === '') throw badInput(`${place}.id`, 'must be a text')
+    if (!roles.has(message['role']))
+      throw badInput(`${place}.role`, 'must be user, assistant, system, developer or tool')
+    if (message['role'] === 'tool' && typeof message['toolCallId'] !== 'string')
+      throw badInput(`${place}.toolCallId`, 'must be a text')
+    textOf(message['content'], `${place}.content`)
+    return message as unknown as Message
+  })
+}
+
+/** What a message says: a text, or the texts of its parts. What the agent would not see is refused. */
+export function textOf(content: unknown, place: string): string {
+  if (content === undefined || content === null) return ''
+  if (typeof content === 'string') return content
+  if (isObject(content)) return JSON.stringify(content)
+  if (!Array.isArray(content)) throw badInput(place, 'must be a text or a list of parts')
+  return content
+    .map((part: unknown, i) => {
+      if (isObject(part) && part['type'] === 'text' && typeof part['text'] === 'string') return part['text']
+      throw badInput(`${place}[${i}]`, 'must be a part of type text; others are not supported')
+    })
+    .join('\n\n')
+}
+
+/** Messages as the input of a task; those that only a user interface shows are left out. */
+export function inputMessages(messages: readonly Message[]): InputMessage[] {
+  return messages.flatMap((message): InputMessage[] => {
+    const content = textOf('content' in message ? message.content : undefined, 'content')
+    switch (message.role) {
+      case 'user':
+        return content === '' ? [] : [{ role: 'user', content }]
+      case 'system':
+      case 'developer':
+        return content === '' ? [] : [{ role: 'system', content }]
+      case 'tool':
+        return [{ role: 'tool', call_id: message.toolCallId, content }]
+      case 'assistant': {
+        const calls = (message.toolCalls ?? []).map(({ id, function: called }) => ({
+          ...{ id, name: called.name, arguments: parsed(called.arguments) },
+        }))
+        if (content === '' && calls.length === 0) return []
+        return [{ role: 'assistant', content, ...(calls.length > 0 && { tool_calls: calls }) }]
+      }
+      default:
+        return []
+    }
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
+function readResume(given: unknown): ResumeEntry[] {
+  if (given === undefined || given === null) return []
+  if (!Array.isArray(given)) throw badInput('resume', 'must be a list')
+  if (given.length > aguiBounds.interrupts)
+    throw badInput('resume', `must have at most ${aguiBounds.interrupts} entries`)
+  const seen = new Set<string>()
+  return given.map((entry: unknown, i) => {
+    const place = `resume[${i}]`
+    if (!isObject(entry)) throw badInput(place, 'must be an object')
+    const { interruptId, status } = entry
+    if (typeof interruptId !== 'string' || interruptId === '') throw badInput(`${place}.interruptId`, 'must be a text')
+    if (seen.has(interruptId)) throw badInput(`${place}.interruptId`, 'is named twice')
+    seen.add(interruptId)
+    if (status !== 'resolved' && status !== 'cancelled')
+      throw badInput(`${place}.status`, 'must be resolved or cancelled')
+    return entry as unknown as ResumeEntry
+  })
+}
+
+/** Tools of the caller's side. A name that the agent has itself is refused. */
+function readTools(tools: unknown, config: Record<string, unknown>): Caller {
+  if (!Array.isArray(tools)) throw badInput('tools', 'must be a list')
+  const functions = tools.map((tool: unknown, i) => {
+    if (!isObject(tool)) throw badInput(`tools[${i}]`, 'must be an object')
+    return { type: 'function', function: tool }
+  })
+  return readOptions({ tools: functions }, config).caller
+}
