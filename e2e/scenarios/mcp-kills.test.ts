@@ -50,7 +50,7 @@ it('a call of an agent by MCP survives kill -9 of its process: another gives its
   )
   // The answer is lost with the process; this client notices when its own time is over.
   called.catch(() => undefined)
-  const task_id = await eventually(() => named)
+  const task_id = await eventually(async () => named)
   running.delete(a)
   await a.end('SIGKILL')
   const there = await connect(b)
