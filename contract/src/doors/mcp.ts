@@ -38,7 +38,7 @@ const common = {
   ],
 } as const
 
-export const callMcp = defineOperation({
+const callMcp = defineOperation({
   ...common,
   id: 'callMcp',
   path: '/mcp',
@@ -46,7 +46,7 @@ export const callMcp = defineOperation({
   description: 'Published agents and their tasks as tools.',
   problems: [],
 })
-export const callMcpOfAgent = defineOperation({
+const callMcpOfAgent = defineOperation({
   ...common,
   id: 'callMcpOfAgent',
   path: '/mcp/agents/{agent_id}',

@@ -123,7 +123,7 @@ const inputCall = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 128 }),
   arguments: Type.Unsafe<unknown>({ description: 'What the tool was called with.' }),
 })
-const message = Type.Object({
+const message = {
   role: Choice(['system', 'user', 'assistant', 'tool']),
   tool_calls: Type.Optional(
     Type.Array(inputCall, {
@@ -135,8 +135,7 @@ const message = Type.Object({
   call_id: Type.Optional(
     Type.String({ minLength: 1, maxLength: 128, description: 'Of a tool: the call whose result this is.' }),
   ),
-  content: messageContent,
-})
+}
 
 /** A message of an input. */
 export interface InputMessage {
@@ -155,10 +154,31 @@ const inputObject = boundedJson({ type: 'object', additionalProperties: true }, 
 const input = Type.Unsafe<TaskInput>({
   anyOf: [
     { type: 'string', minLength: 1, maxLength: taskBounds.input },
-    { type: 'array', items: message, minItems: 1, maxItems: taskBounds.input_messages },
+    {
+      type: 'array',
+      items: Type.Object({ ...message, content: messageContent }),
+      minItems: 1,
+      maxItems: taskBounds.input_messages,
+    },
     inputObject,
   ],
   description: 'What the agent is asked: a text, messages, or an object where the agent has an `input_schema`.',
+})
+
+/** What a task was asked, as it is shown: of an assistant that only called tools there is no text. */
+const shownInput = Type.Unsafe<TaskInput>({
+  anyOf: [
+    { type: 'string' },
+    {
+      type: 'array',
+      items: Type.Object({
+        ...message,
+        content: Type.Unsafe<MessageContent>({ anyOf: [{ type: 'string' }, { type: 'array', items: messagePart }] }),
+      }),
+    },
+    { type: 'object', additionalProperties: true },
+  ],
+  description: 'What the agent was asked: a text, messages, or an object where the agent has an `input_schema`.',
 })
 
 export const Task = Named(
@@ -183,7 +203,7 @@ export const Task = Named(
         approval_ids: Type.Array(Type.String()),
       }),
     ),
-    input,
+    input: shownInput,
     output: Nullable(
       Type.Object(
         {

@@ -153,7 +153,7 @@ async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promi
   if (isModern && knowsTasks(protocol))
     return taskHandle(call, await requireTask(call.sql, key)) as unknown as CallToolResult
   if (isBackground) return handleOf(of, key)
-  // Until the client has the handle nobody else knows of the task; closing the stream is how this revision cancels.
+  // Until the client has the handle no other caller knows of the task; closing the stream is how this revision cancels.
   let isGiven = false
   const closed = (): void => {
     if (isGiven || !isModern || on_close === 'continue' || call.context.stopping) return

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { mcpBounds, callMcp, callMcpOfAgent } from '#contract/doors/mcp.ts'
+import { mcpBounds, mcpOperations } from '#contract/doors/mcp.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import { requiredScope, type Requirement } from '#contract/core/scopes.ts'
 import type { Context } from '../../context.ts'
@@ -27,7 +27,7 @@ export function mcpRoutes(app: FastifyInstance, http: HttpContext, context: Cont
   app.register(async (door) => {
     door.addHook('onRequest', async (request) => requireOurs(context, request))
     door.addHook('onSend', async (request, reply) => challenge(context, request, reply))
-    for (const operation of [callMcp, callMcpOfAgent]) {
+    for (const operation of mcpOperations) {
       handle(door, http, operation, {
         run: async (handling) => {
           requireAudience(context, handling)
