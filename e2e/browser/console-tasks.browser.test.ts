@@ -574,18 +574,19 @@ test(
       ['paste', 'notes.txt', btoa('coffee 3.20')],
     ] as const)
       await field.evaluate(
-        `(target, [type, filename, base64]) => {
-        const transfer = new DataTransfer()
-        transfer.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], filename))
-        const init = { bubbles: true, cancelable: true, dataTransfer: transfer, clipboardData: transfer }
-        target.dispatchEvent(type === 'drop' ? new DragEvent('drop', init) : new ClipboardEvent('paste', init))
-      }`,
-        [event, name, data],
+        (target: any, [type, filename, base64]) => {
+          const { DataTransfer, DragEvent, ClipboardEvent } = globalThis as any
+          const transfer = new DataTransfer()
+          transfer.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], filename))
+          const init = { bubbles: true, cancelable: true, dataTransfer: transfer, clipboardData: transfer }
+          target.dispatchEvent(type === 'drop' ? new DragEvent('drop', init) : new ClipboardEvent('paste', init))
+        },
+        [event, name, data] as const,
       )
     const attached = page.getByRole('list', { name: 'Attached files' })
     await attached.getByRole('link', { name: 'notes.txt' }).waitFor()
     const isShown = (): Promise<unknown> =>
-      page.getByRole('img', { name: 'receipt.png' }).evaluate('(image) => image.naturalWidth === 1')
+      page.getByRole('img', { name: 'receipt.png' }).evaluate((image: any) => image.naturalWidth === 1)
     await eventually(isShown, 60_000)
     await attached
       .getByRole('listitem')

@@ -14,7 +14,7 @@ const slow = new WeakMap<object, NodeJS.Timeout>()
  */
 export function allowSlowBody({ socket, complete }: IncomingMessage): void {
   if (complete) return
-  // A socket whose time-out nobody handles is destroyed. The next request of the connection has the usual ones.
+  // A socket is destroyed when it times out and has no handler for that. The next request of the connection has the usual ones.
   socket.setTimeout(stall_ms)
   slow.set(socket, setTimeout(() => void socket.destroy(), whole_ms).unref())
 }
