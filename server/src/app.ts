@@ -45,6 +45,7 @@ import { projectRoutes } from './resources/projects/projects.routes.ts'
 import { rateLimitRoutes, refusalRoutes } from './resources/rate-limits/rate-limits.routes.ts'
 import { scheduleRoutes } from './resources/schedules/schedules.routes.ts'
 import { sessionRoutes } from './resources/sessions/sessions.routes.ts'
+import { keepSlowBodies } from './http/connection/slow-bodies.ts'
 import { referenceRoutes } from './resources/utility/reference.routes.ts'
 import { usageRoutes } from './resources/usage/usage.routes.ts'
 import { userRoutes } from './resources/users/users.routes.ts'
@@ -96,6 +97,7 @@ export async function buildApp(
     },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
+  keepSlowBodies(app.server)
   // Node would answer 417 to any expectation but 100-continue, with nothing that every answer has. It may be ignored (RFC 9110, 10.1.1).
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const routes = collectRoutes(app)

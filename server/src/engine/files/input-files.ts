@@ -3,12 +3,16 @@ import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import { taskBounds, type ImageUrlPart, type MessageContent, type TaskInput } from '#contract/tasks/tasks.ts'
 import { Readable } from 'node:stream'
 import { EgressError, EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
+import type { EgressStream } from '../../platform/egress/egress-stream.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { findFiles } from './file-rows.ts'
 import type { BegunFile, FileOrigin, Files } from './file-store.ts'
 
 /** How long an address is waited for. */
 const fetch_ms = 20_000
+/** Redirects that are followed to a picture. */
+const redirectsMax = 3
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /** The messages of an input; none where it is a text or an object. */
 function messagesOf(input: TaskInput): { role: string; content: MessageContent }[] {
@@ -86,9 +90,9 @@ export async function receiveUrls(
           code: 'too_long',
           max: taskBounds.input_urls,
         })
-      const { bytes, declared } = url.startsWith('data:') ? dataOf(url, field) : await fetched(egress, url, field)
+      const { source, declared } = url.startsWith('data:') ? dataOf(url, field) : await fetched(egress, url, field)
       const name = nameOf(url, declared)
-      received.set(url, await files.receive({ ...whose, name, declared }, Readable.from([bytes])))
+      received.set(url, await files.receive({ ...whose, name, declared }, source))
     }
     return received
   } catch (error) {
@@ -140,35 +144,58 @@ function refused(field: string, message: string, cause?: unknown): Problem {
   return new Problem('validation_error', [issue], { message: `The request is not valid: ${field} ${message}.`, cause })
 }
 
+/** Bytes as they come, and what their source says that they are. */
+interface Picture {
+  source: AsyncIterable<Buffer>
+  declared: string | undefined
+}
+
 /** The bytes of a `data:` URL. */
-function dataOf(url: string, field: string): { bytes: Buffer; declared: string | undefined } {
+function dataOf(url: string, field: string): Picture {
   const comma = url.indexOf(',')
   const head = comma < 0 ? '' : url.slice('data:'.length, comma)
   const encoded = url.slice(comma + 1).replaceAll(/[\r\n]/g, '')
   if (!/;base64$/i.test(head) || encoded === '' || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(encoded))
     throw refused(field, 'must have its bytes in base64')
-  return { bytes: Buffer.from(encoded, 'base64'), declared: head.split(';', 1)[0] }
+  return { source: Readable.from([Buffer.from(encoded, 'base64')]), declared: head.split(';', 1)[0] }
 }
 
-async function fetched(
-  egress: Egress,
-  url: string,
-  field: string,
-): Promise<{ bytes: Buffer; declared: string | undefined }> {
-  try {
-    const { status, headers, body } = await egress.fetch(url, {
+/** An answer that is read as it is stored, so that no more of it is in memory than of an upload. */
+async function fetched(egress: Egress, url: string, field: string): Promise<Picture> {
+  const failed = (error: unknown): never => {
+    if (error instanceof EgressRefused || error instanceof EgressError)
+      throw refused(field, `could not be fetched: ${error.message}`, error)
+    throw error
+  }
+  const { status, headers, body } = await follow(egress, url).catch(failed)
+  if (status !== 200) {
+    await body.cancel().catch(() => {})
+    throw refused(field, `could not be fetched: the server answered HTTP ${status}`)
+  }
+  const read = async function* (): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of body) yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    } catch (error) {
+      failed(error)
+    }
+  }
+  return { source: read(), declared: headers['content-type'] }
+}
+
+/** Asks for a picture; each redirect is judged like the first address. */
+async function follow(egress: Egress, url: string): Promise<EgressStream> {
+  for (let at = url, redirects = 0; ; redirects += 1) {
+    const answer = await egress.open(at, {
       purpose: 'file',
       method: 'GET',
       headers: { accept: 'image/*' },
       timeout_ms: fetch_ms,
+      bytesMax: fileBounds.bytes,
     })
-    if (status !== 200) throw refused(field, `could not be fetched: the server answered HTTP ${status}`)
-    if (body.length > fileBounds.bytes) throw refused(field, `must have at most ${fileBounds.bytes} bytes`)
-    return { bytes: body, declared: headers['content-type'] }
-  } catch (error) {
-    if (error instanceof EgressRefused || error instanceof EgressError)
-      throw refused(field, `could not be fetched: ${error.message}`, error)
-    throw error
+    const next = answer.headers['location'] && URL.parse(answer.headers['location'], at)
+    if (redirects === redirectsMax || !redirectStatuses.has(answer.status) || !next) return answer
+    await answer.body.cancel().catch(() => {})
+    at = next.href
   }
 }
 

@@ -1,4 +1,4 @@
-import type { S3Client } from '@aws-sdk/client-s3'
+import type * as S3 from '@aws-sdk/client-s3'
 import { Problem } from '#contract/core/problems.ts'
 import type { ObjectStore, ObjectWriter } from './file-store.ts'
 
@@ -23,7 +23,7 @@ export async function openS3Store({ bucket, ...settings }: S3Settings): Promise<
   const { endpoint, region, access_key_id, secret_access_key } = settings
   const client = new s3.S3Client({
     region,
-    // Stores that are no domain of their own for each bucket have it in the path.
+    // Stores without a domain for each bucket have it in the path.
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     credentials: { accessKeyId: access_key_id, secretAccessKey: secret_access_key },
     requestHandler: timeouts_ms,
@@ -48,11 +48,7 @@ export async function openS3Store({ bucket, ...settings }: S3Settings): Promise<
   }
 }
 
-function makeWriter(
-  s3: typeof import('@aws-sdk/client-s3'),
-  client: S3Client,
-  at: { Bucket: string; Key: string },
-): ObjectWriter {
+function makeWriter(s3: typeof S3, client: S3.S3Client, at: { Bucket: string; Key: string }): ObjectWriter {
   let part = Buffer.alloc(0)
   let filled = 0
   let upload: string | undefined

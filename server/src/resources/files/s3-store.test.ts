@@ -122,7 +122,7 @@ describe('files in an S3-compatible store', () => {
       headers: headers(),
       body,
       duplex: 'half',
-    } as RequestInit)
+    })
     assert.equal(large.status, 413)
     await test.service.context.files.sweepObjects()
     assert.deepEqual((await objects()).sort(), before)

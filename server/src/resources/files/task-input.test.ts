@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { makeKey, makePerson } from '../../../test/actors.ts'
 import { startFakeModelServer, type FakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
+import { startLocalServer } from '../../../test/fakes/local-server.ts'
+import { toolEgress } from '../../../test/tool-call.ts'
+import { receiveUrls } from '../../engine/files/input-files.ts'
 import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 
 let test: TestService
@@ -151,6 +155,41 @@ describe('a picture in a message', () => {
     const file_id = await upload(Buffer.concat([header, deflateSync(Buffer.alloc(100_000))]), 'huge.png')
     const { body } = await give('chat', user({ type: 'image', file_id }))
     assert.equal(body.status, 'completed')
+  })
+})
+
+describe('a picture that is given by its address', () => {
+  const fetchAll = (...urls: string[]) => {
+    const whose = { project_id: Number(project.split('/').at(-1)), created_by: test.owner.user_id }
+    const named = urls.map((url) => ({ url, field: 'input[0].content[0].url' }))
+    return receiveUrls({ files: test.service.context.files, egress: toolEgress }, whose, named)
+  }
+
+  it('is stored as it comes, also behind redirects, and leaves nothing where it cannot be had', async (t) => {
+    const large = Buffer.concat([png, Buffer.alloc(15_000_000, 7)])
+    const server = await startLocalServer(t, (request, response) => {
+      if (request.url === '/moved') return response.writeHead(302, { location: '/large.png' }).end()
+      if (request.url === '/loop') return response.writeHead(302, { location: '/loop' }).end()
+      if (request.url === '/away') return response.writeHead(302, { location: 'http://10.0.0.1/' }).end()
+      if (request.url === '/missing') return response.writeHead(404).end('no')
+      response.writeHead(200, { 'content-type': 'image/png' })
+      if (request.url === '/endless') {
+        const more = (): void => void response.write(large, (error) => !error && more())
+        return more()
+      }
+      if (request.url === '/cut') return response.write(png, () => response.destroy())
+      response.end(large)
+    })
+    const [file] = (await fetchAll(`${server.url}/moved`)).values()
+    const facts = [file!.bytes, file!.media_type, file!.sha256]
+    assert.deepEqual(facts, [large.length, 'image/png', createHash('sha256').update(large).digest('hex')])
+    await test.service.context.files.discard(file!)
+    for (const path of ['/missing', '/loop', '/away', '/cut', '/endless'])
+      await assert.rejects(fetchAll(`${server.url}/large.png`, `${server.url}${path}`), (error: any) => {
+        assert.ok(error.status === 400 || error.status === 413, `${path}: ${error}`)
+        return true
+      })
+    assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 })
 

@@ -4,6 +4,7 @@ import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { FastifyRequest } from 'fastify'
 import { fileBounds } from '#contract/resources/files.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
+import { allowSlowBody, endSlowBody } from '../../http/connection/slow-bodies.ts'
 import { fileTooLarge, type BegunFile, type FileOrigin, type Files } from '../../engine/files/file-store.ts'
 
 /** Bytes that a form may have beside its file: names and boundaries. */
@@ -25,6 +26,17 @@ export async function receiveUpload(
 ): Promise<BegunFile> {
   if (request.headers['content-encoding'] !== undefined)
     throw invalid({ field: 'Content-Encoding', message: 'is not supported', code: 'invalid_format' })
+  // A large file on a slow connection takes longer than any other request may.
+  allowSlowBody(request.raw)
+  return receiveBody(files, request, whose, name).finally(() => endSlowBody(request.raw))
+}
+
+async function receiveBody(
+  files: Files,
+  request: FastifyRequest,
+  whose: Whose,
+  name: string | undefined,
+): Promise<BegunFile> {
   const declared = request.content_type
   const isForm = /^multipart\/form-data[ \t]*(;|$)/i.test(declared ?? '')
   const length = Number(request.headers['content-length'] ?? 0)
