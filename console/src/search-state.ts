@@ -1,21 +1,22 @@
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
-
-/** The query of the address: filters, tabs, what is open. Pages read and write it with `useSearchState`. */
-export type Search = Record<string, string | number | boolean | undefined>
+import { changedSearch, searchAsText, searchOfText, type Search } from './search-words.ts'
 
 /**
  * What the address says behind `?`, and a way to change some of it: `undefined` takes a word out. A change of what is shown goes
  * into the history; one while typing (`replace`) does not.
  */
-export function useSearchState<T extends Search>(): [T, (change: Partial<T>, options?: { replace?: boolean }) => void] {
+export function useSearchState<T extends Search>(): [
+  Partial<T>,
+  (change: Partial<T>, options?: { replace?: boolean }) => void,
+] {
   const search = useLocation().search as T
   const navigate = useNavigate()
   const change = useCallback(
     (change: Partial<T>, { replace = false } = {}) => {
       void navigate({
         to: '.',
-        search: ((before: Search) => without({ ...before, ...change })) as never,
+        search: ((before: Search) => changedSearch(before, change)) as never,
         replace,
         resetScroll: false,
       })
@@ -25,6 +26,10 @@ export function useSearchState<T extends Search>(): [T, (change: Partial<T>, opt
   return [search, change]
 }
 
-function without(search: Search): Search {
-  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined && value !== ''))
+type Words = Record<string, string | undefined>
+
+/** The same for pages that take all of it as text. */
+export function useSearchText(): [Words, (change: Words, options?: { replace?: boolean }) => void] {
+  const [search, change] = useSearchState()
+  return [searchAsText(search), (words, options) => change(searchOfText(words), options)]
 }

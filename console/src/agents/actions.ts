@@ -1,5 +1,5 @@
 import { agentActions, type AgentAction, type AgentState } from '#contract/resources/agent-lifecycle.ts'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 
 /** What can be done to an agent as it stands, in the order of the buttons. */
 export const actions = ['start', 'pause', 'stop', 'restart'] as const satisfies readonly AgentAction[]
@@ -22,7 +22,7 @@ export function reasonAgainst(action: AgentAction, state: AgentState): string | 
 
 /** Does it. */
 export function act(project_id: string, agent_id: string, action: AgentAction | 'delete'): Promise<unknown> {
-  return Promise.resolve(cadre.agents[action](project_id, agent_id))
+  return Promise.resolve(api.agents[action](project_id, agent_id))
 }
 
 /** Where the action leads to. */

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { APIError } from '#sdk/errors.ts'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 
 /** From this many names on, the newest agents are read as a list first; others are read one by one. */
 const fewNames = 4
@@ -23,7 +23,7 @@ export function useAgentNames(
       if (ids.length >= fewNames)
         for (const { id, name } of await queries.fetchQuery({
           queryKey: ['agents', project_id, 'newest names'],
-          queryFn: async () => (await cadre.agents.list(project_id, { limit: 100 }).page()).items,
+          queryFn: async () => (await api.agents.list(project_id, { limit: 100 }).page()).items,
           staleTime: fresh_ms,
         }))
           names.set(id, name)
@@ -49,7 +49,7 @@ export function useAgentNames(
 
 async function nameOf(project_id: string, id: string): Promise<string | null> {
   try {
-    return (await cadre.agents.get(project_id, id)).name
+    return (await api.agents.get(project_id, id)).name
   } catch (error) {
     if (error instanceof APIError && error.status === 404) return null
     throw error
@@ -60,6 +60,6 @@ async function nameOf(project_id: string, id: string): Promise<string | null> {
 export function useNewestAgents(project_id: string) {
   return useQuery({
     queryKey: ['project', project_id, 'agents', 'newest'],
-    queryFn: async () => (await cadre.agents.list(project_id, { limit: 2 }).page()).items,
+    queryFn: async () => (await api.agents.list(project_id, { limit: 2 }).page()).items,
   })
 }

@@ -3,7 +3,7 @@ import { Combobox } from '@base-ui/react/combobox'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Check, ChevronDown } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { messageOf } from '../api/error-words.ts'
 import { control } from '../ui/field.tsx'
 import { useAgentNames } from './agent-names.ts'
@@ -36,7 +36,7 @@ export function AgentPicker({ project_id, label, value, onChange, any, className
   const found = useQuery({
     queryKey: ['project', project_id, 'agents', 'picker', search],
     queryFn: () =>
-      cadre.agents.list(project_id, { limit: offered, sort: 'name', ...(search === '' ? {} : { search }) }).page(),
+      api.agents.list(project_id, { limit: offered, sort: 'name', ...(search === '' ? {} : { search }) }).page(),
     enabled: isOpen,
     placeholderData: keepPreviousData,
   })

@@ -1,4 +1,4 @@
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { useSearchState } from '../search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/copy.tsx'
@@ -11,7 +11,7 @@ type Kind = keyof typeof kinds
 export type SnippetTexts = Record<Kind, () => string>
 
 /** Where the service is, as programs elsewhere name it. */
-export const serviceUrl = (): string => new URL(cadre.url('/'), location.href).href.replace(/\/$/, '')
+export const serviceUrl = (): string => new URL(api.url('/'), location.href).href.replace(/\/$/, '')
 
 /** Lines over `cadre`, as a program that can be run. */
 export function sdkOf(...lines: string[]): string {

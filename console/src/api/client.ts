@@ -4,7 +4,7 @@ import { Cadre } from '#sdk/client.ts'
 export const basePath = new URL('.', document.baseURI).pathname
 
 /** The API by the session cookie of this browser. A key or token is never here. */
-export const cadre = new Cadre({ apiKey: null, baseURL: basePath.replace(/\/$/, '') })
+export const api = new Cadre({ apiKey: null, baseURL: basePath.replace(/\/$/, '') })
 
 /** Where a person signs in, to come back to this page. */
 export function signInPath(): string {

@@ -1,7 +1,7 @@
 import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
 import type { ProjectStreamEvent } from '#sdk/project-stream.ts'
-import { cadre } from './client.ts'
+import { api } from './client.ts'
 import { whileVisible } from './visible.ts'
 
 /** How the page knows what happens: by its stream, not at all for now, or by trying again to get one. */
@@ -54,7 +54,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
       timer ??= setTimeout(refreshDue, refresh_ms)
     }
     const read = async (signal: AbortSignal): Promise<void> => {
-      const stream = cadre.projects.stream(project_id, {
+      const stream = api.projects.stream(project_id, {
         signal,
         lastEventId: lastEventId.current,
         onEventId: (id) => (lastEventId.current = id),

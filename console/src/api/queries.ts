@@ -1,31 +1,31 @@
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { cadre } from './client.ts'
+import { api } from './client.ts'
 
 /**
  * Keys of what is kept: `['project', project_id, 'agents' | 'tasks' | 'approvals' | …, …]` for what belongs to a project, so that its
  * stream can say what is old; other names for the rest.
  */
-export const userQuery = queryOptions({ queryKey: ['user'], queryFn: () => cadre.user.get(), staleTime: 60_000 })
+export const userQuery = queryOptions({ queryKey: ['user'], queryFn: () => api.user.get(), staleTime: 60_000 })
 
 export const permissionsQuery = queryOptions({
   queryKey: ['permissions'],
-  queryFn: () => cadre.user.permissions(),
+  queryFn: () => api.user.permissions(),
   staleTime: 60_000,
 })
 
 /** Whether the service works, and its version. */
-export const statusQuery = queryOptions({ queryKey: ['status'], queryFn: () => cadre.service.status() })
+export const statusQuery = queryOptions({ queryKey: ['status'], queryFn: () => api.service.status() })
 
 /** The projects of the switcher: as many as fit on a page of the API. */
 export const projectsQuery = queryOptions({
   queryKey: ['projects', 'switcher'],
-  queryFn: () => cadre.projects.list({ limit: 100 }).page(),
+  queryFn: () => api.projects.list({ limit: 100 }).page(),
   staleTime: 30_000,
 })
 
 export const projectQuery = (project_id: string) =>
-  queryOptions({ queryKey: ['project', project_id, 'self'], queryFn: () => cadre.projects.get(project_id) })
+  queryOptions({ queryKey: ['project', project_id, 'self'], queryFn: () => api.projects.get(project_id) })
 
 /** The project whose page is open. */
 export function useProjectId(): string {
@@ -38,7 +38,7 @@ export function useProjectId(): string {
 export function usePendingApprovals(project_id: string | undefined): number {
   const { data } = useQuery({
     queryKey: ['project', project_id, 'approvals', 'count'],
-    queryFn: async () => (await cadre.approvals.list(project_id!, { status: 'pending', limit: 1 }).page()).total,
+    queryFn: async () => (await api.approvals.list(project_id!, { status: 'pending', limit: 1 }).page()).total,
     enabled: project_id !== undefined,
     placeholderData: keepPreviousData,
     // Where the page follows one task, nothing is heard of others.

@@ -1,6 +1,6 @@
 import { CircleUser } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
-import { basePath, cadre } from '../api/client.ts'
+import { basePath, api } from '../api/client.ts'
 import { paths } from '../paths.ts'
 import { Button } from '../ui/button.tsx'
 import { Menu, MenuChoice, MenuItem, MenuLink } from '../ui/menu.tsx'
@@ -18,7 +18,7 @@ export function AccountMenu({ name }: { name: string | undefined }) {
   const [theme, setTheme] = useTheme()
   const signOut = async (): Promise<void> => {
     try {
-      await cadre.user.logout()
+      await api.user.logout()
       location.assign(`${basePath}login`)
     } catch (error) {
       tellFailure('You could not be signed out', error)

@@ -3,7 +3,7 @@ import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useDeferredValue } from 'react'
 import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import { act, actionLabels, actions, reasonAgainst, stateAfter } from '../agents/actions.ts'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { paths } from '../paths.ts'
 import { tell, tellFailure } from '../ui/toast.tsx'
 import { useOpenProject } from './open-project.ts'
@@ -37,10 +37,10 @@ export function useCommands(
   const action = rest.length > 0 ? asked : undefined
   const name = action === undefined ? words : rest.join(' ')
   const agents = useFound(['project', id, 'agents'], name, isOpen && id !== undefined, (search) =>
-    cadre.agents.list(id ?? '', { limit: found, ...search }).page(),
+    api.agents.list(id ?? '', { limit: found, ...search }).page(),
   )
   const projects = useFound(['projects'], words, isOpen, (search) =>
-    cadre.projects.list({ limit: found, ...search }).page(),
+    api.projects.list({ limit: found, ...search }).page(),
   )
   const change = useChangeOfAgent(id)
 

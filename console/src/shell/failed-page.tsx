@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useRouter, type ErrorComponentProps } from '@tanstack/react-router'
 import { useEffect, useRef, type ReactNode } from 'react'
 import { NotFoundError, PermissionDeniedError } from '#sdk/errors.ts'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyButton } from '../ui/copy.tsx'
 import { EmptyState } from '../ui/empty-state.tsx'
@@ -55,7 +55,7 @@ const away_ms = 3_000
 function UnloadedPage({ error }: { error: unknown }) {
   const status = useQuery({
     queryKey: ['status', 'of a page without files'],
-    queryFn: () => cadre.service.status({ maxRetries: 0 }),
+    queryFn: () => api.service.status({ maxRetries: 0 }),
     gcTime: 0,
     refetchInterval: ({ state }) => (state.data ? false : away_ms),
   })

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient, type Query } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { isOutOfReach } from '../api/error-words.ts'
 import { statusQuery } from '../api/queries.ts'
 import { Button } from '../ui/button.tsx'
@@ -31,7 +31,7 @@ export function ServiceWatch() {
       isAsking = true
       try {
         // Asked for first, so that what is shown as failed does not come and go while nothing answers.
-        await cadre.service.status({ maxRetries: 0 })
+        await api.service.status({ maxRetries: 0 })
         await queries.refetchQueries(wanted)
       } catch {
         // It is away still.

@@ -1,7 +1,5 @@
 import { Link, useParams } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { Search } from '../search-state.ts'
-import { useSearchState } from '../search-state.ts'
 
 /** A link inside the console. Paths are made of ids, so they are not checked against the routes by type. */
 export function A({
@@ -20,12 +18,6 @@ export function A({
       {children}
     </Link>
   )
-}
-
-/** What the address says after its question mark, and how it is changed; undefined takes a word away. */
-export function useWords<T extends Search>(): [Partial<T>, (change: Partial<T>, replace?: boolean) => void] {
-  const [search, change] = useSearchState<T>()
-  return [search, (words, replace = false) => change(words, { replace })]
 }
 
 export function usePathIds(): { project: string; task: string } {

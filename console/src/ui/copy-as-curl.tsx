@@ -1,9 +1,9 @@
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { CopyButton } from './copy.tsx'
 
 /** A request of the API as a shell command: with a placeholder, never with a credential. */
 export function curlOf(method: string, path: string, { query, body }: { query?: object; body?: unknown } = {}): string {
-  const address = new URL(cadre.url(path, query), location.href).href
+  const address = new URL(api.url(path, query), location.href).href
   const words = [
     'curl',
     ...(method === 'GET' ? [] : ['-X', method]),

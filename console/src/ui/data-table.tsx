@@ -1,6 +1,5 @@
-import { tableFeatures, useTable, type ColumnDef } from '@tanstack/react-table'
 import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react'
-import { useMemo, type ReactNode } from 'react'
+import type { ReactNode } from 'react'
 
 /** A column: what it is called, and what of a row it shows. */
 export interface Column<Row> {
@@ -30,7 +29,6 @@ export interface TableProps<Row> {
   isBusy?: boolean
 }
 
-const features = tableFeatures({})
 const cellShape =
   'px-3 py-1.5 text-left align-middle max-sm:flex max-sm:items-start max-sm:justify-between max-sm:gap-4 max-sm:px-0 max-sm:py-1'
 
@@ -45,12 +43,6 @@ export function DataTable<Row extends object>({
   isCurrent,
   isBusy,
 }: TableProps<Row>) {
-  const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns])
-  const definitions = useMemo<ColumnDef<typeof features, Row>[]>(
-    () => columns.map(({ id, header }) => ({ id, header })),
-    [columns],
-  )
-  const table = useTable({ features, columns: definitions, data: rows, getRowId: keyOf })
   const keys = rows.map(keyOf)
   const isAllChosen = keys.length > 0 && selection !== undefined && keys.every((key) => selection.chosen.has(key))
 
@@ -63,64 +55,58 @@ export function DataTable<Row extends object>({
     <div className="overflow-x-auto">
       <table aria-label={label} aria-busy={isBusy} className="w-full border-collapse max-sm:block" role="table">
         <thead className="max-sm:sr-only">
-          {table.getHeaderGroups().map((group) => (
-            <tr key={group.id} role="row" className="border-b border-line text-sm text-soft">
-              {selection && (
-                <th scope="col" className="w-9 px-3">
-                  <input
-                    type="checkbox"
-                    aria-label="Choose all on this page"
-                    className="size-4 accent-(--accent)"
-                    checked={isAllChosen}
-                    onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
-                  />
-                </th>
-              )}
-              {group.headers.map(({ column: { id } }) => {
-                const column = byId.get(id)!
-                return <HeaderCell key={id} column={column} sort={sort} />
-              })}
-            </tr>
-          ))}
+          <tr role="row" className="border-b border-line text-sm text-soft">
+            {selection && (
+              <th scope="col" className="w-9 px-3">
+                <input
+                  type="checkbox"
+                  aria-label="Choose all on this page"
+                  className="size-4 accent-(--accent)"
+                  checked={isAllChosen}
+                  onChange={() => selection.change(new Set(isAllChosen ? [] : keys))}
+                />
+              </th>
+            )}
+            {columns.map((column) => (
+              <HeaderCell key={column.id} column={column} sort={sort} />
+            ))}
+          </tr>
         </thead>
         <tbody role="rowgroup" className="max-sm:block">
-          {table.getRowModel().rows.map((row) => (
+          {rows.map((row, at) => (
             <tr
-              key={row.id}
+              key={keys[at]}
               role="row"
-              data-row={row.id}
-              aria-current={isCurrent?.(row.original) ? 'true' : undefined}
+              data-row={keys[at]}
+              aria-current={isCurrent?.(row) ? 'true' : undefined}
               className="border-b border-line last:border-0 hover:bg-quiet/60 aria-[current=true]:bg-accent-soft max-sm:relative max-sm:block max-sm:p-3"
             >
               {selection && (
                 <td role="cell" className="px-3 max-sm:absolute max-sm:top-3 max-sm:right-0">
                   <input
                     type="checkbox"
-                    aria-label={`Choose ${selection.nameOf(row.original)}`}
+                    aria-label={`Choose ${selection.nameOf(row)}`}
                     className="size-4 accent-(--accent) max-sm:size-6"
-                    checked={selection.chosen.has(row.id)}
-                    onChange={() => toggle(row.id)}
+                    checked={selection.chosen.has(keys[at]!)}
+                    onChange={() => toggle(keys[at]!)}
                   />
                 </td>
               )}
-              {row.getAllCells().map((cell, index) => {
-                const column = byId.get(cell.column.id)!
-                return (
-                  <td
-                    key={cell.id}
-                    role="cell"
-                    data-column={column.id}
-                    className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
-                  >
-                    <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
-                      {column.header}
-                    </span>
-                    <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
-                      <Cell column={column} row={row.original} />
-                    </span>
-                  </td>
-                )
-              })}
+              {columns.map((column, index) => (
+                <td
+                  key={column.id}
+                  role="cell"
+                  data-column={column.id}
+                  className={`${cellShape} ${column.align === 'right' ? 'tabular-nums sm:text-right' : ''} ${column.isWide ? 'w-full max-w-0 truncate max-sm:w-auto max-sm:max-w-none' : ''} ${selection && index === 0 ? 'max-sm:!pr-10' : ''}`}
+                >
+                  <span aria-hidden className="shrink-0 text-sm text-soft sm:hidden">
+                    {column.header}
+                  </span>
+                  <span className={`min-w-0 ${column.isWide ? 'sm:block sm:truncate' : ''}`}>
+                    <Cell column={column} row={row} />
+                  </span>
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { AgentChange } from '#sdk/types.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -37,7 +37,7 @@ function EditAgent({
   const { environment_variables } = agent.config as { environment_variables?: object }
   const update = async (draft: Draft) => {
     const body = bodyOfChange(before, draft) as AgentChange
-    const saved = await cadre.agents.update(project_id, agent.id, body, { ifMatch: etag }).withResponse()
+    const saved = await api.agents.update(project_id, agent.id, body, { ifMatch: etag }).withResponse()
     void queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
     return saved
   }

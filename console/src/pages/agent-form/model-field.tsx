@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import type { ModelProvider } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { messageOf } from '../../api/error-words.ts'
 import { Field, TextInput } from '../../ui/field.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -29,7 +29,7 @@ export function ModelField({
   const used = useQuery({
     queryKey: ['project', project_id, 'agents', 'models'],
     queryFn: async () => {
-      const { items } = await cadre.agents.list(project_id, { limit: 100 }).page()
+      const { items } = await api.agents.list(project_id, { limit: 100 }).page()
       return [...new Set(['builtin/echo', ...items.map(({ config }) => config.model)])]
     },
     enabled: isKnown && !isAdmin,

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { permissionsQuery } from '../../api/queries.ts'
 
 /** The providers of models, which owners and admins may see. */
@@ -8,7 +8,7 @@ export function useModelProviders() {
   const isAdmin = permissions?.scopes.includes('admin') === true
   const providers = useQuery({
     queryKey: ['model-providers'],
-    queryFn: () => cadre.service.modelProviders(),
+    queryFn: () => api.service.modelProviders(),
     enabled: isAdmin,
     staleTime: 30_000,
   })

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { agentQuery } from '../../agents/agent-queries.ts'
 import { textsOf } from '../../agents/snippets.tsx'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -51,7 +51,7 @@ export default function NewAgentPage() {
         }}
         save={async (draft) => {
           // What the form holds is what the API takes; what is wrong with it the API says, at its field.
-          const { id } = await cadre.agents.create(project_id, bodyOfNew(draft))
+          const { id } = await api.agents.create(project_id, bodyOfNew(draft))
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
           tell('Agent created')
           return paths.agent(project_id, id)

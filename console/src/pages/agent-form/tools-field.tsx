@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
 import { toolPolicies } from '#contract/tasks/task-lifecycle.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
@@ -29,7 +29,7 @@ interface Choice {
 export function ToolsField({ project_id, fault, ...choice }: Choice & { project_id: string; fault: ReactNode }) {
   const tools = useQuery({
     queryKey: ['project', project_id, 'tools', 'names'],
-    queryFn: () => cadre.tools.list(project_id, { limit: 100 }).page(),
+    queryFn: () => api.tools.list(project_id, { limit: 100 }).page(),
   })
   const registered = tools.data?.items ?? []
   const known = new Set([...Object.keys(builtinToolDefinitions), ...registered.map(({ name }) => name)])
@@ -156,7 +156,7 @@ function Definition({
 }: Choice & { project_id: string; tool_id: string; name: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'tools', 'one', tool_id],
-    queryFn: () => cadre.tools.get(project_id, tool_id),
+    queryFn: () => api.tools.get(project_id, tool_id),
   })
   if (!data) return error ? <ErrorBox error={error} retry={() => void refetch()} /> : <Skeleton />
   if (!data.tools) return <Schema name={name} schema={data.parameters ?? {}} />

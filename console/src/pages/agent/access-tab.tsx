@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { hasScope, roleAllows, type Requirement } from '#contract/core/scopes.ts'
 import type { Member, Operations } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { permissionsQuery } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -35,7 +35,7 @@ export function AccessTab() {
   const seesAll = permissions?.scopes.includes('admin')
   const members = useQuery({
     queryKey: ['members', 'access', memberOffset],
-    queryFn: () => cadre.members.list({ limit: pageSize, offset: memberOffset }).page({ offset: memberOffset }),
+    queryFn: () => api.members.list({ limit: pageSize, offset: memberOffset }).page({ offset: memberOffset }),
     placeholderData: keepPreviousData,
   })
   const keys = useQuery({
@@ -43,8 +43,8 @@ export function AccessTab() {
     queryFn: async (): Promise<{ items: Key[]; total: number }> => {
       const query = { limit: pageSize, offset: keyOffset }
       return seesAll
-        ? cadre.organization.listApiKeys(query).page({ offset: keyOffset })
-        : cadre.apiKeys.list(query).page({ offset: keyOffset })
+        ? api.organization.listApiKeys(query).page({ offset: keyOffset })
+        : api.apiKeys.list(query).page({ offset: keyOffset })
     },
     enabled: permissions !== undefined,
     placeholderData: keepPreviousData,

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { AuditEntry } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { CopyId } from '../../ui/copy.tsx'
@@ -25,7 +25,7 @@ export function ActivityTab({ agent }: TabProps) {
   const offset = Number(search.offset ?? 0)
   const { data, error, refetch } = useQuery({
     queryKey: ['audit', agent.id, offset],
-    queryFn: () => cadre.audit.list({ target: agent.id, limit: pageSize, offset }).page({ offset }),
+    queryFn: () => api.audit.list({ target: agent.id, limit: pageSize, offset }).page({ offset }),
     placeholderData: keepPreviousData,
   })
   return (

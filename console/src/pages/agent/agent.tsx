@@ -4,7 +4,7 @@ import { Ellipsis } from 'lucide-react'
 import { useState } from 'react'
 import { LifecycleButtons, LifecycleReasons } from '../../agents/lifecycle-buttons.tsx'
 import { agentQuery } from '../../agents/agent-queries.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -29,7 +29,7 @@ import { Overview } from './overview.tsx'
 import { TasksTab } from './tasks-tab.tsx'
 import { UseTab } from './use-tab.tsx'
 import { WebhooksTab } from './webhooks-tab.tsx'
-import { download } from '../parts/download.ts'
+import { saveFile } from '../../ui/save-file.ts'
 
 const tabs = [
   { id: 'overview', label: 'Overview', Content: Overview },
@@ -60,7 +60,7 @@ export default function AgentPage() {
     // Files are sent to others, and values of environment variables are mostly secrets.
     const { environment_variables: _, ...config } = agent.config
     const text = JSON.stringify({ name, description, config, metadata }, undefined, 2)
-    download(`${name}.json`, text, 'application/json')
+    saveFile(`${name}.json`, 'application/json;charset=utf-8', [text])
   }
 
   return (
@@ -124,7 +124,7 @@ export default function AgentPage() {
         action="Delete the agent"
         typed={agent.name}
         run={async () => {
-          await cadre.agents.delete(project_id, agent_id)
+          await api.agents.delete(project_id, agent_id)
           tell('Agent deleted')
           await navigate(paths.agents(project_id))
         }}

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { AgentVersion } from '#sdk/types.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { withoutValues } from '../../agents/variables.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -29,11 +29,11 @@ export function ConfigTab({ project_id, agent }: TabProps) {
   const open = search.version === undefined ? undefined : Number(search.version)
   const versions = useQuery({
     queryKey: ['project', project_id, 'agents', 'versions', agent.id, offset],
-    queryFn: () => cadre.agents.listVersions(project_id, agent.id, { limit: pageSize, offset }).page({ offset }),
+    queryFn: () => api.agents.listVersions(project_id, agent.id, { limit: pageSize, offset }).page({ offset }),
   })
   const old = useQuery({
     queryKey: ['project', project_id, 'agents', 'version', agent.id, open],
-    queryFn: () => cadre.agents.getVersion(project_id, agent.id, open ?? 0),
+    queryFn: () => api.agents.getVersion(project_id, agent.id, open ?? 0),
     enabled: open !== undefined,
   })
   return (
@@ -87,7 +87,7 @@ export function ConfigTab({ project_id, agent }: TabProps) {
         title={`Roll back to version ${rollingTo}`}
         action="Roll back"
         run={async () => {
-          await cadre.agents.rollback(project_id, agent.id, { version: rollingTo ?? 0 })
+          await api.agents.rollback(project_id, agent.id, { version: rollingTo ?? 0 })
           change({ version: undefined })
           await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
           tell(`Rolled back to version ${rollingTo}`)

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -18,7 +18,7 @@ const tones = { debug: 'quiet', info: 'info', warn: 'warn', error: 'bad' } as co
 export function LogsTab({ project_id, agent }: TabProps) {
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'agents', 'logs', agent.id],
-    queryFn: () => cadre.agents.logs(project_id, agent.id, { limit: shown }).page(),
+    queryFn: () => api.agents.logs(project_id, agent.id, { limit: shown }).page(),
   })
   return (
     <Panel

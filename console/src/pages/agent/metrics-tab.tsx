@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
@@ -12,7 +12,7 @@ import type { TabProps } from './tab.ts'
 export function MetricsTab({ project_id, agent }: TabProps) {
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'agents', 'metrics', agent.id],
-    queryFn: () => cadre.agents.metrics(project_id, agent.id),
+    queryFn: () => api.agents.metrics(project_id, agent.id),
   })
   return (
     <Panel

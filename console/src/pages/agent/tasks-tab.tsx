@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { taskStates } from '#contract/tasks/task-lifecycle.ts'
 import type { Task } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { inputText } from '../../task-parts/input-words.ts'
@@ -28,7 +28,7 @@ export function TasksTab({ project_id, agent }: TabProps) {
   const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
   const tasks = useQuery({
     queryKey: ['project', project_id, 'tasks', 'of agent', agent.id, query],
-    queryFn: () => cadre.tasks.listOfAgent(project_id, agent.id, query).page({ offset }),
+    queryFn: () => api.tasks.listOfAgent(project_id, agent.id, query).page({ offset }),
     placeholderData: keepPreviousData,
   })
   const columns: Column<Task>[] = [

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { Operations } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { ButtonLink } from '../../ui/button.tsx'
@@ -25,7 +25,7 @@ export function WebhooksTab({ agent }: TabProps) {
   const query = { agent_id: agent.id, limit: pageSize, page }
   const webhooks = useQuery({
     queryKey: ['webhooks', 'of agent', query],
-    queryFn: () => cadre.webhooks.list(query).page({ page }),
+    queryFn: () => api.webhooks.list(query).page({ page }),
     placeholderData: keepPreviousData,
   })
   return (

@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { tagsOf } from '../../agents/tags.ts'
 import type { Agent } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -51,7 +51,7 @@ export default function AgentsPage() {
   const query = { limit: pageSize, offset, sort, ...narrowed }
   const list = useQuery({
     queryKey: ['project', project_id, 'agents', 'list', query],
-    queryFn: () => cadre.agents.list(project_id, query).page({ offset }),
+    queryFn: () => api.agents.list(project_id, query).page({ offset }),
     placeholderData: keepPreviousData,
   })
   const { data } = list
@@ -62,7 +62,7 @@ export default function AgentsPage() {
   const agent_ids = data?.items.map(({ id }) => id).join(',') ?? ''
   const statistics = useQuery({
     queryKey: ['project', project_id, 'agents', 'statistics', agent_ids],
-    queryFn: () => cadre.agents.statistics(project_id, { agent_ids }),
+    queryFn: () => api.agents.statistics(project_id, { agent_ids }),
     enabled: agent_ids !== '',
     placeholderData: keepPreviousData,
   })

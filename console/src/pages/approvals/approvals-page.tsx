@@ -1,7 +1,7 @@
 import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { cadre as api } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
 import { ApprovalCard } from './approval-card.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -9,7 +9,8 @@ import { Choices } from '../../ui/choices.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { usePathIds, useWords } from '../../task-parts/links.tsx'
+import { useSearchState } from '../../search-state.ts'
+import { usePathIds } from '../../task-parts/links.tsx'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import type { Approval } from '../../task-parts/types.ts'
 import { LiveBadge } from '../../ui/live-badge.tsx'
@@ -25,7 +26,7 @@ const pageSize = 20
 /** What agents ask people for, to be answered where one is. */
 export function ApprovalsPage() {
   const { project } = usePathIds()
-  const [words, setWords] = useWords<{ status: string; offset: number }>()
+  const [words, setWords] = useSearchState<{ status: string; offset: number }>()
   const queries = useQueryClient()
   const status = states.find(([name]) => name === words.status)?.[0] ?? 'pending'
   const offset = typeof words.offset === 'number' ? words.offset : 0

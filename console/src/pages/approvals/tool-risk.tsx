@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { builtinToolDefinitions, safeHttpMethods } from '#contract/resources/builtin-tools.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Badge } from '../../ui/status.tsx'
 import type { Approval } from '../../task-parts/types.ts'
 
@@ -19,10 +19,10 @@ export function ToolRisk({ project, approval }: { project: string; approval: App
   const registered = useQuery({
     queryKey: ['project', project, 'tools', 'by-name', approval.tool],
     queryFn: async () => {
-      for await (const tool of cadre.tools.list(project, { limit: 100 })) {
+      for await (const tool of api.tools.list(project, { limit: 100 })) {
         if (tool.name !== server) continue
         if (within.length === 0) return tool.safety
-        const { tools } = await cadre.tools.get(project, tool.id)
+        const { tools } = await api.tools.get(project, tool.id)
         return tools?.find(({ name }) => name === approval.tool)?.safety ?? tool.safety
       }
       return null

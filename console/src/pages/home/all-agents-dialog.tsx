@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { act } from '../../agents/actions.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
 
@@ -27,7 +27,7 @@ export function AllAgentsDialog({
       title={action === 'pause' ? 'Pause every running agent' : 'Resume every paused agent'}
       action={action === 'pause' ? 'Pause all' : 'Resume all'}
       run={async () => {
-        const agents = await cadre.agents.list(project_id, { status, limit: 100, sort: 'created_at' }).toArray()
+        const agents = await api.agents.list(project_id, { status, limit: 100, sort: 'created_at' }).toArray()
         const waiting = agents.values()
         const failures: unknown[] = []
         const workOff = async (): Promise<void> => {

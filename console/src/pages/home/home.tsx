@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { agentCountQuery } from '../../agents/agent-queries.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { projectQuery, statusQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
@@ -102,7 +102,7 @@ export default function HomePage() {
 function RecentTasks({ project_id }: { project_id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['project', project_id, 'tasks', 'recent'],
-    queryFn: () => cadre.tasks.list(project_id, { limit: 8 }).page(),
+    queryFn: () => api.tasks.list(project_id, { limit: 8 }).page(),
   })
   return (
     <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
@@ -138,7 +138,7 @@ function RecentTasks({ project_id }: { project_id: string }) {
 function Spent({ project_id }: { project_id: string }) {
   const { data, error } = useQuery({
     queryKey: ['project', project_id, 'usage', 'sum'],
-    queryFn: async () => (await cadre.usage.get(project_id, { limit: 1 }).page()).body.total,
+    queryFn: async () => (await api.usage.get(project_id, { limit: 1 }).page()).body.total,
     staleTime: 60_000,
   })
   return (

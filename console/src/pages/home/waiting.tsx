@@ -1,7 +1,7 @@
 import { formatCount } from '../../format.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { usePendingApprovals } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -17,12 +17,12 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
     queryKey: ['project', project_id, 'tasks', 'failures of a day'],
     queryFn: async () => {
       const created_after = new Date(Date.now() - day_ms).toISOString()
-      return (await cadre.tasks.list(project_id, { status: 'failed', created_after, limit: 1 }).page()).total
+      return (await api.tasks.list(project_id, { status: 'failed', created_after, limit: 1 }).page()).total
     },
   })
   const open = useQuery({
     queryKey: ['project', project_id, 'tasks', 'running'],
-    queryFn: async () => (await cadre.tasks.list(project_id, { status: 'running', limit: 1 }).page()).total,
+    queryFn: async () => (await api.tasks.list(project_id, { status: 'running', limit: 1 }).page()).total,
   })
   const lines: { link: LinkProps; texts: [string, string]; count: number; tone: string }[] = [
     {

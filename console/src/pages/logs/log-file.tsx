@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { putOnClipboard } from '../../ui/copy.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { saveFile } from '../../task-parts/download.ts'
+import { saveFile } from '../../ui/save-file.ts'
 import type { LogStore } from './log-store.ts'
 
 /** Lines of a download, and of what is copied, at most: more is for the API, a page at a time. */

@@ -10,7 +10,7 @@ interface LogFilterBar {
   words: Partial<LogWords>
   /** Whether the fields of a period are in UTC. */
   isUtc: boolean
-  change: (words: Partial<LogWords>, replace?: boolean) => void
+  change: (words: Partial<LogWords>, options?: { replace?: boolean }) => void
 }
 
 /** Which lines are shown. */
@@ -62,7 +62,7 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
             step={1}
             aria-label={`${end === 'from' ? 'From' : 'To'}, ${isUtc ? 'UTC' : 'local time'}`}
             value={asFieldTime(words[end], isUtc)}
-            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, true)}
+            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, { replace: true })}
             className={`${control} !w-auto min-h-8 max-sm:min-h-10`}
           />
         ))}
@@ -70,13 +70,13 @@ export function LogFilterBar({ project, agent, words, isUtc, change }: LogFilter
         label="Text in the message"
         className="!w-44"
         value={String(words.q ?? '')}
-        commit={(q) => change({ q: q || undefined }, true)}
+        commit={(q) => change({ q: q || undefined }, { replace: true })}
       />
       <TypedSearch
         label="Task id"
         className="!w-36"
         value={String(words.task ?? '')}
-        commit={(task) => change({ task: task || undefined }, true)}
+        commit={(task) => change({ task: task || undefined }, { replace: true })}
       />
     </div>
   )

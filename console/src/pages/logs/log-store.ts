@@ -1,5 +1,5 @@
 import { APIError } from '#sdk/errors.ts'
-import { cadre as api } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 
 /** What lines are asked for. */

@@ -7,7 +7,8 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { fullHeight } from '../../ui/page.tsx'
-import { usePathIds, useWords } from '../../task-parts/links.tsx'
+import { useSearchState } from '../../search-state.ts'
+import { usePathIds } from '../../task-parts/links.tsx'
 import { LogFile } from './log-file.tsx'
 import { LogFilterBar } from './log-filter-bar.tsx'
 import { useLogFilter, type LogWords } from './log-filter.ts'
@@ -19,7 +20,7 @@ import { useLogStore } from './use-log-store.ts'
 /** What agents wrote, as they write it, and all of it before. */
 export function LogsPage() {
   const { project } = usePathIds()
-  const [words, setWords] = useWords<LogWords>()
+  const [words, setWords] = useSearchState<LogWords>()
   const agents = useNewestAgents(project)
   const [preferred] = useTimeZone()
   // The zone in the address wins over that of Preferences, so that a link shows the same times to all.
@@ -51,7 +52,7 @@ export function LogsPage() {
               ['on', 'Live'],
               ['off', 'Still'],
             ]}
-            onChange={(next) => setWords({ tail: next === 'off' ? 'off' : undefined }, true)}
+            onChange={(next) => setWords({ tail: next === 'off' ? 'off' : undefined }, { replace: true })}
           />
           <Choices
             label="Time zone"
@@ -60,7 +61,7 @@ export function LogsPage() {
               ['local', 'Local'],
               ['utc', 'UTC'],
             ]}
-            onChange={(next) => setWords({ zone: next === 'utc' ? 'utc' : 'local' }, true)}
+            onChange={(next) => setWords({ zone: next === 'utc' ? 'utc' : 'local' }, { replace: true })}
           />
           <Choices
             label="Density"
@@ -69,13 +70,13 @@ export function LogsPage() {
               ['dense', 'Dense'],
               ['roomy', 'Roomy'],
             ]}
-            onChange={(next) => setWords({ density: next === 'roomy' ? 'roomy' : undefined }, true)}
+            onChange={(next) => setWords({ density: next === 'roomy' ? 'roomy' : undefined }, { replace: true })}
           />
           <Checkbox
             label="Wrap"
             className="text-sm"
             checked={words.wrap === true}
-            onChange={({ target }) => setWords({ wrap: target.checked || undefined }, true)}
+            onChange={({ target }) => setWords({ wrap: target.checked || undefined }, { replace: true })}
           />
           <CopyAsCurl
             path={`/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/logs`}
@@ -120,7 +121,7 @@ export function LogsPage() {
           isUtc={isUtc}
           isRoomy={words.density === 'roomy'}
           at={typeof words.at === 'string' ? words.at : undefined}
-          onAt={(at) => setWords({ at }, true)}
+          onAt={(at) => setWords({ at }, { replace: true })}
           onTask={(task) => setWords({ task })}
           aroundOf={
             isNarrowed

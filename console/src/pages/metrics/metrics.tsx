@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react'
 import type { AgentMetrics } from '#sdk/types.ts'
 import { useNewestAgents } from '../../agents/agent-names.ts'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -13,7 +13,7 @@ import { Checkbox, FilterSelect } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { zoneName } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { Figures } from './figures.tsx'
@@ -38,7 +38,7 @@ const refresh_ms = 30_000
 export default function Metrics() {
   const project_id = useProjectId()
   const navigate = useNavigate()
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const [zone, setZone] = useTimeZone()
   const [cursor, setCursor] = useState<number | null>(null)
   const agents = useNewestAgents(project_id)
@@ -60,8 +60,8 @@ export default function Metrics() {
     queryFn: async () => {
       const { current, previous } = periodsOf(range, interval, Date.now())
       const [now, before] = await Promise.all([
-        cadre.agents.metrics(project_id, agent_id!, { ...current, interval }),
-        isCompared ? cadre.agents.metrics(project_id, agent_id!, { ...previous, interval }) : undefined,
+        api.agents.metrics(project_id, agent_id!, { ...current, interval }),
+        isCompared ? api.agents.metrics(project_id, agent_id!, { ...previous, interval }) : undefined,
       ])
       return { now: now.metrics, before: before?.metrics, period: now.period }
     },

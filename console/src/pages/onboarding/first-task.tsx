@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { Agent } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -15,12 +15,12 @@ export function FirstTask({ project_id, agent }: { project_id: string; agent: Ag
   const [input, setInput] = useState('Hello, agent')
   const [task_id, setTask] = useState<string>()
   const send = useMutation({
-    mutationFn: () => Promise.resolve(cadre.tasks.create(project_id, agent.id, { input })),
+    mutationFn: () => Promise.resolve(api.tasks.create(project_id, agent.id, { input })),
     onSuccess: ({ id }) => setTask(id),
   })
   const task = useQuery({
     queryKey: ['project', project_id, 'tasks', 'one', task_id],
-    queryFn: () => cadre.tasks.get(project_id, task_id ?? ''),
+    queryFn: () => api.tasks.get(project_id, task_id ?? ''),
     enabled: task_id !== undefined,
     // The stream says when it has changed; this is for a stream that is paused.
     refetchInterval: ({ state }) => (state.data && isFinished(state.data.status) ? false : 1000),

@@ -4,7 +4,7 @@ import { Circle, CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Agent } from '#sdk/types.ts'
 import { Snippets, textsOf } from '../../agents/snippets.tsx'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { projectQuery, useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -22,15 +22,15 @@ export default function OnboardingPage() {
   const project = useQuery(projectQuery(project_id))
   const agents = useQuery({
     queryKey: ['project', project_id, 'agents', 'first'],
-    queryFn: () => cadre.agents.list(project_id, { limit: 1, sort: 'created_at' }).page(),
+    queryFn: () => api.agents.list(project_id, { limit: 1, sort: 'created_at' }).page(),
   })
   const tasks = useQuery({
     queryKey: ['project', project_id, 'tasks', 'first'],
-    queryFn: () => cadre.tasks.list(project_id, { limit: 1, status: 'completed' }).page(),
+    queryFn: () => api.tasks.list(project_id, { limit: 1, status: 'completed' }).page(),
   })
   const keys = useQuery({
     queryKey: ['api-keys', 'first steps'],
-    queryFn: () => cadre.apiKeys.list({ limit: 100 }).page(),
+    queryFn: () => api.apiKeys.list({ limit: 100 }).page(),
     // Nothing tells a page that a key was used.
     refetchInterval: ({ state }) => (state.data?.items.some(({ last_used }) => last_used !== null) ? false : 5_000),
   })
@@ -150,7 +150,7 @@ function MakeAgent({ project_id }: { project_id: string }) {
   const queries = useQueryClient()
   const make = useMutation({
     mutationFn: () =>
-      Promise.resolve(cadre.agents.create(project_id, { name: 'echo', config: { model: 'builtin/echo' } })),
+      Promise.resolve(api.agents.create(project_id, { name: 'echo', config: { model: 'builtin/echo' } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] }),
   })
   return (

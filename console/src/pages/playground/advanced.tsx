@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { readSchema } from '../../agents/schema-text.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextArea } from '../../ui/field.tsx'
 
@@ -24,7 +24,7 @@ export function Advanced({ project_id, agent_id, version, onVersion, schemaText,
   const [isOpen, setOpen] = useState(version !== undefined || schemaText !== '')
   const versions = useQuery({
     queryKey: ['project', project_id, 'agents', 'versions', agent_id, 'offered'],
-    queryFn: () => cadre.agents.listVersions(project_id, agent_id, { limit: offeredVersions }).page(),
+    queryFn: () => api.agents.listVersions(project_id, agent_id, { limit: offeredVersions }).page(),
     enabled: isOpen,
   })
   const read = readSchema(schemaText)

@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from 'react'
 import { bounds } from '#contract/core/limits.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -35,8 +35,8 @@ export function CaseDialog({ project_id, agent_id, changed, input, close, saved 
     const body = { name: name.trim(), input, expected: expected.trim() === '' ? null : expected }
     try {
       const kept = changed
-        ? await cadre.testCases.update(project_id, agent_id, changed.id, body)
-        : await cadre.testCases.create(project_id, agent_id, body)
+        ? await api.testCases.update(project_id, agent_id, changed.id, body)
+        : await api.testCases.create(project_id, agent_id, body)
       await refresh()
       saved(kept)
       close()

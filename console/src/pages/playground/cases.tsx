@@ -1,7 +1,7 @@
 import { Pencil, Plus, Trash2 } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -89,7 +89,7 @@ export function Cases({ project_id, agent_id, cases, open_id, words, read, opene
         action="Delete test case"
         run={async () => {
           if (!leaving) return
-          await cadre.testCases.delete(project_id, agent_id, leaving.id)
+          await api.testCases.delete(project_id, agent_id, leaving.id)
           await refresh()
           if (leaving.id === open_id) opened(undefined)
         }}

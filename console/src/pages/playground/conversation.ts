@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 
 /** How many messages of before are shown: a page of the API. */
 const shownMessages = 100
 
 /** Begins a conversation with an agent. */
 export async function newThread(project_id: string, agent_id: string): Promise<string> {
-  const { id } = await cadre.threads.create(project_id, { agent_id, metadata: { origin: 'playground' } })
+  const { id } = await api.threads.create(project_id, { agent_id, metadata: { origin: 'playground' } })
   return id
 }
 
@@ -18,7 +18,7 @@ export function useEarlier(project_id: string, thread_id: string | undefined, is
     staleTime: Infinity,
     queryFn: async () => {
       const page = async (offset: number) =>
-        await cadre.threads.messages(project_id, thread_id!, { limit: shownMessages }).page({ offset })
+        await api.threads.messages(project_id, thread_id!, { limit: shownMessages }).page({ offset })
       const first = await page(0)
       const older = Math.max(0, first.total - shownMessages)
       const { items } = older > 0 ? await page(older) : first

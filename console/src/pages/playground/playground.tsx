@@ -13,7 +13,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { Advanced } from './advanced.tsx'
 import { useAttachments, WithAttachments } from './attachments.tsx'
 import { Cases } from './cases.tsx'
@@ -33,7 +33,7 @@ import { WhichAgents } from './which-agents.tsx'
  */
 export default function Playground() {
   const project_id = useProjectId()
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const [text, setText] = useState('')
   const [refused, setRefused] = useState<unknown>()
   const [isBeginning, setBeginning] = useState(false)

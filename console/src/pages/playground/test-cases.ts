@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Operations } from '#sdk/contract.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 
 export type TestCase = Operations['getTestCase']['result']
 
@@ -8,7 +8,7 @@ export type TestCase = Operations['getTestCase']['result']
 export function useTestCases(project_id: string, agent_id: string | undefined) {
   return useQuery({
     queryKey: keyOf(project_id, agent_id),
-    queryFn: () => cadre.testCases.list(project_id, agent_id!, { limit: 100 }).toArray({ max: 200 }),
+    queryFn: () => api.testCases.list(project_id, agent_id!, { limit: 100 }).toArray({ max: 200 }),
     enabled: agent_id !== undefined,
   })
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { agentQuery } from '../../agents/agent-queries.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { blankInput } from './input.ts'
 
 /** What the tasks of an agent, or of one of its versions, must be given; undefined where that is a message. */
@@ -14,7 +14,7 @@ export function useInputSchema(
   const agent = useQuery({ ...agentQuery(project_id, agent_id ?? ''), enabled: agent_id !== undefined })
   const old = useQuery({
     queryKey: ['project', project_id, 'agents', 'version', agent_id, version],
-    queryFn: () => cadre.agents.getVersion(project_id, agent_id!, version!),
+    queryFn: () => api.agents.getVersion(project_id, agent_id!, version!),
     enabled: agent_id !== undefined && version !== undefined,
     staleTime: Infinity,
   })

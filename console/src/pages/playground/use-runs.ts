@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import type { NewTask } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useOwnStream } from '../../api/live.tsx'
 import { whileVisible } from '../../api/visible.ts'
 import type { TaskInput } from './input.ts'
@@ -68,7 +68,7 @@ export function useRuns(project_id: string) {
     show({})
     try {
       const { agent_id, thread_id, input } = given
-      const task = await cadre.tasks.create(project_id, agent_id, {
+      const task = await api.tasks.create(project_id, agent_id, {
         ...more,
         input,
         ...(thread_id === undefined ? {} : { thread_id }),
@@ -77,7 +77,7 @@ export function useRuns(project_id: string) {
       show({ task_id: task.id })
       let sequence = 0
       await whileVisible(watch.signal, async (signal) => {
-        for await (const event of cadre.tasks.stream(project_id, task.id, { after: sequence, signal })) {
+        for await (const event of api.tasks.stream(project_id, task.id, { after: sequence, signal })) {
           const transcript = after(now.transcript, event)
           show({ transcript, ...(ended.has(transcript.status) ? { ended_at: Date.now() } : {}) })
           if (!unkept.has(event.type)) sequence = event.sequence
@@ -91,7 +91,7 @@ export function useRuns(project_id: string) {
   const stop = async (): Promise<void> => {
     if (running?.task_id === undefined) return
     try {
-      await cadre.tasks.cancel(project_id, running.task_id, { reason: 'Stopped in the playground' })
+      await api.tasks.cancel(project_id, running.task_id, { reason: 'Stopped in the playground' })
     } catch (error) {
       setRuns((known) => known.map((run) => (run.key === running.key ? { ...run, error } : run)))
     }

@@ -2,7 +2,7 @@ import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Plus } from 'lucide-react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
@@ -45,13 +45,13 @@ export default function ProjectsPage() {
   const query = { limit: pageSize, page, sort, order, ...(words ? { search: words } : {}) } as const
   const { data, error, refetch } = useQuery({
     queryKey: ['projects', 'list', query],
-    queryFn: () => cadre.projects.list(query).page({ page }),
+    queryFn: () => api.projects.list(query).page({ page }),
     placeholderData: keepPreviousData,
   })
   const ids = data?.items.map(({ id }) => id) ?? []
   const statistics = useQuery({
     queryKey: ['projects', 'statistics', ids],
-    queryFn: () => cadre.projects.statistics({ project_ids: ids.join(',') }),
+    queryFn: () => api.projects.statistics({ project_ids: ids.join(',') }),
     enabled: ids.length > 0,
     placeholderData: keepPreviousData,
     refetchInterval: 15_000,
@@ -164,7 +164,7 @@ export default function ProjectsPage() {
           action="Create"
           close={() => change({ panel: undefined })}
           save={async (name) => {
-            const { id } = await cadre.projects.create({ name })
+            const { id } = await api.projects.create({ name })
             await refresh()
             await navigate(paths.start(String(id)))
           }}
@@ -177,7 +177,7 @@ export default function ProjectsPage() {
           name={renaming.name}
           close={closePanel}
           save={async (name) => {
-            await cadre.projects.update(renaming.id, { name })
+            await api.projects.update(renaming.id, { name })
             await Promise.all([refresh(), queries.invalidateQueries({ queryKey: ['project', String(renaming.id)] })])
             closePanel()
             tell('Project renamed')
@@ -191,7 +191,7 @@ export default function ProjectsPage() {
         action="Delete the project"
         typed={deleting?.name}
         run={async () => {
-          await cadre.projects.delete(deleting?.id ?? '')
+          await api.projects.delete(deleting?.id ?? '')
           await refresh()
           tell('Project deleted')
         }}

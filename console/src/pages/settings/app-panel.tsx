@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
@@ -27,9 +27,9 @@ export function AppPanel({
 }) {
   const queries = useQueryClient()
   const [asked, ask] = useState<'rotate' | 'delete'>()
-  const app = useQuery({ queryKey: ['oauth-clients', client_id], queryFn: () => cadre.oauth.getClient(client_id) })
+  const app = useQuery({ queryKey: ['oauth-clients', client_id], queryFn: () => api.oauth.getClient(client_id) })
   const save = useMutation({
-    mutationFn: (body: Parameters<typeof cadre.oauth.updateClient>[1]) => cadre.oauth.updateClient(client_id, body),
+    mutationFn: (body: Parameters<typeof api.oauth.updateClient>[1]) => api.oauth.updateClient(client_id, body),
     gcTime: 0,
     onSuccess: () => {
       tell('Saved')
@@ -72,7 +72,7 @@ export function AppPanel({
             title={`A new secret for ${data.name}`}
             action="Replace the secret"
             run={async () => {
-              const { client_secret } = await cadre.oauth.updateClient(client_id, { rotate_secret: true })
+              const { client_secret } = await api.oauth.updateClient(client_id, { rotate_secret: true })
               await queries.invalidateQueries({ queryKey: ['oauth-clients'] })
               close()
               if (client_secret !== undefined) reveal({ name: data.name, client_secret })
@@ -89,7 +89,7 @@ export function AppPanel({
             action="Delete the app"
             typed={data.name}
             run={async () => {
-              await cadre.oauth.deleteClient(client_id)
+              await api.oauth.deleteClient(client_id)
               close()
               tell('The app is deleted')
               await queries.invalidateQueries({

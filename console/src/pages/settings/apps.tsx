@@ -1,12 +1,12 @@
 import { paths } from '../../paths.ts'
 import { TabLinks } from '../../ui/tabs.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { OwnApps } from './own-apps.tsx'
 import { SessionList } from './session-list.tsx'
 
 /** OAuth apps: those that the organization has registered, and those that a person let act for them. */
 export default function Apps() {
-  const [{ tab }] = useAddressWords()
+  const [{ tab }] = useSearchText()
   const current = tab === 'granted' ? 'granted' : 'own'
   const tabs = (
     <TabLinks

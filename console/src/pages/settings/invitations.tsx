@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Invitation } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
@@ -20,12 +20,12 @@ export function Invitations() {
   const queries = useQueryClient()
   const { data, error, refetch } = useQuery({
     queryKey: ['members', 'invitations', offset],
-    queryFn: () => cadre.invitations.list({ status: 'pending', limit, offset }).page({ offset }),
+    queryFn: () => api.invitations.list({ status: 'pending', limit, offset }).page({ offset }),
     placeholderData: keepPreviousData,
   })
   const revoke = async (invitation: Invitation): Promise<void> => {
     try {
-      await cadre.invitations.revoke(invitation.id)
+      await api.invitations.revoke(invitation.id)
       tell('The invitation was withdrawn')
     } catch (failure) {
       tellFailure('The invitation was not withdrawn', failure)

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
 import { roleDescriptions, type Role } from '#contract/core/scopes.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -37,7 +37,7 @@ export function InviteDialog({
     event.preventDefault()
     setError(undefined)
     try {
-      const made = await cadre.invitations.create({ role, ...(email === '' ? {} : { email }) })
+      const made = await api.invitations.create({ role, ...(email === '' ? {} : { email }) })
       setUrl(made.url)
       await queries.invalidateQueries({ queryKey: ['members', 'invitations'] })
     } catch (failure) {

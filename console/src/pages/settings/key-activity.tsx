@@ -1,7 +1,7 @@
 import { formatCount } from '../../format.ts'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { hasScope } from '#contract/core/scopes.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
@@ -17,7 +17,7 @@ const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD'
 export function useKeyActivity(id: string): UseQueryResult<Activity> {
   return useQuery({
     queryKey: ['api-keys', id, 'activity'],
-    queryFn: () => cadre.apiKeys.activity(id),
+    queryFn: () => api.apiKeys.activity(id),
     refetchInterval: 10_000,
   })
 }

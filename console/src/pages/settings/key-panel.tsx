@@ -1,7 +1,7 @@
 import { formatCount } from '../../format.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -32,19 +32,19 @@ export function KeyPanel({
   reveal: (made: { name: string; key: string }) => void
 }) {
   const queries = useQueryClient()
-  const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => cadre.apiKeys.get(id), refetchInterval: 10_000 })
+  const key = useQuery({ queryKey: ['api-keys', id], queryFn: () => api.apiKeys.get(id), refetchInterval: 10_000 })
   const activity = useKeyActivity(id)
   const [overlap, setOverlap] = useState('86400')
   const done = () => queries.invalidateQueries({ queryKey: ['api-keys'] })
   const save = useMutation({
-    mutationFn: (body: Parameters<typeof cadre.apiKeys.update>[1]) => cadre.apiKeys.update(id, body),
+    mutationFn: (body: Parameters<typeof api.apiKeys.update>[1]) => api.apiKeys.update(id, body),
     onSuccess: () => {
       tell('Saved')
       return done()
     },
   })
   const rotate = useMutation({
-    mutationFn: () => cadre.apiKeys.rotate(id, { overlap_seconds: Number(overlap) }),
+    mutationFn: () => api.apiKeys.rotate(id, { overlap_seconds: Number(overlap) }),
     gcTime: 0,
     onSuccess: (made) => {
       reveal(made)
@@ -53,7 +53,7 @@ export function KeyPanel({
     },
   })
   const revoke = useMutation({
-    mutationFn: () => cadre.apiKeys.delete(id),
+    mutationFn: () => api.apiKeys.delete(id),
     onSuccess: () => {
       tell('The key is revoked')
       close()

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -14,7 +14,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import type { Operations } from '#sdk/types.ts'
@@ -29,15 +29,15 @@ const pageSize = 20
 
 /** The caller's API keys: made with as little as they need, shown once, rotated with an overlap, revoked knowingly. */
 export default function Keys() {
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const offset = Number(words.offset ?? 0)
   const active_only = words.expired !== 'shown'
   const query = { limit: pageSize, offset, active_only }
   const queries = useQueryClient()
-  const keys = useQuery({ queryKey: ['api-keys', query], queryFn: () => cadre.apiKeys.list(query).page({ offset }) })
+  const keys = useQuery({ queryKey: ['api-keys', query], queryFn: () => api.apiKeys.list(query).page({ offset }) })
   const [made, setMade] = useState<{ name: string; key: string }>()
   const create = useMutation({
-    mutationFn: (values: KeyValues) => cadre.apiKeys.create(values),
+    mutationFn: (values: KeyValues) => api.apiKeys.create(values),
     // The answer holds the secret: nothing keeps it but what shows it.
     gcTime: 0,
     onSuccess: ({ name, key }) => {

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-quer
 import { useState } from 'react'
 import { roleDescriptions, roles } from '#contract/core/scopes.ts'
 import type { Member } from '#sdk/types.ts'
-import { basePath, cadre } from '../../api/client.ts'
+import { basePath, api } from '../../api/client.ts'
 import { userQuery } from '../../api/queries.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -48,7 +48,7 @@ export default function MembersPage() {
   }
   const { data, error, refetch } = useQuery({
     queryKey: ['members', query],
-    queryFn: () => cadre.members.list(query).page({ offset: query.offset }),
+    queryFn: () => api.members.list(query).page({ offset: query.offset }),
     placeholderData: keepPreviousData,
   })
   const again = (): Promise<void> => queries.invalidateQueries({ queryKey: ['members'] })
@@ -172,11 +172,11 @@ export default function MembersPage() {
           action={isLeaving ? 'Leave' : 'Remove'}
           run={async () => {
             if (isLeaving) {
-              await cadre.organization.leave({ organization_id: (await cadre.organization.get()).id })
+              await api.organization.leave({ organization_id: (await api.organization.get()).id })
               location.assign(basePath)
               return
             }
-            await cadre.members.remove(removed.user_id)
+            await api.members.remove(removed.user_id)
             tell(`${removed.name} was removed`)
             await again()
           }}
@@ -195,12 +195,12 @@ export default function MembersPage() {
 function useOnlooker(user_id: string | undefined): Onlooker {
   const own = useQuery({
     queryKey: ['members', 'own', user_id],
-    queryFn: () => cadre.members.get(user_id ?? ''),
+    queryFn: () => api.members.get(user_id ?? ''),
     enabled: user_id !== undefined,
   })
   const owners = useQuery({
     queryKey: ['members', 'owners'],
-    queryFn: async () => (await cadre.members.list({ role: 'owner', limit: 1 }).page()).total,
+    queryFn: async () => (await api.members.list({ role: 'owner', limit: 1 }).page()).total,
   })
   return { role: own.data?.role, owners: owners.data }
 }

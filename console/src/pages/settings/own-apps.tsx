@@ -2,7 +2,7 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tansta
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import type { OAuthClient } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { permissionsQuery } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
@@ -15,7 +15,7 @@ import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { AppForm, type AppValues } from './app-form.tsx'
 import { AppPanel, type MadeSecret } from './app-panel.tsx'
@@ -26,7 +26,7 @@ const pageSize = 20
 
 /** Apps that the organization has registered, to ask its people and others for access. */
 export function OwnApps({ tabs }: { tabs: ReactNode }) {
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const { data: permissions } = useQuery(permissionsQuery)
   const mayNot =
     permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators register apps' : undefined
@@ -35,7 +35,7 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
   const queries = useQueryClient()
   const apps = useQuery({
     queryKey: ['oauth-clients', query],
-    queryFn: () => cadre.oauth.listClients(query).page({ offset }),
+    queryFn: () => api.oauth.listClients(query).page({ offset }),
     enabled: permissions !== undefined && mayNot === undefined,
     placeholderData: keepPreviousData,
   })
@@ -45,7 +45,7 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
     create.reset()
   }
   const create = useMutation({
-    mutationFn: (values: AppValues) => cadre.oauth.createClient(values),
+    mutationFn: (values: AppValues) => api.oauth.createClient(values),
     // The answer holds the secret: nothing keeps it but what shows it.
     gcTime: 0,
     onSuccess: ({ name, client_id, client_secret }) => {

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { permissionsQuery, userQuery } from '../../api/queries.ts'
 import { ShortcutList } from '../../shell/shortcut-list.tsx'
 import { useTheme, type Theme } from '../../shell/theme.ts'
@@ -88,7 +88,7 @@ function NameForm({ name: before }: { name: string }) {
     event.preventDefault()
     setError(undefined)
     try {
-      await cadre.user.update({ name })
+      await api.user.update({ name })
       await queries.invalidateQueries({ queryKey: userQuery.queryKey })
       tell('Your name was changed')
     } catch (failure) {

@@ -3,7 +3,7 @@ import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
-import { download } from '../parts/download.ts'
+import { saveFile } from '../../ui/save-file.ts'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
 
 interface Revealed {
@@ -52,7 +52,9 @@ export function Reveal({
         <CopyButton text={secret} label={file === undefined ? 'Copy the link' : 'Copy the secret'}>
           Copy
         </CopyButton>
-        {file !== undefined && <Button onClick={() => download(file, `${secret}\n`)}>Download</Button>}
+        {file !== undefined && (
+          <Button onClick={() => saveFile(file, 'text/plain;charset=utf-8', [`${secret}\n`])}>Download</Button>
+        )}
       </div>
       {children}
       <Checkbox className="mt-4" label={saved} checked={isSaved} onChange={(event) => setSaved(event.target.checked)} />

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { roleDescriptions } from '#contract/core/scopes.ts'
 import type { Member } from '#sdk/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { tell } from '../../ui/toast.tsx'
 
@@ -27,7 +27,7 @@ export function RoleDialog({
       title={`Make ${isOwn ? 'yourself' : member.name} ${role}?`}
       action="Change the role"
       run={async () => {
-        await cadre.members.update(member.user_id, { role })
+        await api.members.update(member.user_id, { role })
         tell(`${member.name} is ${role} now`)
         await queries.invalidateQueries({ queryKey: ['members'] })
       }}

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -10,7 +10,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { scopeWords } from './scope-presets.ts'
 import type { Operations } from '#sdk/types.ts'
@@ -40,12 +40,12 @@ export function SessionList({
   tabs?: ReactNode
   children?: ReactNode
 }) {
-  const [url, setUrl] = useAddressWords()
+  const [url, setUrl] = useSearchText()
   const queries = useQueryClient()
-  const sessions = useQuery({ queryKey: ['sessions'], queryFn: () => cadre.sessions.list() })
+  const sessions = useQuery({ queryKey: ['sessions'], queryFn: () => api.sessions.list() })
   const again = () => queries.invalidateQueries({ queryKey: ['sessions'] })
   const end = useMutation({
-    mutationFn: (id: string) => cadre.sessions.delete(id),
+    mutationFn: (id: string) => api.sessions.delete(id),
     onSuccess: () => {
       tell('It has ended')
       setUrl({ panel: undefined })
@@ -53,7 +53,7 @@ export function SessionList({
     },
   })
   const endOthers = useMutation({
-    mutationFn: () => cadre.sessions.deleteOthers(),
+    mutationFn: () => api.sessions.deleteOthers(),
     onSuccess: ({ revoked_count }) => {
       tell(`${revoked_count} ended`)
       setUrl({ panel: undefined })

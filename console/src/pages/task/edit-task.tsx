@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from 'react'
 import { notJson } from '../../agents/schema-text.ts'
-import { cadre as api } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'

@@ -1,5 +1,5 @@
 import { useId, useState } from 'react'
-import { cadre as api } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { control } from '../../ui/field.tsx'

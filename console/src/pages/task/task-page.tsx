@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'reac
 import { useNavigate } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import { APIError } from '#sdk/errors.ts'
-import { cadre as api } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useOwnStream } from '../../api/live.tsx'
 import { ApprovalCard } from '../approvals/approval-card.tsx'
 import { AttemptsView } from './attempts-view.tsx'
@@ -13,8 +13,9 @@ import { Choices } from '../../ui/choices.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { fullHeight } from '../../ui/page.tsx'
-import type { Search } from '../../search-state.ts'
-import { A, usePathIds, useWords } from '../../task-parts/links.tsx'
+import { useSearchState } from '../../search-state.ts'
+import type { Search } from '../../search-words.ts'
+import { A, usePathIds } from '../../task-parts/links.tsx'
 import { MessageBox } from './message-box.tsx'
 import { StepInspector } from './step-inspector.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
@@ -51,13 +52,13 @@ export function TaskPage() {
   const { project, task: id } = usePathIds()
   const live = useTaskLive(project, id)
   const navigate = useNavigate()
-  const [words, setWords] = useWords<Words>()
+  const [words, setWords] = useSearchState<Words>()
   const view = views.find(([name]) => name === words.view)?.[0] ?? 'transcript'
   const step = typeof words.step === 'number' ? words.step : undefined
   const text = words.find === undefined || words.find === '' ? undefined : String(words.find)
   const isFailed = words.failures === true
   const span = readSpan(words.span)
-  const setSpan = (next: Span | undefined) => setWords({ span: next && writeSpan(next) }, true)
+  const setSpan = (next: Span | undefined) => setWords({ span: next && writeSpan(next) }, { replace: true })
   const filter = useStepFilter(live, { isFailed, text })
   const [retryError, setRetryError] = useState<unknown>()
   const agent = useQuery({
@@ -71,7 +72,7 @@ export function TaskPage() {
   }, [live.task])
 
   const openTask = (task_id: string) => void navigate({ to: `/p/${project}/tasks/${task_id}` as '/' })
-  const select = (index: number) => setWords({ step: index === step ? undefined : index }, true)
+  const select = (index: number) => setWords({ step: index === step ? undefined : index }, { replace: true })
   const retryFrom = async (from_step: number) => {
     setRetryError(undefined)
     try {
@@ -122,7 +123,12 @@ export function TaskPage() {
       )}
       {isOpen && live.task.wait?.reason === 'input' && <MessageBox live={live} />}
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-2 md:px-5">
-        <Choices label="View" value={view} options={views} onChange={(next) => setWords({ view: next }, true)} />
+        <Choices
+          label="View"
+          value={view}
+          options={views}
+          onChange={(next) => setWords({ view: next }, { replace: true })}
+        />
         {view === 'waterfall' && (
           <Choices
             label="Scale"
@@ -132,7 +138,7 @@ export function TaskPage() {
               ['sight', 'In sight'],
               ['gaps', 'Without gaps'],
             ]}
-            onChange={(scale) => setWords({ scale, span: undefined }, true)}
+            onChange={(scale) => setWords({ scale, span: undefined }, { replace: true })}
           />
         )}
         {view === 'waterfall' && (
@@ -148,7 +154,7 @@ export function TaskPage() {
             <input
               type="checkbox"
               checked={words.failures === true}
-              onChange={({ target }) => setWords({ failures: target.checked || undefined }, true)}
+              onChange={({ target }) => setWords({ failures: target.checked || undefined }, { replace: true })}
             />
             Failures only
           </label>
@@ -158,7 +164,7 @@ export function TaskPage() {
             label="Text in steps"
             className="max-md:!w-auto max-md:min-w-32 max-md:flex-1 md:!w-44"
             value={text ?? ''}
-            commit={(find) => setWords({ find: find || undefined }, true)}
+            commit={(find) => setWords({ find: find || undefined }, { replace: true })}
           />
         )}
         {filter.only !== undefined && (
@@ -211,7 +217,7 @@ export function TaskPage() {
             index={step}
             retryReason={retryReason(live.task)}
             onRetry={() => void retryFrom(step)}
-            onClose={() => setWords({ step: undefined }, true)}
+            onClose={() => setWords({ step: undefined }, { replace: true })}
           />
         )}
       </div>

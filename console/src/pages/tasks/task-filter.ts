@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
-import { cadre as api } from '../../api/client.ts'
-import type { Search } from '../../search-state.ts'
-import { useWords } from '../../task-parts/links.tsx'
+import { api } from '../../api/client.ts'
+import { useSearchState } from '../../search-state.ts'
+import type { Search } from '../../search-words.ts'
 import type { TaskStatus } from '../../task-parts/types.ts'
 
 export const states: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled', 'expired']
@@ -25,7 +25,7 @@ export interface TaskWords extends Search {
 
 /** Which tasks the address asks for, and how it is made to ask for others: another choice begins at the first page. */
 export function useTaskFilter(project: string) {
-  const [words, setWords] = useWords<TaskWords>()
+  const [words, setWords] = useSearchState<TaskWords>()
   const agent = typeof words.agent === 'string' ? words.agent : undefined
   const status = states.find((state) => state === words.status)
   const from = momentOf(words.created_after)
@@ -64,7 +64,7 @@ export function useTaskFilter(project: string) {
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
         : api.tasks.listOfAgent(project, agent, { ...query, ...page }),
-    choose: (change: Partial<TaskWords>, replace = false) => setWords({ ...change, offset: undefined }, replace),
+    choose: (change: Partial<TaskWords>, replace = false) => setWords({ ...change, offset: undefined }, { replace }),
     go: (offset: number) => setWords({ offset: offset || undefined }),
   }
 }

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { budgetWarning_percent } from '#contract/resources/budget-window.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -47,8 +47,8 @@ export function BudgetForm({
     mutationFn: () => {
       const limits = { max_cost_usd: limitOf(cost), max_tokens: limitOf(tokens), period, warn_percent: Number(warn) }
       return budget
-        ? cadre.budgets.update(project, budget.id, limits)
-        : cadre.budgets.create(project, { ...limits, scope, ...(needsSubject ? { subject: subject.trim() } : {}) })
+        ? api.budgets.update(project, budget.id, limits)
+        : api.budgets.create(project, { ...limits, scope, ...(needsSubject ? { subject: subject.trim() } : {}) })
     },
     onSuccess: () => {
       tell(budget ? 'The budget is changed' : 'The budget counts from now on')

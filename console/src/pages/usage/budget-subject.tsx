@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import { AgentPicker } from '../../agents/agent-picker.tsx'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { CopyId } from '../../ui/copy.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
@@ -17,7 +17,7 @@ const another = 'another'
 function useOwnKeys(isWanted: boolean) {
   return useQuery({
     queryKey: ['api-keys', 'to choose'],
-    queryFn: () => cadre.apiKeys.list({ limit: 100 }).toArray({ max: keysToChoose }),
+    queryFn: () => api.apiKeys.list({ limit: 100 }).toArray({ max: keysToChoose }),
     enabled: isWanted,
   })
 }

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -9,7 +9,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { BudgetForm, budgetPeriods, budgetScopes } from './budget-form.tsx'
 import { SubjectName } from './budget-subject.tsx'
@@ -20,11 +20,11 @@ const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 
 
 /** Limits of what may be spent: real ones, which calls wait at. */
 export function Budgets({ project }: { project: string }) {
-  const [url, setUrl] = useAddressWords()
+  const [url, setUrl] = useSearchText()
   const queries = useQueryClient()
   const budgets = useQuery({
     queryKey: ['budgets', project],
-    queryFn: () => cadre.budgets.list(project, { limit: 100 }).page(),
+    queryFn: () => api.budgets.list(project, { limit: 100 }).page(),
     refetchInterval: 15_000,
   })
   const again = () => queries.invalidateQueries({ queryKey: ['budgets', project] })
@@ -82,7 +82,7 @@ export function Budgets({ project }: { project: string }) {
         title="Remove the budget?"
         action="Remove budget"
         run={async () => {
-          await cadre.budgets.delete(project, removed!.id)
+          await api.budgets.delete(project, removed!.id)
           tell('The budget is gone')
           await again()
         }}

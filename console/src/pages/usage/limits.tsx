@@ -2,7 +2,7 @@ import { formatCount } from '../../format.ts'
 import { Checkbox } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { limitWords } from './limit-words.ts'
 import { Meter } from './meter.tsx'
@@ -13,7 +13,7 @@ type Standing = Operations['getRateLimits']['result']
 
 /** Every limit of this sign-in with what is left of it, those that were used first, and what was refused lately. */
 export function Limits({ is_enforced, limits, refusals }: Standing) {
-  const [url, setUrl] = useAddressWords()
+  const [url, setUrl] = useSearchText()
   const showsAll = url.all === 'yes'
   const used = limits.filter((limit) => limit.used > 0)
   const shown = (showsAll ? limits : used).toSorted((a, b) => b.used / b.limit - a.used / a.limit)

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { CopyId } from '../../ui/copy.tsx'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -8,7 +8,7 @@ import { FilterSelect } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
 import { limitWords } from './limit-words.ts'
 import type { Operations } from '#sdk/types.ts'
@@ -19,13 +19,13 @@ const spans = { '1': 'Last 24 hours', '7': 'Last 7 days', '30': 'Last 30 days' }
 const pageSize = 20
 /** What limits refused in the last weeks, by hour, credential and limit. */
 export function Refusals() {
-  const [url, setUrl] = useAddressWords()
+  const [url, setUrl] = useSearchText()
   const days = url.days !== undefined && Object.hasOwn(spans, url.days) ? url.days : '7'
   const offset = Number(url.offset ?? 0)
   const refusals = useQuery({
     queryKey: ['limits', 'refusals', days, offset],
     queryFn: () =>
-      cadre.user
+      api.user
         .refusals({
           limit: pageSize,
           offset,

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -9,9 +9,9 @@ import { FilterSelect } from '../../ui/field.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
-import { download } from '../parts/download.ts'
+import { saveFile } from '../../ui/save-file.ts'
 import { Options } from '../parts/options.tsx'
 import { asCsv } from './csv.ts'
 import type { Usage } from '#sdk/types.ts'
@@ -33,7 +33,7 @@ function idOf({ agent_id, api_key_id, model, tool }: Usage['usage'][number]): st
 
 /** Calls, tokens and cost of a project, by what they were for. */
 export function UsageTable({ project }: { project: string }) {
-  const [url, setUrl] = useAddressWords()
+  const [url, setUrl] = useSearchText()
   const group: Group = url.group !== undefined && Object.hasOwn(groups, url.group) ? (url.group as Group) : 'agent'
   const days = url.days !== undefined && Object.hasOwn(spans, url.days) ? url.days : '30'
   const offset = Number(url.offset ?? 0)
@@ -43,13 +43,13 @@ export function UsageTable({ project }: { project: string }) {
   })
   const usage = useQuery({
     queryKey: ['usage', project, group, days, offset],
-    queryFn: () => cadre.usage.get(project, { ...query(), limit: pageSize, offset }).page({ offset }),
+    queryFn: () => api.usage.get(project, { ...query(), limit: pageSize, offset }).page({ offset }),
   })
   const agents = useQuery({
     queryKey: ['agents', project, 'names'],
     enabled: group === 'agent',
     queryFn: async () => {
-      const found = await cadre.agents.list(project, { limit: 100 }).toArray({ max: 500 })
+      const found = await api.agents.list(project, { limit: 100 }).toArray({ max: 500 })
       return new Map(found.map(({ id, name }) => [id, name]))
     },
   })
@@ -60,7 +60,7 @@ export function UsageTable({ project }: { project: string }) {
     return agents.data?.get(row.agent_id ?? '') ?? row.agent_id ?? 'none'
   }
   const save = async (): Promise<{ isWhole: boolean }> => {
-    const rows = await cadre.usage.get(project, { ...query(), limit: 100 }).toArray({ max: exportedMax })
+    const rows = await api.usage.get(project, { ...query(), limit: 100 }).toArray({ max: exportedMax })
     const header = [
       group,
       'id',
@@ -81,7 +81,7 @@ export function UsageTable({ project }: { project: string }) {
       row.cost_usd,
       row.unpriced_calls,
     ])
-    download(`usage-${project}-${group}.csv`, asCsv(header, lines), 'text/csv')
+    saveFile(`usage-${project}-${group}.csv`, 'text/csv;charset=utf-8', [asCsv(header, lines)])
     return { isWhole: rows.length < exportedMax }
   }
   const saving = useMutation({ mutationFn: save })

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { TabLinks } from '../../ui/tabs.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable } from '../../ui/data-table.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { Budgets } from './budgets.tsx'
@@ -43,10 +43,10 @@ function bytesInWords(bytes: number): string {
 
 /** What was used, what may be, and how long it is kept. */
 export default function UsagePage() {
-  const [url] = useAddressWords()
+  const [url] = useSearchText()
   const project = useProjectId()
   const tab: Tab = url.tab !== undefined && Object.hasOwn(tabs, url.tab) ? (url.tab as Tab) : 'usage'
-  const limits = useQuery({ queryKey: ['limits'], queryFn: () => cadre.user.limits(), refetchInterval: 10_000 })
+  const limits = useQuery({ queryKey: ['limits'], queryFn: () => api.user.limits(), refetchInterval: 10_000 })
   const group = url.group ?? 'agent'
   const stored = storedOf(limits.data)
   const shown = {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -10,7 +10,7 @@ import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { NextAttempt } from './next-attempt.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
 import { eventNames, taskEventNames, testEventName } from '#contract/events/events.ts'
@@ -22,7 +22,7 @@ const days = { '': 'Any time', '1': 'Last 24 hours', '7': 'Last 7 days' }
 
 /** What a webhook was sent, the newest first. */
 export function Deliveries({ webhook_id }: { webhook_id: string }) {
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const page = Number(words.page ?? 1)
   const status = words.status && Object.hasOwn(states, words.status) ? (words.status as Delivery['status']) : undefined
   const event = words.event as Delivery['event'] | undefined
@@ -31,7 +31,7 @@ export function Deliveries({ webhook_id }: { webhook_id: string }) {
     queryKey: ['webhooks', webhook_id, 'deliveries', filter, words.days],
     queryFn: () => {
       const created_after = words.days && new Date(Date.now() - Number(words.days) * 86_400_000).toISOString()
-      return cadre.webhooks
+      return api.webhooks
         .listDeliveries(webhook_id, { ...filter, ...(created_after ? { created_after } : {}) })
         .page({ page })
     },

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CodeBlock, CopyId } from '../../ui/copy.tsx'
@@ -26,14 +26,14 @@ const failures = {
 export default function DeliveryPage() {
   const { webhook_id = '', delivery_id: id = '' } = useParams({ strict: false })
   const queries = useQueryClient()
-  const webhook = useQuery({ queryKey: ['webhooks', webhook_id], queryFn: () => cadre.webhooks.get(webhook_id) })
+  const webhook = useQuery({ queryKey: ['webhooks', webhook_id], queryFn: () => api.webhooks.get(webhook_id) })
   const delivery = useQuery({
     queryKey: ['webhooks', webhook_id, 'delivery', id],
-    queryFn: () => cadre.webhooks.getDelivery(webhook_id, id),
+    queryFn: () => api.webhooks.getDelivery(webhook_id, id),
     refetchInterval: ({ state }) => (state.data?.status === 'pending' ? 1000 : false),
   })
   const redeliver = useMutation({
-    mutationFn: () => cadre.webhooks.redeliver(webhook_id, id),
+    mutationFn: () => api.webhooks.redeliver(webhook_id, id),
     onSuccess: () => {
       tell('It is due again')
       return queries.invalidateQueries({ queryKey: ['webhooks', webhook_id] })

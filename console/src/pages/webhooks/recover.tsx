@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -15,7 +15,7 @@ export function Recover({ webhook_id, isOpen, close }: { webhook_id: string; isO
   const queries = useQueryClient()
   const recover = useMutation({
     mutationFn: () =>
-      cadre.webhooks.recover(webhook_id, { since: new Date(Date.now() - Number(hours) * 3_600_000).toISOString() }),
+      api.webhooks.recover(webhook_id, { since: new Date(Date.now() - Number(hours) * 3_600_000).toISOString() }),
     onSuccess: ({ message, has_more }) => {
       tell(has_more ? `${message}. There are more: redeliver again.` : message)
       close()

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -11,7 +11,7 @@ import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { retryWords } from './retry-words.ts'
@@ -25,22 +25,22 @@ import { WebhookState } from './webhook-state.tsx'
 /** One webhook: its state, its secret, and what it was sent. */
 export default function WebhookPage() {
   const { webhook_id: id = '' } = useParams({ strict: false })
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const webhook = useQuery({ queryKey: ['webhooks', id], queryFn: () => cadre.webhooks.get(id) })
+  const webhook = useQuery({ queryKey: ['webhooks', id], queryFn: () => api.webhooks.get(id) })
   const again = () => queries.invalidateQueries({ queryKey: ['webhooks'] })
   const [secret, setSecret] = useState<{ secret: string; until: string | null }>()
   const close = () => setWords({ panel: undefined })
   const test = useMutation({
-    mutationFn: () => cadre.webhooks.test(id, {}),
+    mutationFn: () => api.webhooks.test(id, {}),
     onSuccess: (delivery) => {
       void navigate(paths.delivery(id, delivery.id))
       return again()
     },
   })
   const save = useMutation({
-    mutationFn: (body: Parameters<typeof cadre.webhooks.update>[1]) => cadre.webhooks.update(id, body),
+    mutationFn: (body: Parameters<typeof api.webhooks.update>[1]) => api.webhooks.update(id, body),
     onSuccess: () => {
       tell('Saved')
       close()
@@ -48,12 +48,12 @@ export default function WebhookPage() {
     },
   })
   const rotate = async () => {
-    const answer = await cadre.webhooks.rotateSecret(id, {})
+    const answer = await api.webhooks.rotateSecret(id, {})
     if (answer.secret !== undefined) setSecret({ secret: answer.secret, until: answer.previous_secret_expires_at })
     await again()
   }
   const remove = async () => {
-    await cadre.webhooks.delete(id)
+    await api.webhooks.delete(id)
     tell('The webhook is deleted')
     await navigate(paths.webhooks())
     await queries.invalidateQueries({ queryKey: ['webhooks'], predicate: ({ queryKey }) => queryKey[1] !== id })

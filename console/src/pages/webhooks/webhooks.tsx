@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -13,7 +13,7 @@ import { Pager } from '../../ui/pager.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell, tellFailure } from '../../ui/toast.tsx'
-import { useAddressWords } from '../parts/address-words.ts'
+import { useSearchText } from '../../search-state.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Options } from '../parts/options.tsx'
 import { useWhyNotWrite } from '../parts/why-not-write.ts'
@@ -28,14 +28,14 @@ const pageSize = 20
 
 /** Addresses that get events, and their last results. */
 export default function Webhooks() {
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const page = Number(words.page ?? 1)
   const status = (['active', 'disabled'] as const).find((one) => one === words.status)
   const search = words.search ?? ''
   const query = { page, limit: pageSize, ...(status ? { status } : {}), ...(search ? { search } : {}) }
   const webhooks = useQuery({
     queryKey: ['webhooks', query],
-    queryFn: () => cadre.webhooks.list(query).page({ page }),
+    queryFn: () => api.webhooks.list(query).page({ page }),
     refetchInterval: 15_000,
   })
   const queries = useQueryClient()
@@ -44,7 +44,7 @@ export default function Webhooks() {
   const create = useMutation({
     mutationFn: async (values: WebhookValues) => {
       const secret = newSecret()
-      const { id } = await cadre.webhooks.create({ ...values, secret })
+      const { id } = await api.webhooks.create({ ...values, secret })
       return { id, secret }
     },
     // The answer holds the secret: nothing keeps it but what shows it.
@@ -56,7 +56,7 @@ export default function Webhooks() {
     },
   })
   const test = useMutation({
-    mutationFn: (id: string) => cadre.webhooks.test(id, {}),
+    mutationFn: (id: string) => api.webhooks.test(id, {}),
     onSuccess: (delivery, id) => navigate(paths.delivery(id, delivery.id)),
     onError: (failure) => tellFailure('The test event was not sent', failure),
   })

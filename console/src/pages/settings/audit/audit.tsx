@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useState } from 'react'
 import type { AuditEntry } from '#sdk/types.ts'
-import { basePath, cadre } from '../../../api/client.ts'
+import { basePath, api } from '../../../api/client.ts'
 import { permissionsQuery } from '../../../api/queries.ts'
 import { paths } from '../../../paths.ts'
 import { Button } from '../../../ui/button.tsx'
@@ -15,7 +15,7 @@ import { Panel } from '../../../ui/page.tsx'
 import { PagedTable } from '../../../ui/paged-table.tsx'
 import { Time } from '../../../ui/time.tsx'
 import { tellFailure } from '../../../ui/toast.tsx'
-import { useAddressWords } from '../../parts/address-words.ts'
+import { useSearchText } from '../../../search-state.ts'
 import { Options } from '../../parts/options.tsx'
 import { PageFrame } from '../../parts/page-frame.tsx'
 import { EntryDialog } from './entry-dialog.tsx'
@@ -26,7 +26,7 @@ const pageSize = 50
 
 /** Who did what in the organization, with what, and from where. */
 export default function AuditPage() {
-  const [words, setWords] = useAddressWords()
+  const [words, setWords] = useSearchText()
   const { data: permissions } = useQuery(permissionsQuery)
   const mayNot =
     permissions && !permissions.scopes.includes('admin') ? 'Owners and administrators read the audit log' : undefined
@@ -35,7 +35,7 @@ export default function AuditPage() {
   const query = { ...filter, limit: pageSize, offset }
   const entries = useQuery({
     queryKey: ['audit', 'list', query],
-    queryFn: () => cadre.audit.list(query).page({ offset }),
+    queryFn: () => api.audit.list(query).page({ offset }),
     enabled: permissions !== undefined && mayNot === undefined,
     placeholderData: keepPreviousData,
   })
@@ -186,7 +186,7 @@ function IdentifierSearch({ find }: { find: (text: string) => void }) {
 /** Streams all matching entries into a file, however many. An error is shown first. */
 async function exportEntries(filter: object): Promise<void> {
   try {
-    await cadre.audit.list({ ...filter, limit: 1 }).page()
+    await api.audit.list({ ...filter, limit: 1 }).page()
   } catch (failure) {
     tellFailure('The audit log was not exported', failure)
     return
