@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { chromium, type Browser, type Page } from 'playwright-core'
 
 /** The one without a window first: it takes a quarter less of the processors. */
@@ -64,13 +63,13 @@ export async function openPage(
 }
 
 /** A rule of axe that a page breaks. */
-export interface Violation {
+interface Violation {
   id: string
   impact: string | null
   nodes: { html: string; failureSummary?: string }[]
 }
 
-const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const axe = readFile(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
 /** What axe finds wrong with a page that may run scripts, as it stands. */
 export async function violationsOf(page: Page): Promise<Violation[]> {
