@@ -5,26 +5,27 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { runCommand } from '../../e2e/process.ts'
-import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
+import { Runner } from '../test/runner.ts'
 
 let service: TestService
 let home: string
+const runner = new Runner()
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-cli-'))
 })
 after(async () => {
+  runner.stop()
   await service.stop()
   await rm(home, { recursive: true })
 })
 
-/** Runs `cadre <line>` as a user of the service does. */
-function cadre(words: string[], input?: string, env: Record<string, string> = {}) {
-  return runCommand(
-    { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), CADRE_BASE_URL: service.url, ...env },
-    words,
-    input,
-  )
+/** Runs `cadre <line>` as a user of the service does: in a new process where it reads its input. */
+function cadre(words: string[], input = '', env: Record<string, string> = {}) {
+  const all = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), CADRE_BASE_URL: service.url, ...env }
+  return input === '' ? runner.run(words, all) : runCommand(all, words, input)
 }
 
 test('without a login a command exits with 4, and says how to log in', async () => {

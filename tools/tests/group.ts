@@ -10,7 +10,12 @@ import { atEnd } from '../../server/test/at-end.ts'
  */
 const files = (process.env['CADRE_TEST_GROUP'] ?? '').split(' ').filter((file) => file !== '')
 
-for (const file of files) describe(file, async () => void (await import(pathToFileURL(resolve(file)).href)))
+// One after the other: a file that is loaded beside another one may come to belong to the suite of that.
+for (const file of files) {
+  const loaded = Promise.withResolvers<void>()
+  describe(file, () => import(pathToFileURL(resolve(file)).href).finally(loaded.resolve))
+  await loaded.promise
+}
 
 after(async () => {
   for (const end of atEnd) await end()

@@ -7,13 +7,16 @@ const folders = ['contract', 'server', 'sdk', 'cli', 'console', 'tools', 'e2e']
  * Files of one process. Loading the service costs two seconds of a processor, so files share that; more files a process
  * would leave one processor without work at the end.
  */
-const filesOfGroup = 12
+const filesOfGroup = 36
+
+/** In a long run one file may take a minute. */
+const filesOfLongGroup = 6
 
 /** A file that changes its process, or starts processes that it measures, says so in a line like this. */
 const ownProcess = /^\/\/ test: own process/m
 
 /** A file whose tests do more in a long run imports this module, or the one of browser tests that does. */
-const longForm = /\/test\/long-run\.ts'|'\.\/console\.ts'/
+const longForm = /\/long-run\.ts'|'\.\/console\.ts'/
 
 /** These share one browser, and so a process. */
 const inBrowser = (file: string): boolean => file.endsWith('.browser.test.ts')
@@ -51,7 +54,7 @@ export async function planTests(
   const isAlone = ({ file, text }: { file: string; text: string }) => file.startsWith('e2e/') || ownProcess.test(text)
   const alone = others.filter(isAlone).map(({ file }) => [file])
   const shared = others.filter((one) => !isAlone(one)).map(({ file }) => file)
-  const groups = Math.ceil(shared.length / filesOfGroup)
+  const groups = Math.ceil(shared.length / (isLong ? filesOfLongGroup : filesOfGroup))
   // Dealt like cards, so that the files of one folder, which cost alike, are in different groups.
   const dealt = Array.from({ length: groups }, (_, nth) => shared.filter((_file, at) => at % groups === nth))
   return [...(browser.length > 0 ? [browser] : []), ...alone, ...dealt]

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { operations } from '#contract/operations.ts'
 import { runCommand, startCommand } from '../../../e2e/process.ts'
-import { eventually, startTestService, type TestService } from '../../../server/test/harness.ts'
+import { eventually, type TestService } from '../../../server/test/harness.ts'
+import { shareTestService } from '../../../server/test/shared-service.ts'
 import { addProjectsWatch } from '../commands/projects/watch.ts'
 import { addTasksWatch } from '../commands/tasks/watch.ts'
 import { makeProgram } from '../define.ts'
@@ -20,7 +21,7 @@ let home: string
 let env: Record<string, string>
 let agents: string
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-streaming-'))
   const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'streaming' } })
   agents = `/api/v1/projects/${project.id}/agents`

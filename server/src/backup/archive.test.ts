@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
+import { sizeOf } from '../../test/long-run.ts'
 import { makeRng, testSeed } from '../../test/rng.ts'
 import { readArchive } from './archive-reader.ts'
 import { openArchiveWriter } from './archive-writer.ts'
@@ -76,7 +77,7 @@ async function readTables(file: string): Promise<Record<string, string>> {
 
 describe('an archive', () => {
   it('gives back every byte of every table, in parts or not, with the key only where it was put in', async () => {
-    const tables = { small: 'a\t\\N\nb\t\\\\.\n', nothing: '', large: lines(150_000), [delayedTasks]: '' }
+    const tables = { small: 'a\t\\N\nb\t\\\\.\n', nothing: '', large: lines(30_000), [delayedTasks]: '' }
     const file = await write('whole.tar.gz', tables, ' a key that begins with a space, and is kept')
     assert.deepEqual(await readTables(file), tables)
     const content = await readArchive(file)
@@ -91,9 +92,9 @@ describe('an archive', () => {
   })
 
   it('is read to its end even where a table is not used: its checksum is compared all the same', async () => {
-    const file = await write('untaken.tar.gz', { large: lines(40_000) })
+    const file = await write('untaken.tar.gz', { large: lines(10_000) })
     const { checksums } = await readArchive(file, { onTable: async () => {} })
-    assert.equal(checksums.tables.find(({ name }) => name === 'large')?.rows, 40_000)
+    assert.equal(checksums.tables.find(({ name }) => name === 'large')?.rows, 10_000)
     const onlyTheBeginning = async (_table: unknown, rows: AsyncIterable<Buffer>): Promise<void> => {
       for await (const _ of rows) break
     }
@@ -102,20 +103,24 @@ describe('an archive', () => {
 
   it('that was cut off anywhere, or had a bit turned over, is refused', async () => {
     const whole = await readFile(
-      await write('source.tar.gz', { small: lines(10), large: lines(60_000) }, 'k'.repeat(32)),
+      await write(
+        'source.tar.gz',
+        { small: lines(10), large: lines(sizeOf({ short: 10_000, long: 60_000 })) },
+        'k'.repeat(32),
+      ),
     )
     const file = join(folder, 'damaged.tar.gz')
     const refused = async (bytes: Uint8Array, what: string): Promise<void> => {
       await writeFile(file, bytes)
       await assert.rejects(readArchive(file), (error) => error instanceof BackupError, what)
     }
-    for (let i = 0; i < 25; i++) {
+    for (let i = 0; i < sizeOf({ short: 8, long: 25 }); i++) {
       const end = Math.floor(rng.between(0, whole.length - 1))
       await refused(whole.subarray(0, end), `cut to ${end} of ${whole.length}`)
     }
     await refused(whole.subarray(0, whole.length - 1), 'without the last byte')
     // Behind the ten bytes of gzip's own header, which say nothing of the content.
-    for (let i = 0; i < 40; i++) {
+    for (let i = 0; i < sizeOf({ short: 10, long: 40 }); i++) {
       const at = Math.floor(rng.between(10, whole.length - 1))
       const turned = Buffer.from(whole)
       turned[at]! ^= 1 << Math.floor(rng.between(0, 7))

@@ -69,6 +69,8 @@ export interface EngineOptions {
   onTaskEvents?: (events: readonly TaskEvent[]) => void
   /** Chance, 0 to 1; held still by tests. */
   random?: () => number
+  /** Jobs of one project that wait in the queue at most; less than usual in tests. */
+  waitingMax?: number | undefined
 }
 
 /**
@@ -88,10 +90,11 @@ export async function startEngine({
   works = true,
   onTaskEvents,
   random = Math.random,
+  waitingMax,
 }: EngineOptions): Promise<Engine> {
   const { sql } = database
   const worker_id = newId('worker')
-  const queue = openQueue({ database, log, supervise: works })
+  const queue = openQueue({ database, log, supervise: works, waitingMax })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
   const hub = subscriptionsOf(openHub({ sql, bus, log }), onTaskEvents)
   const projects = openProjectFeed({ sql, bus, log })

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, startTestService, type Reply, type TestService } from '../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../test/harness.ts'
+import { shareTestService } from '../../test/shared-service.ts'
 
 let test: TestService
 let project_id: number
 let agents: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   project_id = (await test.send('POST', '/api/v1/projects', { body: { name: 'errors' } })).body.id
   agents = `/api/v1/projects/${project_id}/agents`
 })

@@ -6,10 +6,11 @@ import { startTestService, type TestService } from '../harness.ts'
 import { checkMoves, type Move } from '../history/check-moves.ts'
 import { agentCommands, type AgentRun } from './agent-commands.ts'
 import { takenName } from './agent-model.ts'
+import { sizeOf } from '../long-run.ts'
 import { makePace } from './pace.ts'
 
-/** On a busy machine of two cores; the models together take less than 40 s. */
-const time_ms = 9_000
+/** On a busy machine of two cores; the models together take less than 40 s in a long run. */
+const time_ms = sizeOf({ short: 1500, long: 9000 })
 
 let service: TestService
 let project: number

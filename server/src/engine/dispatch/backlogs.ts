@@ -1,6 +1,6 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isBacklog } from '../queue/concurrency-limits.ts'
-import { dispatchBacklog, waitingMax } from './deferred-tasks.ts'
+import { dispatchBacklog } from './deferred-tasks.ts'
 import type { Queue } from '../queue/queue.ts'
 
 /** Projects with a backlog that one look serves. */
@@ -15,6 +15,7 @@ export interface Backlogs {
 }
 
 export function makeBacklogs({ sql, queue }: { sql: Sql; queue: Queue }): Backlogs {
+  const { waitingMax } = queue
   let full: ReadonlySet<number> = new Set()
   return {
     isFull: (project_id) => full.has(project_id),

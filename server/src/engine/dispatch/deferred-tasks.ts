@@ -9,11 +9,6 @@ import type { CancelRequest, TaskChange } from '../task.ts'
 
 /** Tasks that one transaction queues or relabels. More follow in further transactions. */
 const deferredBatch = 1000
-/**
- * Jobs of one project that wait in the queue at most, but for those of a second: the jobs of a project that has its share of
- * the workers are looked through by every fetch for another's. It is about what the workers get through meanwhile.
- */
-export const waitingMax = 2000
 /** Tasks that a deletion cancels with one event each while its caller waits. Further ones are purged with the agent. */
 const cancelsMax = 1000
 
@@ -59,7 +54,8 @@ async function dispatchBatch(tx: Sql, queue: Queue, agent_id: string): Promise<D
   const more = deferred.length === deferredBatch
   const [first] = deferred
   if (!first) return { sent: 0, more }
-  const room = waitingMax - ((await queue.countWaiting(tx, waitingMax, [first.project_id])).get(first.project_id) ?? 0)
+  const waiting = await queue.countWaiting(tx, queue.waitingMax, [first.project_id])
+  const room = queue.waitingMax - (waiting.get(first.project_id) ?? 0)
   // Those that have begun do not wait for room.
   const now = deferred.filter(({ status }, at) => at < room || status === 'waiting')
   const rest = deferred.filter(({ status }, at) => at >= room && status !== 'waiting').map(({ id }) => id)

@@ -3,11 +3,13 @@ import { after, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
 import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { sizeOf } from '../../../test/long-run.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { NewTask } from '../commands/new-task.ts'
-import { waitingMax } from './deferred-tasks.ts'
 
-const backlog = 10_000
+const backlog = sizeOf({ short: 1000, long: 10_000 })
+/** Jobs of a project in the queue; a service has room for 2,000. */
+const waitingMax = 200
 const call_ms = 100
 
 describe('fairness behind a backlog', () => {
@@ -70,7 +72,7 @@ describe('a project with more tasks than its share of the queue', () => {
 
   before(async () => {
     database = await makeTestDatabase()
-    api = await openEngine({ connection: database.connection, slots: 0, data_dir: 'api', model })
+    api = await openEngine({ connection: database.connection, slots: 0, data_dir: 'api', model, waitingMax })
     sql = api.sql
     await sql.script(witnessTable)
   })
@@ -93,7 +95,7 @@ describe('a project with more tasks than its share of the queue', () => {
       for (let i = 0; i < waitingMax; i++) await api.engine.enqueue(tx, newTestTask(agent, `first ${i}`))
     })
     await eventually(async () => (await give(agent, 'noticed')).backlog)
-    const later = await Promise.all(Array.from({ length: 300 }, (_, i) => give(agent, `later ${i}`)))
+    const later = await Promise.all(Array.from({ length: 60 }, (_, i) => give(agent, `later ${i}`)))
     assert.ok(later.every(({ backlog, sent }) => backlog && !sent))
     const urgent = await give(agent, 'urgent', { priority: 9 })
     assert.deepEqual([urgent.backlog, urgent.sent], [true, false])
@@ -102,7 +104,13 @@ describe('a project with more tasks than its share of the queue', () => {
 
     const gone = later[0]!.id
     await sql.begin((tx) => api.engine.cancel(tx, gone, { reason: null, mode: 'graceful', user_id: 'user_1' }))
-    const worker = await openEngine({ connection: database.connection, slots: 32, data_dir: 'worker', model })
+    const worker = await openEngine({
+      connection: database.connection,
+      slots: 32,
+      data_dir: 'worker',
+      model,
+      waitingMax,
+    })
     await eventually(async () => (await sql`select from task where finished_at is null limit 1`).length === 0, 60_000)
     const seen = await sql<{ input: string }>`select input from witness order by id`
     assert.equal(new Set(seen.map(({ input }) => input)).has('later 0'), false)
@@ -118,7 +126,7 @@ describe('a project with more tasks than its share of the queue', () => {
     await sql`update agent set status = 'paused' where id = ${agent.id}`
     const paused = { ...agent, status: 'paused' }
     await sql.begin(async (tx) => {
-      for (let i = 0; i < waitingMax + 500; i++) await api.engine.enqueue(tx, newTestTask(paused, `parked ${i}`))
+      for (let i = 0; i < waitingMax + 100; i++) await api.engine.enqueue(tx, newTestTask(paused, `parked ${i}`))
     })
     await sql.begin(async (tx) => {
       await tx`update agent set status = 'running' where id = ${agent.id}`
@@ -127,7 +135,7 @@ describe('a project with more tasks than its share of the queue', () => {
     await eventually(async () => {
       const [row] = await sql<{ sent: number; backlog: number }>`
         select count(job_id) as sent, count(*) filter (where backlog) as backlog from task where agent_id = ${agent.id}`
-      return row!.sent === waitingMax && row!.backlog === 500
+      return row!.sent === waitingMax && row!.backlog === 100
     })
   })
 

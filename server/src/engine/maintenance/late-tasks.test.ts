@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 /** A job that is never ended takes a place of its project for a day; enough of them, and the project stands still. */
 describe('a job in the queue', () => {
   let test: TestService
   let base: string
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     const project = await test.send('POST', '/api/v1/projects', { body: { name: 'jobs' } })
     base = `/api/v1/projects/${project.body.id}`
   })

@@ -3,13 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { insertTestAgent, newTestTask } from '../../../test/agents.ts'
 import { openEngine, witnessModel, witnessTable } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { sizeOf } from '../../../test/long-run.ts'
 import { openDatabase, type Database, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { NewTask } from '../commands/new-task.ts'
 import { makeTaskRetention } from './task-retention.ts'
 
 const days = 365
-const oldTasks = 20_000
+const oldTasks = sizeOf({ short: 4000, long: 20_000 })
 
 describe('tasks that have outlived their retention', () => {
   let test: Awaited<ReturnType<typeof makeTestDatabase>>

@@ -31,6 +31,8 @@ export type JobAttempt = Pick<Job, 'id' | 'attempt'>
  * A job that is done is deleted: the history is the task's, and a small table keeps fetching fast.
  */
 export interface Queue {
+  /** Jobs of one project that wait at most, but for those of a second. */
+  readonly waitingMax: number
   /** Resolves when the queue's own schema exists and jobs can be sent. */
   ready: Promise<void>
   send(tx: Sql, jobs: readonly NewJob[]): Promise<void>
@@ -82,6 +84,11 @@ const superviseInterval_seconds = 60
 /** No transaction that fetches a job, or changes the task that names it, lasts so long. */
 const lostAfter_seconds = 60
 const lostMax = 1000
+/**
+ * Of one project: the jobs of a project that has its share of the workers are looked through by every fetch for another's.
+ * It is about what the workers get through meanwhile.
+ */
+const usualWaitingMax = 2000
 /** How many jobs one fetch takes at most. */
 export const fetchMax = 64
 
@@ -103,11 +110,14 @@ export function openQueue({
   database,
   log,
   supervise = true,
+  waitingMax = usualWaitingMax,
 }: {
   database: Database
   log: Logger
   /** Looks after the queue's tables, as one process of several is enough for. */
   supervise?: boolean
+  /** Less than usual in tests. */
+  waitingMax?: number | undefined
 }): Queue {
   const own = ownDatabase(database, log)
   const boss = new PgBoss({
@@ -124,6 +134,7 @@ export function openQueue({
   ready.catch(() => {})
 
   return {
+    waitingMax,
     ready,
     async send(tx, jobs) {
       if (jobs.length === 0) return

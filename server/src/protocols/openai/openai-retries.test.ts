@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { openaiOperations } from '#contract/doors/openai.ts'
 import { requiredScope } from '#contract/core/scopes.ts'
-import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startAnother, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { makeRng } from '../../../test/rng.ts'
 
 let service: TestService
@@ -11,7 +12,7 @@ let client: OpenAI
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'door' } })
   const agents = `/api/v1/projects/${body.id}/agents`
   const config = { model: 'builtin/script' }

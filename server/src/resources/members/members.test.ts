@@ -3,11 +3,12 @@ import { after, before, describe, it } from 'node:test'
 import { roles, type Role } from '#contract/core/scopes.ts'
 import { makeKey, makePerson, makeSession, makeToken, type Person } from '../../../test/actors.ts'
 import { newId } from '../../platform/ids.ts'
-import { startTestService, type SendOptions, type TestService } from '../../../test/harness.ts'
+import { type SendOptions, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 

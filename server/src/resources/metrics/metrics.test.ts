@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AgentMetrics } from '#contract/resources/metrics.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, startTestService, type TestService } from '../../../test/harness.ts'
 import { check } from '../../http/validation.ts'
 
 describe("an agent's metrics", () => {

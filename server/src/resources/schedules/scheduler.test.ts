@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { insertTestAgent } from '../../../test/agents.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { sizeOf } from '../../../test/long-run.ts'
 import { startSchedulerProcess } from '../../../test/scheduler-process.ts'
 import type { NewTask } from '../../engine/commands/new-task.ts'
 import { openDatabase, type Database } from '../../platform/postgres/database.ts'
@@ -50,7 +51,7 @@ describe('due schedules on one database', () => {
   it('bring one task each, by two processes', async () => {
     const processes = await Promise.all([1, 2].map(() => startSchedulerProcess(made.connection)))
     try {
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < sizeOf({ short: 1, long: 3 }); round++) {
         const ids = await makeSchedules()
         await eventually(() => isDone(ids), 30_000)
         await exactlyOnce(ids)
@@ -62,7 +63,7 @@ describe('due schedules on one database', () => {
 
   it('bring one task each, whenever the process that acts for them is killed', async () => {
     const killed = await startSchedulerProcess(made.connection)
-    const ids = await makeSchedules(300)
+    const ids = await makeSchedules(sizeOf({ short: 150, long: 300 }))
     await eventually(async () => (await tasksOf(ids)).length >= 5)
     await killed.kill()
     const left = ids.length - (await tasksOf(ids)).length

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Task } from '#contract/tasks/tasks.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
 
 const invoice = {
@@ -34,7 +35,7 @@ describe('typed tasks', () => {
   let service: TestService
   let project: string
   before(async () => {
-    service = await startTestService()
+    service = await shareTestService()
     project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'typed' } })).body.id}`
   })
   after(() => service.stop())

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { pino } from 'pino'
+import { sample } from '../../../../test/long-run.ts'
 import { toolCall } from '../../../../test/tool-call.ts'
 import { runJavascript } from './run-javascript.ts'
 import { makeSandboxes } from './sandbox.ts'
@@ -81,14 +82,15 @@ describe('run_javascript', () => {
 })
 
 describe('a program without an end', () => {
-  for (const code of [
+  const endless = [
     'while (true) {}',
     '({ toJSON() { for (;;); } })',
     '({ get a() { for (;;); } })',
     'const e = new Error(); Object.defineProperty(e, "message", { get() { for (;;); } }); throw e',
     '/(a*)*b/.test("a".repeat(50))',
     'for (;;) console.log("x".repeat(1000))',
-  ])
+  ]
+  for (const code of sample(endless, 2))
     it(`is ended: ${code}`, async () => {
       const began = performance.now()
       const { error } = await run(code, 0.3)
@@ -129,13 +131,14 @@ describe('a program without an end', () => {
 })
 
 describe('a program that takes too much', () => {
-  for (const code of [
+  const greedy = [
     'const a = []; for (;;) a.push(new Array(1e6).fill(1))',
     'const a = []; for (;;) a.push(new Uint8Array(1e6))',
     'const m = new Map(); for (let i = 0; ; i++) m.set(i, { i })',
     'new ArrayBuffer(1e9)',
     'const f = () => Promise.resolve().then(f); f()',
-  ])
+  ]
+  for (const code of sample(greedy, 2))
     it(`runs out of memory, and we do not: ${code}`, async () => {
       const before = process.memoryUsage.rss()
       const { error } = await run(code, 30)

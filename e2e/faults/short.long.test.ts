@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'
-import { isLongRun } from '../../server/test/long-run.ts'
 import { testSeed } from '../../server/test/rng.ts'
 
-/** Faults whose short forms keep their promises beside other tests; the rest need a quiet machine. A short run takes one. */
-const besideOthers = isLongRun ? ['F1', 'F2', 'F4', 'F8'] : ['F8']
+/** Faults whose short forms keep their promises beside other tests; the rest need a quiet machine. */
+const besideOthers = ['F1', 'F2', 'F4', 'F8']
 
 /** The short form of the faults, as `npm run faults -- --short` runs it: nothing is broken that is promised. */
 for (const fault of besideOthers) {

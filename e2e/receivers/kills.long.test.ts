@@ -5,13 +5,12 @@ import { openDatabase } from '../../server/src/platform/postgres/database.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
 import { makeTestDatabase } from '../../server/test/harness.ts'
 import { startCluster } from '../cluster/cluster.ts'
-import { isLongRun } from '../../server/test/long-run.ts'
 import { databaseEnvironment, startProcess, temporaryFolder } from '../process.ts'
 import { startReceivers } from './receivers.ts'
 import { startEnvironment } from './environment.ts'
 
 /** `CADRE_TEST_KILLS` for longer runs. */
-const kills = Number(process.env['CADRE_TEST_KILLS'] ?? (isLongRun ? 20 : 4))
+const kills = Number(process.env['CADRE_TEST_KILLS'] ?? 20)
 /** So many kills meet everything that can be interrupted. */
 const meetsAll = 20
 const pause_ms = { min: 20, max: 500 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
-import { startTestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
 
 const root = new URL('../..', import.meta.url)
 /** The commands that a page shows. */
@@ -17,7 +17,7 @@ function examplesOf(path: string): string[] {
 
 /** Runs them one after another, as a reader who copies them. */
 async function follow(t: TestContext, path: string): Promise<string> {
-  const service = await startTestService()
+  const service = await shareTestService()
   const home = await mkdtemp(join(tmpdir(), 'cadre-cli-guide-'))
   t.after(async () => {
     await service.stop()

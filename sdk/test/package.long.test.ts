@@ -13,6 +13,7 @@ import { build } from 'vite'
 import { inBrowser, launchBrowser } from '../../e2e/browser/chromium.ts'
 import { makeToken, ownerOf } from '../../server/test/actors.ts'
 import { startTestService, type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
 import { sdkTypes } from '../../tools/sdk-types.ts'
 
 const run = promisify(execFile)
@@ -29,7 +30,7 @@ let folder: string
 let service: TestService
 before(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), 'cadre-consumer-')))
-  service = await startTestService()
+  service = await shareTestService()
 })
 after(async () => {
   await service.stop()
