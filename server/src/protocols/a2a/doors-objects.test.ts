@@ -252,6 +252,8 @@ describe('a hostile client', () => {
   })
 
   it('that leaves in the middle of a stream cancels nothing', async () => {
+    // Tasks that failed one after the other have stopped the agent of the others.
+    const of = await createAgent('patient', { model: 'builtin/script' })
     const message = sent(script({ text: 'a ' }, { delay_ms: 300 }, { text: 'b' })).message
     const body = JSON.stringify({ message })
     const head = Object.entries({
@@ -263,11 +265,11 @@ describe('a hostile client', () => {
     const socket = connect(Number(port), '127.0.0.1')
     socket.on('error', () => {})
     socket.write(
-      `POST /a2a/agents/${agent}/message:stream HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${body}`,
+      `POST /a2a/agents/${of}/message:stream HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${body}`,
     )
     await new Promise((resolve) => socket.once('data', resolve))
     socket.destroy()
-    const again = await a2a('SendMessage', { message })
+    const again = await a2a('SendMessage', { message }, { of })
     assert.equal(again.body.result?.task.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(again.body))
   })
 })
