@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { eventually, type TestService } from '../../server/test/harness.ts'
+import { shareTestService } from '../../server/test/shared-service.ts'
 import { Runner } from '../test/runner.ts'
 
 let service: TestService
@@ -13,7 +14,7 @@ let path: string
 let agent_id: string
 const runner = new Runner()
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   home = await mkdtemp(join(tmpdir(), 'cadre-approvals-'))
   const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'approvals' } })
   path = `/api/v1/projects/${project.id}`

@@ -14,6 +14,7 @@ import {
   providerKey,
   providerKinds,
 } from '../../../test/fake-models/provider-under-test.ts'
+import { sample } from '../../../test/long-run.ts'
 import type { ModelError, ModelErrorCode } from './model.ts'
 
 /** The end of the process in production: nothing that a provider does may cause one. */
@@ -45,7 +46,7 @@ for (const kind of providerKinds) {
       [529, 'provider_unavailable', true],
       [301, 'provider_bad_answer', false],
     ]
-    for (const [status, code, retryable] of statuses) {
+    for (const [status, code, retryable] of sample(statuses, 4)) {
       it(`turns status ${status} into ${code}, asks once, and says what the provider said`, async () => {
         server.next({ do: 'status', status, message: `because of ${status}`, headers: { location: '/elsewhere' } })
         const said = (error: ModelError): boolean => status === 301 || error.message.includes(`because of ${status}`)
@@ -57,7 +58,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    for (const body of [
+    const bodies = [
       '',
       'upstream connect error',
       '{"detail": "nope"}',
@@ -65,7 +66,8 @@ for (const kind of providerKinds) {
       '<html>Bad Gateway</html>',
       '[]',
       'null',
-    ]) {
+    ]
+    for (const body of sample(bodies, 2)) {
       it(`understands a status whose body is ${body || 'empty'}`, async () => {
         server.next({ do: 'status', status: 502, body })
         await assert.rejects(
@@ -89,7 +91,7 @@ for (const kind of providerKinds) {
       ['a date that has passed', () => ({ 'retry-after': inSeconds(-60) }), (seconds) => seconds === 0],
       ['a word', () => ({ 'retry-after': 'soon' }), (seconds) => seconds === undefined],
     ]
-    for (const [name, headersNow, expected] of waits) {
+    for (const [name, headersNow, expected] of sample(waits, 2)) {
       it(`passes on how long to wait: ${name}`, async () => {
         const headers = headersNow()
         server.next({ do: 'status', status: 429, headers }, { do: 'status', status: 503, headers })
@@ -221,7 +223,7 @@ for (const kind of providerKinds) {
         false,
       ],
     ]
-    for (const [what, behaviour, code, retryable] of broken) {
+    for (const [what, behaviour, code, retryable] of sample(broken, 5)) {
       it(`fails with ${code} when the provider ${what}, and works again after that`, async () => {
         server.next(behaviour)
         const model = makeModel(kind, server.base_url)
@@ -270,7 +272,7 @@ it('a model with a spent quota is not asked again', async () => {
 
 for (const kind of providerKinds) {
   describe(`what a provider of kind ${kind} may do wrong`, () => {
-    for (const { what, behave, code, retryable } of modelFaults) {
+    for (const { what, behave, code, retryable } of sample(modelFaults, 4)) {
       it(`${code} where it ${what}, and it works again after that`, async () => {
         server.next(behave({ path: pathOf(kind) }))
         const limits = code === 'provider_timeout' ? { start_ms: 500, idle_ms: 500 } : {}

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { windowEnd } from '#contract/resources/budget-window.ts'
 import { makeKey, makePerson, ownerOf } from '../../../test/actors.ts'
-import { startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let budgets: string
 let project_id: string
 let agent_id: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const project = await test.send('POST', '/api/v1/projects', { body: { name: 'money' } })
   project_id = `proj_${project.body.id}`
   budgets = `/api/v1/projects/${project_id}/budgets`

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 let test: TestService
 let project: string
 let base: string
 
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   const made = await test.send('POST', '/api/v1/projects', { body: { name: 'support' } })
   project = `/api/v1/projects/${made.body.id}`
   base = `${await makeAgent('clerk')}/test-cases`

@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { makeKey, makePerson, makeSession, type Person } from '../../../test/actors.ts'
 import { Browser, type BrowserPage } from '../../../test/browser.ts'
 import { startTestService, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver } from '../../../test/oauth.ts'
 
 const email = 'ada@example.com'
@@ -11,7 +12,7 @@ const password = 'seven grey herons'
 let test: TestService
 let owner: Person
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   owner = await makePerson(test)
   await test.sql`update app_user set name = 'Grace <Hopper>' where id = ${owner.user_id}`
   await test.sql`update organization set name = 'Engines & <Sons>' where id = ${owner.org_id}`

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { OAuthDriver } from '../../../test/oauth.ts'
 import { insertApiKey, newApiKey } from '../api-keys/api-keys.queries.ts'
 
@@ -8,7 +9,7 @@ let service: TestService
 let driver: OAuthDriver
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   driver = new OAuthDriver(service)
 })
 after(() => service.stop())

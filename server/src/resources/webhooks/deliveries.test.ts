@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { eventExamples } from '#contract/events/event-examples.ts'
 import { bounds } from '#contract/core/limits.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { newId } from '../../platform/ids.ts'
 
 let test: TestService
 let webhook: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
 })
 after(() => test.stop())
 beforeEach(async () => {

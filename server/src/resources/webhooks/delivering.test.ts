@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { testEventName } from '#contract/events/events.ts'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { startWebhookReceiver, verify, type WebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
 import { aProject, registerWebhook, tell, testSecret } from '../../../test/webhooks.ts'
 
 let test: TestService
 let receiver: WebhookReceiver
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   receiver = await startWebhookReceiver()
 })
 after(async () => {

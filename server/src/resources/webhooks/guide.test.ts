@@ -10,7 +10,8 @@ import { pathToFileURL } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { bounds } from '#contract/core/limits.ts'
 import { secretOverlap_hours } from '#contract/resources/webhooks.ts'
-import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 const repository = new URL('../../../../', import.meta.url)
 const guide = readFileSync(new URL('docs/guides/webhooks.md', repository), 'utf8')
@@ -29,7 +30,7 @@ before(async () => {
 after(() => rm(folder, { recursive: true }))
 
 it('the guide of the webhooks does what it says', async (t) => {
-  const test = await startTestService()
+  const test = await shareTestService()
   t.after(() => test.stop())
   const port = await freePort()
   const shell = startShell(t, { CADRE: `${test.url}/api/v1`, KEY: test.owner.api_key })
