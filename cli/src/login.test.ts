@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { runCommand, startCommand } from '../../e2e/process.ts'
 import { Browser } from '../../server/test/browser.ts'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
+import { sizeOf } from '../../server/test/long-run.ts'
 import { OAuthDriver } from '../../server/test/oauth.ts'
 
 let service: TestService
@@ -46,7 +47,7 @@ test(
     assert.match(stderr, /type [B-Z]{4}-[B-Z]{4}/)
 
     const path = join(home, 'cadre/credentials.json')
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < sizeOf({ short: 1, long: 2 }); round++) {
       const kept = JSON.parse(await readFile(path, 'utf8'))
       await writeFile(path, JSON.stringify({ default: { ...kept.default, expires_at: Date.now() } }))
       const answers = await Promise.all(Array.from({ length: 4 }, () => runCommand(env, ['whoami'])))

@@ -6,15 +6,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import {
-  eventually,
-  makeTestDatabase,
-  sender,
-  startAnother,
-  startOn,
-  startTestService,
-  type Reply,
-} from '../test/harness.ts'
+import { eventually, makeTestDatabase, sender, startAnother, startOn, startTestService, type Reply } from '../test/harness.ts'
+import { shareTestService } from '../test/shared-service.ts'
 import { testServer, type TestServer } from '../test/postgres.ts'
 
 /** Shared by the tests, which start separate services. */
@@ -89,7 +82,7 @@ describe('a service whose database is out of reach (decisions D13, D102)', () =>
 
 describe('a service whose connections are all in use', () => {
   it('says so after two seconds, and serves those that wait when they can go on (decision D13)', async () => {
-    const test = await startTestService()
+    const test = await shareTestService()
     const other = await startAnother(test, {}, { timeoutMultiplier: 1 })
     const send = sender(other.url, test.owner.api_key)
     const connectionsMax = other.context.database.pool.options.max
@@ -116,7 +109,7 @@ describe('a service whose connections are all in use', () => {
 
 describe('a service that stops', () => {
   it('is not ready any more, and finishes what it has begun', async () => {
-    const test = await startTestService()
+    const test = await shareTestService()
     const other = await startAnother(test)
     const send = sender(other.url, test.owner.api_key)
     let reply!: Promise<Reply>
@@ -140,7 +133,7 @@ describe('a service that stops', () => {
   })
 
   it('hands its tasks back while the last requests are still being sent', async () => {
-    const test = await startTestService()
+    const test = await shareTestService()
     const other = await startAnother(test)
     const { body: project } = await test.send('POST', '/api/v1/projects', { body: { name: 'handed-back' } })
     const agents = `/api/v1/projects/proj_${project.id}/agents`
@@ -201,7 +194,7 @@ describe('a service that stops', () => {
 
 describe('two services on one database', () => {
   it('have one owner, and each serves what the other made', async () => {
-    const test = await startTestService()
+    const test = await shareTestService()
     const other = await startAnother(test)
     try {
       assert.equal(other.first_owner, undefined)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
 import { eventually, startTestService, type TestService } from '../../../server/test/harness.ts'
+import { skipInShortRun } from '../../../server/test/long-run.ts'
 import { OAuthDriver } from '../../../server/test/oauth.ts'
 import { runCommand, startCommand } from '../../../e2e/process.ts'
 
@@ -110,47 +111,51 @@ test(
   },
 )
 
-test('Ctrl-C asks the same while a task is still being sent, and the answer holds', { skip: noScript }, async (t) => {
-  const path = `/api/v1/projects/${env.CADRE_PROJECT}`
-  await service.send('POST', `${path}/agents/${agent_id}/pause`)
-  // Each command's first request reaches the service in the first round and not in the second; its answer is lost in both.
-  for (const [answer, isTaken] of [
-    ['y', true],
-    ['n', false],
-  ] as const) {
-    let losing: string | undefined
-    const lossy = createServer(async (request, response) => {
-      const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
-      const isLost = losing === undefined && request.method === 'POST'
-      if (isLost) losing = String(request.headers['idempotency-key'])
-      if (isLost && !isTaken) return
-      const { host, connection, 'content-length': _, ...headers } = request.headers
-      const got = await fetch(new URL(request.url!, service.url), {
-        method: request.method!,
-        headers: headers as Record<string, string>,
-        ...(body.length > 0 ? { body } : {}),
-      })
-      const type = got.headers.get('content-type') ?? 'application/json'
-      if (!isLost) response.writeHead(got.status, { 'content-type': type }).end(await got.text())
-    }).listen(0, '127.0.0.1')
-    await once(lossy, 'listening')
-    t.after(() => (lossy.close(), lossy.closeAllConnections()))
-    const url = `http://127.0.0.1:${(lossy.address() as AddressInfo).port}`
-    const input = `sent-${answer}`
-    const { ended, screen, type } = terminal(t, `tasks run ${agent_id} ${input} --base-url ${url}`)
-    await eventually(async () => losing)
-    type('\u0003')
-    await eventually(async () => screen().includes('runs otherwise'))
-    type(answer)
-    assert.equal(await ended, 130, screen())
-    const { body } = await service.send('GET', `${path}/tasks?agent_id=${agent_id}`)
-    const tasks = body.tasks.filter((task: any) => JSON.stringify(task.input).includes(input))
-    assert.equal(tasks.length, 1, 'the same task, however often it was sent')
-    assert.match(screen(), new RegExp(`${tasks[0].id} ${answer === 'y' ? 'was canceled' : 'keeps running'}`))
-    assert.equal(tasks[0].status, answer === 'y' ? 'canceled' : 'queued')
-  }
-  await service.send('POST', `${path}/agents/${agent_id}/start`)
-})
+test(
+  'Ctrl-C asks the same while a task is still being sent, and the answer holds',
+  { skip: noScript || skipInShortRun },
+  async (t) => {
+    const path = `/api/v1/projects/${env.CADRE_PROJECT}`
+    await service.send('POST', `${path}/agents/${agent_id}/pause`)
+    // Each command's first request reaches the service in the first round and not in the second; its answer is lost in both.
+    for (const [answer, isTaken] of [
+      ['y', true],
+      ['n', false],
+    ] as const) {
+      let losing: string | undefined
+      const lossy = createServer(async (request, response) => {
+        const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
+        const isLost = losing === undefined && request.method === 'POST'
+        if (isLost) losing = String(request.headers['idempotency-key'])
+        if (isLost && !isTaken) return
+        const { host, connection, 'content-length': _, ...headers } = request.headers
+        const got = await fetch(new URL(request.url!, service.url), {
+          method: request.method!,
+          headers: headers as Record<string, string>,
+          ...(body.length > 0 ? { body } : {}),
+        })
+        const type = got.headers.get('content-type') ?? 'application/json'
+        if (!isLost) response.writeHead(got.status, { 'content-type': type }).end(await got.text())
+      }).listen(0, '127.0.0.1')
+      await once(lossy, 'listening')
+      t.after(() => (lossy.close(), lossy.closeAllConnections()))
+      const url = `http://127.0.0.1:${(lossy.address() as AddressInfo).port}`
+      const input = `sent-${answer}`
+      const { ended, screen, type } = terminal(t, `tasks run ${agent_id} ${input} --base-url ${url}`)
+      await eventually(async () => losing)
+      type('\u0003')
+      await eventually(async () => screen().includes('runs otherwise'))
+      type(answer)
+      assert.equal(await ended, 130, screen())
+      const { body } = await service.send('GET', `${path}/tasks?agent_id=${agent_id}`)
+      const tasks = body.tasks.filter((task: any) => JSON.stringify(task.input).includes(input))
+      assert.equal(tasks.length, 1, 'the same task, however often it was sent')
+      assert.match(screen(), new RegExp(`${tasks[0].id} ${answer === 'y' ? 'was canceled' : 'keeps running'}`))
+      assert.equal(tasks[0].status, answer === 'y' ? 'canceled' : 'queued')
+    }
+    await service.send('POST', `${path}/agents/${agent_id}/start`)
+  },
+)
 
 test('a name must be typed before something is deleted', { skip: noScript }, async (t) => {
   const { ended, screen, type } = terminal(t, `agents delete ${agent_id}`)

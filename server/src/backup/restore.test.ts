@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { everything, fillDatabase, load, save, testDatabases } from '../../test/backups.ts'
+import { skipInShortRun } from '../../test/long-run.ts'
 import { eventually } from '../../test/harness.ts'
 import type { Database } from '../platform/postgres/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -41,7 +42,7 @@ describe('a restored database', () => {
     assert.equal(leftover?.name, null)
   })
 
-  it('has the schema of a new one, and can be backed up and restored again', async () => {
+  it('has the schema of a new one, and can be backed up and restored again', { skip: skipInShortRun }, async () => {
     const [from, once, twice] = [await source(), await target(), await target()]
     await fillDatabase(from.sql)
     const describe = async ({ sql }: Database): Promise<unknown> => [
@@ -59,7 +60,7 @@ describe('a restored database', () => {
     assert.deepEqual(await everything(twice.sql), await everything(from.sql))
   })
 
-  it('gives no number again, also not one whose row is gone', async () => {
+  it('gives no number again, also not one whose row is gone', { skip: skipInShortRun }, async () => {
     const [from, to, file] = [await source(), await target(), join(folder, 'numbers.tar.gz')]
     const { project_id } = await fillDatabase(from.sql)
     const [gone] = await from.sql<{ id: number }>`
@@ -72,34 +73,42 @@ describe('a restored database', () => {
     assert.equal(next!.id, gone!.id + 1)
   })
 
-  it('has events that its own transactions come after, whatever the other database counted to', async () => {
-    const [from, to, file] = [await source(), await target(), join(folder, 'xids.tar.gz')]
-    await from.sql`
+  it(
+    'has events that its own transactions come after, whatever the other database counted to',
+    { skip: skipInShortRun },
+    async () => {
+      const [from, to, file] = [await source(), await target(), join(folder, 'xids.tar.gz')]
+      await from.sql`
       insert into task_event (task_id, sequence, type, data, xid) values (${newId('task')}, 1, 'task.created', '{}', '9000000000000000000')`
-    await save(from.settings, file)
-    await load(file, to.settings)
-    const [row] = await to.sql`
+      await save(from.settings, file)
+      await load(file, to.settings)
+      const [row] = await to.sql`
       select count(*) as n, bool_and(xid < pg_snapshot_xmax(pg_current_snapshot())) as past from task_event`
-    assert.deepEqual(row, { n: 1, past: true })
-  })
+      assert.deepEqual(row, { n: 1, past: true })
+    },
+  )
 
-  it('is migrated to this version where the backup is of an older one, its data too', async () => {
-    const [from, to, file] = [await target(), await target(), join(folder, 'older.tar.gz')]
-    await migrate(from.sql, { upTo: 9 })
-    const { agent_id } = await fillDatabase(from.sql)
-    await from.sql`insert into event (id, org_id, type, data, delivered_at) values (${newId('evt')}, 'org_1', 'agent.launched', '{}', '2020-01-01')`
-    const { manifest } = await save(from.settings, file)
-    assert.equal(manifest.migrations.at(-1)?.version, 9)
+  it(
+    'is migrated to this version where the backup is of an older one, its data too',
+    { skip: skipInShortRun },
+    async () => {
+      const [from, to, file] = [await target(), await target(), join(folder, 'older.tar.gz')]
+      await migrate(from.sql, { upTo: 9 })
+      const { agent_id } = await fillDatabase(from.sql)
+      await from.sql`insert into event (id, org_id, type, data, delivered_at) values (${newId('evt')}, 'org_1', 'agent.launched', '{}', '2020-01-01')`
+      const { manifest } = await save(from.settings, file)
+      assert.equal(manifest.migrations.at(-1)?.version, 9)
 
-    const { migrated } = await load(file, to.settings)
-    const all = (await listMigrations()).map(({ name }) => name)
-    assert.deepEqual(migrated, all.slice(9))
-    assert.deepEqual(await migrate(to.sql), { applied: [] }, 'nothing is left for the service to do')
-    const [event] = await to.sql`select matched_at from event`
-    assert.equal(event?.matched_at, '2020-01-01T00:00:00.000Z', 'renamed by a migration that ran on the data')
-    const [agent] = await to.sql`select environment from agent where id = ${agent_id}`
-    assert.deepEqual(agent?.environment, Buffer.from([0, 255, 10, 92]))
-  })
+      const { migrated } = await load(file, to.settings)
+      const all = (await listMigrations()).map(({ name }) => name)
+      assert.deepEqual(migrated, all.slice(9))
+      assert.deepEqual(await migrate(to.sql), { applied: [] }, 'nothing is left for the service to do')
+      const [event] = await to.sql`select matched_at from event`
+      assert.equal(event?.matched_at, '2020-01-01T00:00:00.000Z', 'renamed by a migration that ran on the data')
+      const [agent] = await to.sql`select environment from agent where id = ${agent_id}`
+      assert.deepEqual(agent?.environment, Buffer.from([0, 255, 10, 92]))
+    },
+  )
 })
 
 describe('a restore without the key', () => {
@@ -203,7 +212,7 @@ describe('a restore', () => {
     assert.equal(schemas.length, 0)
   })
 
-  it('refuses a database that a service uses, or that was restored already', async () => {
+  it('refuses a database that a service uses, or that was restored already', { skip: skipInShortRun }, async () => {
     await load(file, to.settings)
     const before = await everything(to.sql)
     await assert.rejects(load(file, to.settings), /not empty/)
@@ -217,7 +226,7 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it('refuses what a later version wrote, or one whose migrations were others', async () => {
+  it('refuses what a later version wrote, or one whose migrations were others', { skip: skipInShortRun }, async () => {
     const content = await readArchive(file)
     const { migrations } = content.manifest
     const later = [...migrations, { version: 9999, name: '9999_later.sql', hash: '0'.repeat(64) }]
@@ -246,7 +255,7 @@ describe('a restore', () => {
     assert.ok(!(await isEmpty()))
   })
 
-  it('tells what PostgreSQL does not take, and leaves nothing of it', async () => {
+  it('tells what PostgreSQL does not take, and leaves nothing of it', { skip: skipInShortRun }, async () => {
     const { manifest } = await readArchive(file)
     const output = createWriteStream(file)
     const writer = openArchiveWriter(output, new AbortController().signal)
@@ -263,7 +272,7 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it('leaves nothing where PostgreSQL ends its connection', async () => {
+  it('leaves nothing where PostgreSQL ends its connection', { skip: skipInShortRun }, async () => {
     const killed = load(file, to.settings, {
       alter: async (tx) => {
         const [{ pid } = { pid: 0 }] = await tx<{ pid: number }>`select pg_backend_pid() as pid`
@@ -275,7 +284,7 @@ describe('a restore', () => {
     assert.ok(await isEmpty())
   })
 
-  it('keeps a service that starts meanwhile waiting, which finds all of it', async () => {
+  it('keeps a service that starts meanwhile waiting, which finds all of it', { skip: skipInShortRun }, async () => {
     let migrating: Promise<unknown> | undefined
     await load(file, to.settings, {
       alter: async () => {

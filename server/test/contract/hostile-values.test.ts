@@ -6,6 +6,7 @@ import { operations } from '#contract/operations.ts'
 import { assertDeclared } from './declared.ts'
 import { startTestService, type TestService } from '../harness.ts'
 import { rawSend } from '../raw-http.ts'
+import { sample } from '../long-run.ts'
 import { Samples } from './samples.ts'
 
 /** OAuth uses forms and redirects, which have separate tests. */
@@ -31,12 +32,12 @@ describe('in every text of every operation', { timeout: 300_000 }, () => {
   it('SQL is text: nothing runs it, and no other organization is touched by it', async () => {
     const tables = await tableNames()
     const theirs = await whatTheyHave()
-    for (const text of [
+    const injections = [
       `x'); drop table agent cascade; select pg_sleep(60); -- "`,
       `' or '1'='1`,
       `$1 \${1} ; \\'; delete from project; /* %_\\`,
-    ])
-      await everywhere(text)
+    ]
+    for (const text of sample(injections, 1)) await everywhere(text)
     assert.deepEqual(await tableNames(), tables)
     assert.deepEqual(await whatTheyHave(), theirs)
   })
@@ -49,7 +50,7 @@ describe('in every text of every operation', { timeout: 300_000 }, () => {
   })
 
   it(`${long} characters are answered`, async () => {
-    for (const letter of ['a', '@', ' ']) {
+    for (const letter of sample(['a', '@', ' '], 1)) {
       await everywhere(letter.repeat(long), undefined, (operation) => operation.body !== undefined)
     }
   })

@@ -3,18 +3,20 @@ import fc from 'fast-check'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
-import { eventually, startTestService, type Reply, type TestService } from '../harness.ts'
+import { eventually, type Reply, type TestService } from '../harness.ts'
+import { shareTestService } from '../shared-service.ts'
+import { sizeOf } from '../long-run.ts'
 import { makePace, type Pace } from './pace.ts'
 
-/** On a busy machine of two cores; the models together take less than 40 s. */
-const time_ms = 1500
+/** On a busy machine of two cores; the models together take less than 40 s in a long run. */
+const time_ms = sizeOf({ short: 500, long: 1500 })
 
 let service: TestService
 let project: string
 let agent: string
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
   const { body } = await service.send('POST', '/api/v1/projects', { body: { name: 'races' } })
   project = `/api/v1/projects/${body.id}`
   agent = await makeAgent('races')

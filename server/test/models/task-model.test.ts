@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { after, before, describe, it } from 'node:test'
-import { startTestService, type TestService } from '../harness.ts'
+import { type TestService } from '../harness.ts'
+import { shareTestService } from '../shared-service.ts'
+import { sizeOf } from '../long-run.ts'
 import { makePace, type Pace } from './pace.ts'
 import { taskCommands } from './task-commands.ts'
 import { assertEnded } from './task-ending.ts'
 import { TaskRun } from './task-run.ts'
 
-/** On a busy machine of two cores; the models together take less than 40 s. */
-const time_ms = 14_000
+/** On a busy machine of two cores; the models together take less than 40 s in a long run. */
+const time_ms = sizeOf({ short: 2500, long: 14000 })
 /** Runs mostly wait for the engine, so some go on at the same time, each in its own project. */
 const lanes = 4
 
@@ -16,7 +18,7 @@ let service: TestService
 let runs = 0
 
 before(async () => {
-  service = await startTestService()
+  service = await shareTestService()
 })
 after(() => service.stop())
 

@@ -10,6 +10,7 @@ import {
   type EngineProcessOptions,
 } from '../../../test/engine-process.ts'
 import { eventually, makeTestDatabase } from '../../../test/harness.ts'
+import { sizeOf } from '../../../test/long-run.ts'
 import { openDatabase, type Sql } from '../../platform/postgres/database.ts'
 import { reapWorker } from '../maintenance/leases.ts'
 import type { NewTask } from '../commands/new-task.ts'
@@ -177,15 +178,16 @@ describe('workers that die', () => {
     const workers = await Promise.all(
       [1, 2].map(() => startEngineProcess(options({ calls: 2, call_ms: 1, slots: 16 }))),
     )
-    const ids = await create(300, 'shared')
+    const count = sizeOf({ short: 80, long: 300 })
+    const ids = await create(count, 'shared')
     await finished(ids, 30_000)
     const seen = await calls('shared')
-    assert.equal(new Set(seen.map(({ input, turn }) => `${input}/${turn}`)).size, 600)
-    assert.equal(seen.length, 600, 'each call was made once')
+    assert.equal(new Set(seen.map(({ input, turn }) => `${input}/${turn}`)).size, 2 * count)
+    assert.equal(seen.length, 2 * count, 'each call was made once')
     assert.equal(new Set(seen.map(({ pid }) => pid)).size, 2, 'both had a part in it')
     const [row] =
       await sql`select count(*) as n, max(attempt) as attempts, max(writes) as writes from task where id = any(${ids}) and status = 'completed'`
-    assert.deepEqual(row, { n: 300, attempts: 1, writes: 3 })
+    assert.deepEqual(row, { n: count, attempts: 1, writes: 3 })
     await Promise.all(workers.map((worker) => worker.stop()))
   })
 

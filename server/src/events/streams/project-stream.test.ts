@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { readStream, type Frame } from '../../../test/event-stream.ts'
-import { eventually, startAnother, startTestService, type TestService } from '../../../test/harness.ts'
+import { eventually, startAnother, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import type { Service } from '../../service.ts'
 
 describe('the stream of a project', () => {
@@ -11,7 +12,7 @@ describe('the stream of a project', () => {
   let agent: string
 
   before(async () => {
-    test = await startTestService()
+    test = await shareTestService()
     another = await startAnother(test)
     project = await makeProject('watched')
     agent = await makeAgent(project)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, afterEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { skipInShortRun } from '../../../test/long-run.ts'
 import { EmbeddedPostgresError } from './error.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 
@@ -152,22 +153,26 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('restarts after it was killed, also while one of its processes is busy, and nothing committed is lost', async () => {
-    const server = await start(usual)
-    const { pid } = server
-    await query(server, 'create table survivors as select generate_series(1, 1000) as n')
-    const busy = await keepBusy(server)
-    process.kill(pid, 'SIGKILL')
-    await until(
-      async () => (await query(server, 'select count(*)::int as n from survivors'))[0]?.n === 1000,
-      'the server is back',
-    )
-    assert.notEqual(server.pid, pid)
-    pids.add(server.pid)
-    await busy.ended
-  })
+  it(
+    'restarts after it was killed, also while one of its processes is busy, and nothing committed is lost',
+    { skip: skipInShortRun },
+    async () => {
+      const server = await start(usual)
+      const { pid } = server
+      await query(server, 'create table survivors as select generate_series(1, 1000) as n')
+      const busy = await keepBusy(server)
+      process.kill(pid, 'SIGKILL')
+      await until(
+        async () => (await query(server, 'select count(*)::int as n from survivors'))[0]?.n === 1000,
+        'the server is back',
+      )
+      assert.notEqual(server.pid, pid)
+      pids.add(server.pid)
+      await busy.ended
+    },
+  )
 
-  it('is restarted each time it dies', async () => {
+  it('is restarted each time it dies', { skip: skipInShortRun }, async () => {
     const server = await start(usual)
     for (const round of [1, 2, 3]) {
       const { pid } = server
@@ -180,20 +185,24 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     }
   })
 
-  it('is restarted where one of its processes dies, rather than left to its own recovery', async () => {
-    const server = await start(usual)
-    const { pid } = server
-    const { ended } = await keepBusy(server)
-    const others = `select pid from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
-    const [busy] = await query(server, others)
-    process.kill(Number(busy!.pid), 'SIGKILL')
-    await ended
-    await until(
-      async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
-      'another server is there',
-    )
-    pids.add(server.pid)
-  })
+  it(
+    'is restarted where one of its processes dies, rather than left to its own recovery',
+    { skip: skipInShortRun },
+    async () => {
+      const server = await start(usual)
+      const { pid } = server
+      const { ended } = await keepBusy(server)
+      const others = `select pid from pg_stat_activity where state = 'active' and query like 'set %1e9%' and pid <> pg_backend_pid()`
+      const [busy] = await query(server, others)
+      process.kill(Number(busy!.pid), 'SIGKILL')
+      await ended
+      await until(
+        async () => server.pid !== pid && (await query(server, 'select 1')).length === 1,
+        'another server is there',
+      )
+      pids.add(server.pid)
+    },
+  )
 
   it('stops while it is being restarted', async () => {
     const server = await start(usual)
@@ -230,7 +239,7 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     await until(async () => !(await isServer(pid)), 'the server is gone')
   })
 
-  it('shuts down when the service ends while it is still starting', async () => {
+  it('shuts down when the service ends while it is still starting', { skip: skipInShortRun }, async () => {
     const module = new URL('./embedded-postgres.ts', import.meta.url).href
     const code = `import { existsSync } from 'node:fs'
       import { startEmbeddedPostgres } from ${JSON.stringify(module)}
@@ -268,15 +277,21 @@ describe('embedded PostgreSQL', { skip: process.platform === 'win32' }, () => {
     assert.equal(other.exitCode, null)
   })
 
-  it('starts where service and server were killed and one of the server’s processes is still busy', async () => {
-    const { child, pid } = await service(usual)
-    const { ended } = await keepBusy({ connection: { host: join(usual, 'socket'), user: 'cadre', database: 'cadre' } })
-    await killed(child)
-    process.kill(pid, 'SIGKILL')
-    const server = await start(usual)
-    assert.deepEqual(await query(server, 'select n from kept'), [{ n: 1 }])
-    await ended
-  })
+  it(
+    'starts where service and server were killed and one of the server’s processes is still busy',
+    { skip: skipInShortRun },
+    async () => {
+      const { child, pid } = await service(usual)
+      const { ended } = await keepBusy({
+        connection: { host: join(usual, 'socket'), user: 'cadre', database: 'cadre' },
+      })
+      await killed(child)
+      process.kill(pid, 'SIGKILL')
+      const server = await start(usual)
+      assert.deepEqual(await query(server, 'select n from kept'), [{ n: 1 }])
+      await ended
+    },
+  )
 
   it('starts over where the first start was interrupted', async () => {
     const folder = join(base, 'interrupted')

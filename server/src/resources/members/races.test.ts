@@ -2,17 +2,19 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Service } from '../../service.ts'
 import { makeKey, makePerson, makeSession, type Person } from '../../../test/actors.ts'
-import { sender, startAnother, startTestService, type Send, type TestService } from '../../../test/harness.ts'
+import { sizeOf } from '../../../test/long-run.ts'
+import { sender, startAnother, type Send, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 
 /** Rounds of each race: without the lock or the check it is about, several of them go wrong. */
-const rounds = 40
+const rounds = sizeOf({ short: 5, long: 40 })
 
 let test: TestService
 let another: Service
 /** Requests of a race go to both processes. */
 let sends: [Send, Send]
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   another = await startAnother(test)
   sends = [test.send, sender(another.url, test.owner.api_key)]
 })
@@ -120,7 +122,7 @@ describe('a link works once', () => {
   })
 
   it('of accounts that are made by it at once exactly one is made', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < sizeOf({ short: 2, long: 5 }); round++) {
       const owner = await makePerson(test)
       const { token } = await invite(owner)
       const emails = [1, 2, 3].map((n) => `racer-${round}-${n}@example.com`)

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import type { Browser } from '../../../test/browser.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 import { OAuthDriver, type TestClient, type TokenReply } from '../../../test/oauth.ts'
+import { sizeOf } from '../../../test/long-run.ts'
 import { loadSigningKey } from './provider/signing-key.ts'
 
 let service: TestService
@@ -22,7 +23,7 @@ const tokens = () => driver.tokens(web, {}, { browser })
 const isAnswered = ({ status, body }: TokenReply): boolean => status === 200 || body.error === 'invalid_grant'
 
 test('of twelve simultaneous exchanges of one code at most one succeeds, and then it is revoked', async () => {
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < sizeOf({ short: 1, long: 4 }); round++) {
     const code = await driver.code(web, {}, { browser })
     const answers = await Promise.all(Array.from({ length: 12 }, () => driver.exchange(web, code)))
     const won = answers.filter(({ status }) => status === 200)
@@ -33,7 +34,7 @@ test('of twelve simultaneous exchanges of one code at most one succeeds, and the
 })
 
 test('of twelve simultaneous refreshes exactly one succeeds, and the others end the grant', async () => {
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < sizeOf({ short: 1, long: 4 }); round++) {
     const { refresh_token } = await tokens()
     const answers = await Promise.all(Array.from({ length: 12 }, () => driver.refresh(web, refresh_token)))
     const won = answers.filter(({ status }) => status === 200)
@@ -44,7 +45,7 @@ test('of twelve simultaneous refreshes exactly one succeeds, and the others end 
 })
 
 test('reuse that meets a refresh in flight leaves no survivor and no deadlock', async () => {
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < sizeOf({ short: 2, long: 10 }); round++) {
     const old = (await tokens()).refresh_token
     const current = (await driver.refresh(web, old)).body.refresh_token
     const [refreshed, ...reused] = await Promise.all([
@@ -60,7 +61,7 @@ test('reuse that meets a refresh in flight leaves no survivor and no deadlock', 
 })
 
 test('revoking an access token while its grant is refreshed leaves nothing alive', async () => {
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < sizeOf({ short: 2, long: 10 }); round++) {
     const { access_token, refresh_token } = await tokens()
     const [refreshed, revoked] = await Promise.all([
       driver.refresh(web, refresh_token),
@@ -76,7 +77,7 @@ test('revoking an access token while its grant is refreshed leaves nothing alive
 })
 
 test('ending the session of a grant while it is refreshed leaves nothing alive', async () => {
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < sizeOf({ short: 2, long: 10 }); round++) {
     const { access_token, refresh_token } = await tokens()
     const { body: session } = await service.send('GET', '/api/v1/auth/session', { token: access_token })
     const cookie = browser.cookieHeader('/')

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
 import { Task, TaskEventObject, TaskStep } from '#contract/tasks/tasks.ts'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
 import { check } from '../../http/validation.ts'
 
 /** Plays what its task says: see docs/guides/test-models.md. */
@@ -15,7 +16,7 @@ describe('tasks', () => {
   let service: TestService
   let project: string
   before(async () => {
-    service = await startTestService()
+    service = await shareTestService()
     project = `/api/v1/projects/${(await service.send('POST', '/api/v1/projects', { body: { name: 'tasks' } })).body.id}`
   })
   after(() => service.stop())

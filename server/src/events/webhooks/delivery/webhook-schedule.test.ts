@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, startTestService, type TestService } from '../../../../test/harness.ts'
+import { eventually, type TestService } from '../../../../test/harness.ts'
+import { shareTestService } from '../../../../test/shared-service.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../../../../test/fakes/webhook-receiver.ts'
 import { aProject, attempted, listDeliveries, passTime, registerWebhook, tell } from '../../../../test/webhooks.ts'
 
@@ -9,7 +10,7 @@ let receiver: WebhookReceiver
 /** Receives every error event: the failure of a webhook is sent to the other webhooks. */
 let watcher_id: string
 before(async () => {
-  test = await startTestService()
+  test = await shareTestService()
   receiver = await startWebhookReceiver()
   watcher_id = await registerWebhook(test, receiver.url('/watcher'), { events: ['error.occurred'] })
 })
