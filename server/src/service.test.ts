@@ -6,7 +6,15 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { eventually, makeTestDatabase, sender, startAnother, startOn, startTestService, type Reply } from '../test/harness.ts'
+import {
+  eventually,
+  makeTestDatabase,
+  sender,
+  startAnother,
+  startOn,
+  startTestService,
+  type Reply,
+} from '../test/harness.ts'
 import { shareTestService } from '../test/shared-service.ts'
 import { testServer, type TestServer } from '../test/postgres.ts'
 

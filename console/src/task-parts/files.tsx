@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
-import { fileBounds } from '../../../contract/src/resources/files.ts'
+import { fileBounds } from '#contract/resources/files.ts'
 import type { Task } from './types.ts'
-import { cadre } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { ErrorBox } from '../ui/error-box.tsx'
 
 /** Where the bytes of a file are. */
 export function contentUrl(project_id: string, file_id: string): string {
   const path = ['projects', project_id, 'files', file_id, 'content'].map(encodeURIComponent).join('/')
-  return cadre.url(`/api/v1/${path}`)
+  return api.url(`/api/v1/${path}`)
 }
 
 /** A size as people say it. */
@@ -57,7 +57,7 @@ export function InputFiles({ task: { input, project_id } }: { task: Task }) {
   const ids = filesIn(input).slice(0, 20)
   const files = useQuery({
     queryKey: ['project', project_id, 'files', 'named', ids],
-    queryFn: () => Promise.all(ids.map((id) => Promise.resolve(cadre.files.get(project_id, id)).catch(() => id))),
+    queryFn: () => Promise.all(ids.map((id) => Promise.resolve(api.files.get(project_id, id)).catch(() => id))),
     enabled: ids.length > 0,
   })
   if (ids.length === 0) return null
@@ -82,7 +82,7 @@ export function InputFiles({ task: { input, project_id } }: { task: Task }) {
 export function Artifacts({ task: { id, project_id, usage, status } }: { task: Task }) {
   const made = useQuery({
     queryKey: ['project', project_id, 'tasks', 'artifacts', id, status, usage.tool_calls],
-    queryFn: () => cadre.tasks.artifacts(project_id, id),
+    queryFn: () => api.tasks.artifacts(project_id, id),
     enabled: usage.tool_calls > 0,
   })
   const artifacts = made.data?.artifacts ?? []

@@ -1,7 +1,7 @@
 import { useRef, useState, type ReactNode } from 'react'
-import { isImageType } from '../../../../contract/src/resources/files.ts'
+import { isImageType } from '#contract/resources/files.ts'
 import type { FileObject } from '../../../../sdk/src/types.ts'
-import { cadre } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { FileLine, tooLarge } from '../../task-parts/files.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -29,7 +29,7 @@ export function useAttachments(project_id: string): Attachments {
     if (refusal !== undefined) return setError(new Error(refusal))
     setOpen((count) => count + 1)
     try {
-      const uploaded = await cadre.files.upload(project_id, file, { name: file.name })
+      const uploaded = await api.files.upload(project_id, file, { name: file.name })
       setFiles((known) => [...known, uploaded])
     } catch (thrown) {
       setError(thrown)
