@@ -47,7 +47,7 @@ const service = await startProcess({
   CADRE_ADMIN_API_KEY: key,
   CADRE_RATE_LIMITS_SCALE: '1000000',
 })
-const bare = spawn(process.execPath, [join(import.meta.dirname, 'bare-server.ts')], {
+const bare = spawn(process.execPath, [join(import.meta.dirname, 'parts', 'bare-server.ts')], {
   stdio: ['ignore', 'pipe', 'inherit'],
 })
 const [bareUrl] = (await once(bare.stdout, 'data')).map((text: Buffer) => String(text).trim())

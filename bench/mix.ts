@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startProcess } from '../e2e/process.ts'
 import { makeRng } from '../server/test/rng.ts'
 import { load, machine, percentile } from './figures.ts'
-import { connectionsMax, makeMix, type MixAnswer } from './mix-requests.ts'
+import { connectionsMax, makeMix, type MixAnswer } from './parts/mix-requests.ts'
 import { readOptions } from './options.ts'
 
 /**

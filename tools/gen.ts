@@ -12,9 +12,9 @@ const generated: Record<string, () => string | Promise<string>> = {
   '.env.example': envExample,
   'api.lock': apiLock,
   ...referencePages,
-  'sdk/src/contract-operations.ts': sdkOperations,
-  'sdk/src/path-ids.ts': sdkPathIds,
-  'sdk/src/resources.ts': sdkResources,
+  'sdk/src/generated/contract-operations.ts': sdkOperations,
+  'sdk/src/generated/path-ids.ts': sdkPathIds,
+  'sdk/src/generated/resources.ts': sdkResources,
   'server/schema.sql': schemaText,
 }
 

@@ -15,7 +15,7 @@ async function buildSdk(out: string): Promise<void> {
   try {
     const source = join(repository, 'sdk', 'src')
     for await (const file of glob('**/*.ts', { cwd: source })) {
-      if (file.endsWith('.test.ts') || file === 'contract-operations.ts') continue
+      if (file.endsWith('.test.ts') || file === join('generated', 'contract-operations.ts')) continue
       await mkdir(dirname(join(work, 'src', file)), { recursive: true })
       await cp(join(source, file), join(work, 'src', file))
     }

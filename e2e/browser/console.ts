@@ -49,7 +49,7 @@ export interface OpenOptions {
   screen?: 'telephone' | 'desk'
   /** Errors that the test brings about itself, such as those of a service that was killed. */
   allowed?: RegExp
-  /** Whether the test moves the page's clock on, which runs by itself too. */
+  /** Whether the test moves the page's clock forward. The clock also runs. */
   hasClock?: boolean
 }
 

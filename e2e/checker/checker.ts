@@ -99,7 +99,8 @@ export function checkHistory(
     ],
     twice: checkEffects(world.effects, journaled),
     moved: [
-      ...checkMoves(moves, taskMoves, ['queued']),
+      // A process with a free slot stores the task that it claims as running (decision 0028).
+      ...checkMoves(moves, taskMoves, ['queued', 'running']),
       ...checkTurns(moves, turns),
       ...checkMoves(runHistory.agentMoves, agentMoves, ['creating']),
     ],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { TaskState, type StreamResponse, type Task } from '@a2a-js/sdk'
-import { a2aClient, a2aMessage, a2aRequest, artifactText, assembled } from '../../server/test/a2a.ts'
+import { a2aClient, a2aMessage, a2aRequest, artifactText, assembled } from '../../server/test/fakes/a2a-client.ts'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { startProcess, type RunningService } from '../process.ts'

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import type { BodyOf, QueryOf } from '../../contract/src/core/operation.ts'
-import type { Modules } from './contract-operations.ts'
+import type { Modules } from './generated/contract-operations.ts'
 
 export type { AgentState } from '../../contract/src/resources/agent-lifecycle.ts'
 export type { EventData } from '../../contract/src/events/event-payloads.ts'

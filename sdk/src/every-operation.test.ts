@@ -5,7 +5,7 @@ import { operations } from '../../contract/src/operations.ts'
 import { Cadre } from './client.ts'
 import { CadreError } from './errors.ts'
 import type { Spec } from './operation.ts'
-import * as modules from './resources.ts'
+import * as modules from './generated/resources.ts'
 
 const { Resources: _, ...groups } = modules
 const resources = Object.values(groups)

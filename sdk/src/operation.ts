@@ -3,7 +3,7 @@ import type { Operations } from './contract.ts'
 import { CadreError } from './errors.ts'
 import type { Content, Http, RequestOptions } from './http.ts'
 import { List } from './pages.ts'
-import type { PathIds } from './path-ids.ts'
+import type { PathIds } from './generated/path-ids.ts'
 import type { TaskStream } from './task-stream.ts'
 import type { Task } from './types.ts'
 

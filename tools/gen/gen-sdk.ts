@@ -14,15 +14,15 @@ const numbers = new Set(['project_id', 'version'])
 /** Characters of a line at most, as the formatter has it. */
 const lineMax = 120
 
-/** Text of `sdk/src/resources.ts`: the methods of every resource, made from the operations of the contract. */
+/** Text of `sdk/src/generated/resources.ts`: the methods of every resource, made from the operations of the contract. */
 export function sdkResources(): string {
   const groups = Map.groupBy(operations, (operation) => methodOf(operation).group)
   const makers = new Set(operations.map(makerOf))
   const resources = [...groups].toSorted(([one], [other]) => one.localeCompare(other)).map(resource)
   return [
     '// Made by `npm run gen` from the operations of the contract.',
-    "import type { Http } from './http.ts'",
-    `import { bind, ${[...makers].toSorted().join(', ')}, type Bound } from './operation.ts'`,
+    "import type { Http } from '../http.ts'",
+    `import { bind, ${[...makers].toSorted().join(', ')}, type Bound } from '../operation.ts'`,
     ...resources,
     resourcesClass([...groups.keys()].toSorted((one, other) => one.localeCompare(other))),
   ]
@@ -30,7 +30,7 @@ export function sdkResources(): string {
     .concat('\n')
 }
 
-/** Text of `sdk/src/path-ids.ts`: the arguments of methods that stand in paths. */
+/** Text of `sdk/src/generated/path-ids.ts`: the arguments of methods that stand in paths. */
 export function sdkPathIds(): string {
   const names = new Set(operations.flatMap(({ path }) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)))
   const members = [...names]
@@ -72,7 +72,7 @@ function resourcesClass(groups: readonly string[]): string {
 }
 
 /**
- * Text of `sdk/src/contract-operations.ts`: the types of all operations, from the modules of the contract that define them.
+ * Text of `sdk/src/generated/contract-operations.ts`: the types of all operations, from the modules of the contract that define them.
  */
 export async function sdkOperations(): Promise<string> {
   const found = await Array.fromAsync(glob('*/*.ts', { cwd: contract }))
@@ -87,7 +87,7 @@ export async function sdkOperations(): Promise<string> {
   const used = modules.filter(({ exported }) => operations.some((operation) => exported.has(operation)))
   return [
     '// Made by `npm run gen` from the operations of the contract.',
-    ...used.map(({ name, file }) => `import type * as ${name} from '../../contract/src/${file}'`),
+    ...used.map(({ name, file }) => `import type * as ${name} from '../../../contract/src/${file}'`),
     '',
     '/** What the modules with operations export. */',
     `export type Modules = [\n${used.map(({ name }) => `  typeof ${name},\n`).join('')}]\n`,

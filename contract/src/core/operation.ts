@@ -57,7 +57,7 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   command?: string
   /** Why the command line does not call it; every operation has this or `command`. */
   without_command?: string
-  /** Its method on the client of the SDK, as in `tasks.create`. `npm run gen` writes `sdk/src/resources.ts` from it. */
+  /** Its method on the client of the SDK, as in `tasks.create`. `npm run gen` writes `sdk/src/generated/resources.ts` from it. */
   sdk?: string
   /** A sentence for the method's documentation, after the summary. */
   sdk_note?: string

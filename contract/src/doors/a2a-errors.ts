@@ -78,7 +78,7 @@ function told(problem: Problem): Told {
   }
 }
 
-/** A body of another media type, and one that is no object, have errors of their own. */
+/** A body of another media type, and one that is no object, have separate errors. */
 function byIssue([first]: readonly Issue[]): A2aReason | undefined {
   if (first?.field === 'Content-Type') return 'CONTENT_TYPE_NOT_SUPPORTED'
   return undefined

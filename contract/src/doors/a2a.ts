@@ -288,35 +288,16 @@ export const unknownRpc = defineOperation({
 
 /** The methods of JSON-RPC. */
 export const rpcMethods = {
-  SendMessage: byRpc(sendMessage as Operation),
-  SendStreamingMessage: byRpc(sendStreamingMessage as Operation),
-  GetTask: byRpc({ ...getTask, idempotent: false } as Operation),
-  ListTasks: byRpc({ ...listTasks, idempotent: false } as Operation),
-  CancelTask: byRpc(cancelTask as Operation),
-  SubscribeToTask: byRpc(subscribeToTask as Operation),
-  CreateTaskPushNotificationConfig: byRpc(createPushConfig as Operation),
-  GetTaskPushNotificationConfig: byRpc({ ...getPushConfig, idempotent: false } as Operation),
-  ListTaskPushNotificationConfigs: byRpc({ ...listPushConfigs, idempotent: false } as Operation),
-  DeleteTaskPushNotificationConfig: byRpc(deletePushConfig as Operation),
-  GetExtendedAgentCard: byRpc({ ...getExtendedAgentCard, idempotent: false } as Operation),
+  SendMessage: byRpc(sendMessage),
+  SendStreamingMessage: byRpc(sendStreamingMessage),
+  GetTask: byRpc({ ...getTask, idempotent: false }),
+  ListTasks: byRpc({ ...listTasks, idempotent: false }),
+  CancelTask: byRpc(cancelTask),
+  SubscribeToTask: byRpc(subscribeToTask),
+  CreateTaskPushNotificationConfig: byRpc(createPushConfig),
+  GetTaskPushNotificationConfig: byRpc({ ...getPushConfig, idempotent: false }),
+  ListTaskPushNotificationConfigs: byRpc({ ...listPushConfigs, idempotent: false }),
+  DeleteTaskPushNotificationConfig: byRpc(deletePushConfig),
+  GetExtendedAgentCard: byRpc({ ...getExtendedAgentCard, idempotent: false }),
 }
 export type A2aMethod = keyof typeof rpcMethods
-
-/** Operations of the A2A door; as those of the OpenAI door, they are not among `operations`. */
-export const a2aOperations: readonly Operation[] = [
-  sendMessage,
-  sendStreamingMessage,
-  getTask,
-  listTasks,
-  cancelTask,
-  subscribeToTask,
-  getSubscribeToTask,
-  createPushConfig,
-  getPushConfig,
-  listPushConfigs,
-  deletePushConfig,
-  getExtendedAgentCard,
-  getAgentCard,
-  getDefaultAgentCard,
-  unknownRpc,
-] as Operation[]

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { defineOperation, type Operation } from '../core/operation.ts'
+import { defineOperation } from '../core/operation.ts'
 
 /** Bounds of the AG-UI door; lengths count characters, sizes bytes. */
 export const aguiBounds = {
@@ -76,6 +76,3 @@ export const cancelRun = defineOperation({
   responses: [json('The task of the run.')],
   problems: ['agent_not_found', 'response_not_found'],
 })
-
-/** Operations of the AG-UI door; as those of the OpenAI door, they are not among `operations`. */
-export const aguiOperations: readonly Operation[] = [startRun, getRun, cancelRun] as Operation[]

@@ -146,7 +146,7 @@ export interface Served {
 
 /**
  * Registers a path that stands for several operations: `choose` finds by the request, of which nothing is known yet, which
- * one is meant. `url` is in the words of the router; `operation` is told of where none is chosen yet.
+ * one is meant. `url` is in the words of the router; `operation` stands in where none is chosen yet.
  */
 export function handleChosen(
   app: FastifyInstance,

@@ -6,7 +6,7 @@ describe('a periodic job', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }))
   afterEach(() => mock.timers.reset())
 
-  /** A job whose runs end when they are told to. */
+  /** A job whose runs the test ends. */
   const start = (options: { every_ms: number; first_ms?: number }) => {
     const runs: PromiseWithResolvers<void>[] = []
     const errors: unknown[] = []

@@ -56,7 +56,7 @@ export async function findDoorThreads(sql: Sql, door: NamingDoor, owner: string,
     select thread_id, agent_id from door_thread where door = ${door} and owner = ${owner} and key = ${key} limit 10`
 }
 
-/** Gives a thread the identifier of a client, unless that stands for another one; gives the thread that it stands for. */
+/** Binds the identifier of a client to a thread, unless it is bound to another one; returns the thread that it is bound to. */
 export async function nameDoorThread(
   tx: Sql,
   named: { door: NamingDoor; owner: string; key: string } & DoorThread,

@@ -80,7 +80,7 @@ function stringOf(value: unknown): string {
 export interface SegmentBounds {
   first_sequence: number
   resolves: boolean
-  /** All segments of the task as one: a wait for a caller is told as an end, and what follows it is told too. */
+  /** All segments of the task as one: a wait for a caller reads as an end, and what follows it is included. */
   whole?: boolean
 }
 

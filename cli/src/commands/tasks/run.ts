@@ -66,7 +66,7 @@ function withFiles(body: NewTask, files: readonly { id: string; name: string }[]
     type: pictures.test(name) ? ('image' as const) : ('file' as const),
     file_id: id,
   }))
-  const text = { type: 'text' as const, text: String(body.input) }
+  const text = { type: 'text' as const, text: typeof body.input === 'string' ? body.input : '' }
   return { ...body, input: [{ role: 'user', content: [...parts, text] }] }
 }
 
@@ -151,7 +151,7 @@ export const addTasksRun: AddCommand = (program) => {
     .option(
       '--file <path>',
       'A picture or document that goes to the agent with <input>; repeat it for more.',
-      (path: string, before: string[] = []) => [...before, path],
+      (path: string, before: string[] | undefined) => [...(before ?? []), path],
     )
   addJsonField(command, 'input')
   addFields(command, options)

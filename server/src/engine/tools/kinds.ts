@@ -45,5 +45,5 @@ export const kinds: { readonly [Name in ToolKind]: Kind<Name> } = {
 
 /** A kind whose definition is known as an object alone, as rows have it. */
 export function kindOf(kind: ToolKind): Kind<ToolKind> {
-  return kinds[kind] as unknown as Kind<ToolKind>
+  return kinds[kind]
 }

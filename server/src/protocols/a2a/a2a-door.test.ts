@@ -3,7 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { TaskState, type StreamResponse, type Task } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
-import { a2aClient, a2aMessage, a2aRequest, artifactText, assembled, partsText } from '../../../test/a2a.ts'
+import {
+  a2aClient,
+  a2aMessage,
+  a2aRequest,
+  artifactText,
+  assembled,
+  partsText,
+} from '../../../test/fakes/a2a-client.ts'
 
 let service: TestService
 let project: string
@@ -156,7 +163,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON'] as const)
       )
       const asked = (await slow.sendMessage(a2aRequest(a2aMessage(steps)))) as Task
       assert.equal(asked.status?.state, TaskState.TASK_STATE_INPUT_REQUIRED)
-      assert.equal(partsText(asked.status!.message!.parts), 'Which city?')
+      assert.equal(partsText(asked.status.message!.parts), 'Which city?')
       const { id: taskId, contextId } = asked
       const events = await all(slow.sendMessageStream(a2aRequest(a2aMessage('Bern', { taskId, contextId }))))
       assert.deepEqual(statesOf(events), [
@@ -285,7 +292,7 @@ describe('an approval', () => {
     assert.equal((await rpc('careful', 'SendMessage', answer())).body.error.code, -32004)
   })
 
-  it('keeps the stream of a client that may not answer open until somebody has', async () => {
+  it('keeps the stream of a client that may not answer open until a user answered', async () => {
     const weak = await clientOf('careful', 'HTTP+JSON', await keyWith('tasks:write', 'agents:read'))
     const events: StreamResponse[] = []
     for await (const event of weak.sendMessageStream(a2aRequest(a2aMessage(steps)))) {

@@ -68,7 +68,7 @@ export async function listA2aTasks(sql: Sql, filter: A2aTaskFilter): Promise<(A2
   const { cursor, after, limit } = filter
   const where = (at: Fragment): Fragment => {
     const parts = [conditionsOf(sql, filter)]
-    // Times are told in milliseconds, so they are compared in these.
+    // Clients see milliseconds, so times are compared in these.
     if (after) parts.push(fragment`${at} > ${after}::timestamptz`)
     if (cursor)
       parts.push(fragment`${at} < ${cursor.at}::timestamptz + interval '1 millisecond'
@@ -97,12 +97,4 @@ export async function countA2aTasks(sql: Sql, filter: A2aTaskFilter, max: number
   const [row] = await sql.run<{ total: number }>(fragment`
     select count(*)::int as total from (select 1 from task t where ${conditionsOf(sql, filter)} ${since} limit ${max}) counted`)
   return row?.total ?? 0
-}
-
-/** Tools and times of approvals that are asked for. */
-export async function listApprovalFacts(
-  sql: Sql,
-  ids: readonly string[],
-): Promise<{ id: string; tool: string; arguments: unknown; expires_at: string | null }[]> {
-  return sql`select id, tool, arguments, expires_at from approval where id = any(${[...ids]}) order by id`
 }

@@ -4,7 +4,7 @@ import { after, before, it } from 'node:test'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import type { Task } from '@a2a-js/sdk'
-import { a2aClient, a2aMessage, a2aRequest } from '../../../test/a2a.ts'
+import { a2aClient, a2aMessage, a2aRequest } from '../../../test/fakes/a2a-client.ts'
 import { eventually, startTestService, type TestService } from '../../../test/harness.ts'
 
 let service: TestService

@@ -188,7 +188,7 @@ function peek({ body }: FastifyRequest): { id: string | number | null; method: s
 }
 
 async function refuseUnknown({ body }: Handling<Operation, DoorAgent>): Promise<never> {
-  requireEnvelope(body as Record<string, unknown>)
+  requireEnvelope(body)
   throw a2aProblem('METHOD_NOT_FOUND', 'There is no such method.', 'path_not_found')
 }
 

@@ -54,7 +54,7 @@ export class A2aTaskState {
   state = TaskState.TASK_STATE_SUBMITTED
   /** The event since which it waits for something that a client may give. */
   interruptedAt: number | undefined
-  /** The number of the last event that was told. */
+  /** The number of the last event that was sent. */
   last = -1
   readonly #row: A2aTask
   readonly #fold: SegmentFold
@@ -285,7 +285,7 @@ export class A2aTaskState {
     const text =
       reason === 'approval'
         ? `The call of ${tools} waits for approval: ${this.#console}`
-        : `Whether the call of ${tools} took effect is not known. Somebody has to say so: ${this.#console}`
+        : `Whether the call of ${tools} took effect is not known. Say whether it did: ${this.#console}`
     const message: Message = {
       ...this.#say(asked[0]?.[0] ?? `approval-${sequence}`, text),
       extensions: [approvalExtension],

@@ -134,7 +134,8 @@ async function* following(
     room.resolve()
     await reading
   }
-  if (failure) throw failure instanceof Error ? failure : new Error(String(failure))
+  if (failure)
+    throw failure instanceof Error ? failure : new Error('the events of a task could not be read', { cause: failure })
   if (!over) throw new Error('the stream was cut off')
 }
 

@@ -1,10 +1,9 @@
 import type { Message, ResumeEntry } from '@ag-ui/core'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { notFound } from '#contract/core/problems.ts'
+import { notFound, Problem } from '#contract/core/problems.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
-import type { TaskInput } from '#contract/tasks/tasks.ts'
+import type { InputMessage, TaskInput } from '#contract/tasks/tasks.ts'
 import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
-import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { listToolCalls } from '../../engine/journal/tool-calls.queries.ts'
 import { inputIssues } from '../../engine/tools/data-schema.ts'
@@ -198,6 +197,12 @@ async function startTask(
   await store(1)
 }
 
+/** What the user said last, where it is a text. */
+function lastText(messages: readonly InputMessage[]): string {
+  const { content } = messages.findLast(({ role }) => role === 'user')!
+  return typeof content === 'string' ? content : ''
+}
+
 function inputOf(config: Record<string, unknown>, fresh: readonly Message[]): TaskInput {
   const messages = inputMessages(fresh)
   if (!messages.some(({ role }) => role === 'user')) throw badInput('messages', 'must have a new message of the user')
@@ -205,7 +210,7 @@ function inputOf(config: Record<string, unknown>, fresh: readonly Message[]): Ta
   if (schema === undefined) return messages
   let input: unknown
   try {
-    input = JSON.parse(String(messages.findLast(({ role }) => role === 'user')!.content))
+    input = JSON.parse(lastText(messages))
   } catch {
     // Told below.
   }

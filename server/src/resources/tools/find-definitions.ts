@@ -1,4 +1,3 @@
-import type { ToolDefinition } from '#contract/resources/tools.ts'
 import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { readCredentials } from '../../engine/tools/credentials.ts'
@@ -29,7 +28,7 @@ export async function findDefinitions(
   const fill = (template: string, encode?: (value: string) => string): string =>
     fillPlaceholders(template, { credentials, environment: undefined }, encode)
   try {
-    return await pin(definition as ToolDefinition<typeof kind>, { name, safety }, { egress, log, fill, signal })
+    return await pin(definition, { name, safety }, { egress, log, fill, signal })
   } catch (error) {
     const field = definition.url === undefined ? kind : `${kind}.url`
     if (signal.aborted) throw invalid({ field, message: 'was not answered in time', code: 'invalid_format' })

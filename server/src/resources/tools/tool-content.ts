@@ -5,7 +5,6 @@ import {
   builtinTools,
   definitionMembers,
   type createTool,
-  type ToolDefinition,
   toolKinds,
   type updateTool,
 } from '#contract/resources/tools.ts'
@@ -98,7 +97,7 @@ function parameterIssues({ kind, parameters }: ToolDraft): Issue[] {
 function definitionIssues(egress: Egress, { kind, parameters, definition }: ToolDraft): Issue[] {
   const { url, headers } = definition
   const { check, takesParameters } = kindOf(kind)
-  const found = check?.(definition as ToolDefinition<typeof kind>) ?? []
+  const found = check?.(definition) ?? []
   if (found.length > 0) return found
   return [
     ...(typeof url === 'string' ? urlIssues(egress, kind, url, takesParameters ? parameters : null) : []),

@@ -1,6 +1,6 @@
 import { notFound, Problem } from '#contract/core/problems.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
-import type { ToolDefinition, ToolKind } from '#contract/resources/tools.ts'
+import type { ToolKind } from '#contract/resources/tools.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import type { PinnedTool, ToolRow } from '../../engine/tools/tool-rows.ts'
@@ -150,7 +150,7 @@ export function listedTool({ id, project_id, name, description, kind, safety, ..
     name,
     description,
     kind,
-    safety: safety ?? kindOf(kind).safetyOf(row.definition as ToolDefinition<typeof kind>),
+    safety: safety ?? kindOf(kind).safetyOf(row.definition),
     status: row.status,
     created_by: row.created_by,
     created_at: row.created_at,

@@ -108,7 +108,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       rpInitiatedLogout: off,
       resourceIndicators: {
         enabled: true,
-        defaultResource: (_ctx, _client, oneOf) => oneOf as never,
+        defaultResource: (_ctx, _client, oneOf) => oneOf,
         useGrantedResource: async () => true,
         getResourceServerInfo: (_ctx, resource) => resourceServer(issuer, resource),
       },

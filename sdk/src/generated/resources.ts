@@ -1,6 +1,6 @@
 // Made by `npm run gen` from the operations of the contract.
-import type { Http } from './http.ts'
-import { bind, call, form, list, once, raw, upload, url, type Bound } from './operation.ts'
+import type { Http } from '../http.ts'
+import { bind, call, form, list, once, raw, upload, url, type Bound } from '../operation.ts'
 
 export const agents = {
   /** List agents. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'undici'
-import type { Rng } from '../server/test/rng.ts'
-import type { TestService } from '../server/test/harness.ts'
-import { OAuthDriver, type TestClient } from '../server/test/oauth.ts'
+import type { Rng } from '../../server/test/rng.ts'
+import type { TestService } from '../../server/test/harness.ts'
+import { OAuthDriver, type TestClient } from '../../server/test/oauth.ts'
 
 export interface MixAnswer {
   kind: string
