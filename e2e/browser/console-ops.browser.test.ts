@@ -96,7 +96,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await dialog(page).getByText('from 127.0.0.1').waitFor()
   // What would break is said before a scope is taken away.
   await page.getByText('2 operations were called').waitFor()
-  await dialog(page).getByLabel('Run tasks').check()
+  await dialog(page).getByRole('radio', { name: 'Run tasks' }).check()
   await dialog(page).getByText('listProjects needs projects:read').waitFor()
   await dialog(page).getByLabel('Read only').check()
   await page.getByText('would be refused with 403').waitFor({ state: 'detached' })
