@@ -36,8 +36,10 @@ describe('the webhooks that an event is sent to', () => {
     await test.sql`delete from webhook where id = ${marker_id}`
     await eventually(async () => {
       const [row] = await test.sql`
-        select 1 from event where matched_at is null union all select 1 from delivery d join webhook w on w.id = d.webhook_id
-          where d.status = 'pending' and d.next_attempt_at <= now()`
+        select 1 from event where matched_at is null and org_id = ${test.owner.org_id}
+        union all
+        select 1 from delivery d join webhook w on w.id = d.webhook_id
+        where d.org_id = ${test.owner.org_id} and d.status = 'pending' and d.next_attempt_at <= now()`
       return !row
     })
     return receiver.requests(path).map(({ body }) => JSON.parse(body))
