@@ -351,7 +351,7 @@ describe('an internal error', () => {
     }))
 
   it('leaves nothing behind, and the next request is served', async () => {
-    const [row] = await test.sql<{ count: number }>`select count(*) from webhook`
+    const [row] = await test.sql<{ count: number }>`select count(*) from webhook where org_id = ${test.owner.org_id}`
     assert.equal(row!.count, 0)
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: webhook })).status, 201)
   })

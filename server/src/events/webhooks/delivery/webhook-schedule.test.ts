@@ -45,9 +45,12 @@ const errorsOf = (webhook_id: string) =>
 const settled = () =>
   eventually(async () => {
     const [row] = await test.sql<{ is_settled: boolean }>`
-      select not exists (select from event where matched_at is null)
-        and not exists (select from delivery where status = 'pending' and next_attempt_at <= now())
-        and not exists (select from webhook_lane where owner is not null) as is_settled`
+      select not exists (select from event where matched_at is null and org_id = ${test.owner.org_id})
+        and not exists (
+          select from delivery where org_id = ${test.owner.org_id} and status = 'pending' and next_attempt_at <= now())
+        and not exists (
+          select from webhook_lane l join webhook w on w.id = l.webhook_id
+          where w.org_id = ${test.owner.org_id} and l.owner is not null) as is_settled`
     return row!.is_settled
   })
 
