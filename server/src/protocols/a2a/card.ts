@@ -1,7 +1,7 @@
 import type { AgentCard, AgentSkill, SecurityScheme } from '@a2a-js/sdk'
 import { approvalExtension } from '#contract/doors/a2a.ts'
-import { isObject } from '#contract/core/merge-patch.ts'
 import type { DoorAgent } from '../door-keys.queries.ts'
+import { settingsOf } from '../settings-of.ts'
 
 /** What `config.doors.a2a` of an agent says. */
 export interface A2aConfig {
@@ -11,8 +11,7 @@ export interface A2aConfig {
 }
 
 export function a2aConfig(config: Record<string, unknown>): A2aConfig {
-  const doors = isObject(config['doors']) ? config['doors'] : {}
-  const a2a = isObject(doors['a2a']) ? doors['a2a'] : {}
+  const a2a = settingsOf(config, 'a2a')
   return { published: a2a['published'] === true, v0_3: a2a['v0_3'] === true }
 }
 

@@ -4,6 +4,7 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import type { InputMessage } from '#contract/tasks/tasks.ts'
 import type { Caller } from '../../engine/task.ts'
 import { readOptions } from '../openai/read-options.ts'
+import { settingsOf } from '../settings-of.ts'
 import { badInput } from './problems.ts'
 
 /** What `config.doors.agui` of an agent says. */
@@ -14,8 +15,7 @@ export interface AguiConfig {
 }
 
 export function aguiConfig(config: Record<string, unknown>): AguiConfig {
-  const doors = isObject(config['doors']) ? config['doors'] : {}
-  const agui = isObject(doors['agui']) ? doors['agui'] : {}
+  const agui = settingsOf(config, 'agui')
   return { published: agui['published'] === true, context: agui['context'] === true }
 }
 

@@ -6,7 +6,6 @@ import {
   type RequestStateCodec,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { isObject } from '#contract/core/merge-patch.ts'
 import { mcpBounds } from '#contract/doors/mcp.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
@@ -26,6 +25,7 @@ import {
   searchAgents,
   type PublishedAgent,
 } from './published.queries.ts'
+import { settingsOf } from '../settings-of.ts'
 import {
   answerTask,
   elicitations,
@@ -234,8 +234,7 @@ async function requireNamed({ sql, principal }: McpCall, name: unknown): Promise
 }
 
 function mcpOf({ config }: PublishedAgent): { wait_seconds: number; on_close: unknown } {
-  const doors = isObject(config['doors']) ? config['doors'] : {}
-  const { wait_seconds, on_close } = isObject(doors['mcp']) ? doors['mcp'] : {}
+  const { wait_seconds, on_close } = settingsOf(config, 'mcp')
   return { wait_seconds: typeof wait_seconds === 'number' ? wait_seconds : mcpBounds.wait_seconds, on_close }
 }
 

@@ -3,6 +3,7 @@ import { openaiBounds } from '#contract/doors/openai.ts'
 import type { Caller, CallerTool } from '../../engine/task.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import { settingsOf } from '../settings-of.ts'
 import { badParameter, unsupported } from './problems.ts'
 
 /** What `config.doors.openai` of an agent says. */
@@ -14,9 +15,7 @@ export interface DoorConfig {
 }
 
 export function doorConfig(config: Record<string, unknown>): DoorConfig {
-  const doors = isObject(config['doors']) ? config['doors'] : {}
-  const openai = isObject(doors['openai']) ? doors['openai'] : {}
-  const { instructions, overrides, progress, show_tool_output } = openai
+  const { instructions, overrides, progress, show_tool_output } = settingsOf(config, 'openai')
   return {
     instructions: instructions !== false,
     overrides: Array.isArray(overrides) ? overrides.map(String) : [],
