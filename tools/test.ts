@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { testServer, testServerVariable } from '../server/test/postgres.ts'
 import { buildConsoleIfStale } from './console-build.mjs'
 import { cpuTime } from './tests/cpu-time.ts'
-import { planTests } from './tests/plan.ts'
+import { inBrowser, planTests } from './tests/plan.ts'
 
 /** Processes that run tests at a time: the processors that a run is planned for. */
 const processesAtOnce = 2
@@ -88,7 +88,7 @@ async function main(): Promise<number> {
 /** Runs the processes of a plan, several at a time. */
 async function runAll(plan: readonly string[][], env: NodeJS.ProcessEnv, inFull: boolean): Promise<FileResult[]> {
   const results: FileResult[] = []
-  const isBrowser = ([file = '']: readonly string[]): boolean => file.includes('.browser.test.')
+  const isBrowser = ([file = '']: readonly string[]): boolean => inBrowser(file)
   const browsers = plan.filter(isBrowser)
   const others = plan.filter((files) => !isBrowser(files))
   /** Browser tests are one process and the longest, so it is the first to start. */

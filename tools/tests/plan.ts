@@ -18,8 +18,8 @@ const ownProcess = /^\/\/ test: own process/m
 /** A file whose tests do more in a long run imports this module, or the one of browser tests that does. */
 const longForm = /\/long-run\.ts'|'\.\/console\.ts'/
 
-/** These share one browser, and so a process. */
-const inBrowser = (file: string): boolean => file.endsWith('.browser.test.ts')
+/** Whether tests of a file use a browser. Such files share one browser, and so a process. */
+export const inBrowser = (file: string): boolean => file.includes('.browser.')
 
 /** The test files of a run by their paths in the repository, those of one process together. */
 export type TestPlan = string[][]
