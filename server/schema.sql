@@ -1367,7 +1367,7 @@ create table tool (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   constraint tool_pkey PRIMARY KEY (id),
-  constraint tool_kind_check CHECK (kind = ANY (ARRAY['http'::text, 'openapi'::text, 'mcp'::text])),
+  constraint tool_kind_check CHECK (kind = ANY (ARRAY['http'::text, 'openapi'::text, 'mcp'::text, 'client'::text])),
   constraint tool_safety_check CHECK (safety = ANY (ARRAY['safe'::text, 'keyed'::text, 'unsafe'::text])),
   constraint tool_status_check CHECK (status = ANY (ARRAY['active'::text, 'drifted'::text]))
 );
@@ -1379,7 +1379,20 @@ create table tool_call (
   resolved_by identifier,
   resolved_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
-  constraint tool_call_pkey PRIMARY KEY (id)
+  project_id bigint,
+  agent_id identifier,
+  name text,
+  safety text not null default 'safe'::text,
+  status text not null default 'pending'::text,
+  attempt integer not null default 0,
+  lease_hash bytea,
+  lease_seconds integer,
+  lease_until timestamp with time zone,
+  claimed_by identifier,
+  expires_at timestamp with time zone,
+  constraint tool_call_pkey PRIMARY KEY (id),
+  constraint tool_call_safety_check CHECK (safety = ANY (ARRAY['safe'::text, 'keyed'::text, 'unsafe'::text])),
+  constraint tool_call_status_check CHECK (status = ANY (ARRAY['pending'::text, 'claimed'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'canceled'::text, 'unknown'::text]))
 );
 
 create table usage_hour (
@@ -1613,11 +1626,15 @@ CREATE INDEX thread_agent ON thread USING btree (agent_id, id DESC);
 CREATE INDEX thread_project ON thread USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX tool_name ON tool USING btree (project_id, name);
 CREATE INDEX tool_project ON tool USING btree (project_id, id DESC);
+CREATE INDEX tool_call_leases ON tool_call USING btree (lease_until) WHERE status = 'claimed'::text;
+CREATE INDEX tool_call_pending ON tool_call USING btree (project_id, name, id) WHERE status = 'pending'::text;
+CREATE INDEX tool_call_project ON tool_call USING btree (project_id, id);
 CREATE INDEX tool_call_task ON tool_call USING btree (task_id);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_credential ON usage_hour USING btree (credential_id, hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);
 CREATE INDEX webhook_active ON webhook USING btree (org_id) WHERE status = 'active'::text AND push_task_id IS NULL;
+CREATE INDEX webhook_of_task_events ON webhook USING btree (org_id) WHERE status = 'active'::text AND events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,tool.requested,tool.resolved,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];
 CREATE INDEX webhook_of_tasks ON webhook USING btree (org_id) WHERE status = 'active'::text AND events && '{task.*,approval.*,budget.*,task.created,task.started,task.waiting,task.resumed,task.retrying,task.completed,task.failed,task.canceled,task.expired,approval.requested,approval.resolved,approval.expired,budget.warning,budget.reached}'::text[];
 CREATE INDEX webhook_org ON webhook USING btree (org_id, id DESC);
 CREATE INDEX webhook_own ON webhook USING btree (org_id, id DESC) WHERE push_task_id IS NULL;

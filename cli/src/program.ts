@@ -22,6 +22,7 @@ import { addProfilesList } from './commands/profiles/list.ts'
 import { addProfilesUse } from './commands/profiles/use.ts'
 import { addTasksRun } from './commands/tasks/run.ts'
 import { addTasksWatch } from './commands/tasks/watch.ts'
+import { addToolsServe } from './commands/tools/serve.ts'
 import { type AddCommand, makeProgram } from './define.ts'
 import type { Environment } from './config/config.ts'
 import { operationCommand } from './operations/operation-command.ts'
@@ -48,6 +49,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'profiles use': addProfilesUse,
   'tasks run': addTasksRun,
   'tasks watch': addTasksWatch,
+  'tools serve': addToolsServe,
   'webhooks listen': addWebhooksListen,
   'webhooks trigger': addWebhooksTrigger,
 }

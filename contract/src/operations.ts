@@ -30,6 +30,7 @@ import { taskOperations } from './tasks/tasks.ts'
 import { threadOperations } from './tasks/threads.ts'
 import { usageOperations } from './resources/usage.ts'
 import { toolOperations } from './resources/tools.ts'
+import { toolCallOperations } from './resources/tool-calls.ts'
 import { userOperations } from './accounts/users.ts'
 import { utilityOperations } from './resources/utility.ts'
 import { webhookOperations } from './resources/webhooks.ts'
@@ -53,6 +54,7 @@ export const operations: readonly Operation[] = [
   ...budgetOperations,
   ...usageOperations,
   ...toolOperations,
+  ...toolCallOperations,
   ...credentialOperations,
   ...testCaseOperations,
   ...modelProviderOperations,
@@ -82,6 +84,7 @@ export const tagDescriptions: Record<string, string> = {
   Schedules: 'Tasks that come again and again, by cron and time zone.',
   Approvals: 'Questions to people about calls of tools, and their answers.',
   Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
+  'Tool calls': 'Calls of tools on your side: your own processes claim them and give their results.',
   Credentials: 'Secrets that are put into the requests of tools on their way out. They are written, and never read.',
   'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',
   'Model providers': 'Where models come from, and whether it answers.',

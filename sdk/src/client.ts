@@ -7,6 +7,7 @@ import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } fro
 import * as resources from './generated/resources.ts'
 import { Resources } from './generated/resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
+import { serveTools } from './serve-tools.ts'
 import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
 import { verifyWebhook } from './webhooks.ts'
@@ -52,6 +53,7 @@ export class Cadre extends Resources {
   override readonly agents
   override readonly projects
   override readonly tasks
+  override readonly tools
   override readonly webhooks
   readonly #http: Http
 
@@ -62,6 +64,7 @@ export class Cadre extends Resources {
     this.agents = { ...bind(http, resources.agents), waitUntil: waitUntil(http) }
     this.projects = { ...bind(http, resources.projects), stream: streamProject(http) }
     this.tasks = { ...bind(http, resources.tasks), ...taskExtras(http) }
+    this.tools = { ...bind(http, resources.tools), serve: serveTools(http) }
     this.webhooks = { ...bind(http, resources.webhooks), verify: verifyWebhook }
   }
 
@@ -78,6 +81,7 @@ export class Cadre extends Resources {
       tasks,
       testCases,
       threads,
+      toolCalls,
       tools,
       usage,
     } = this
@@ -94,6 +98,7 @@ export class Cadre extends Resources {
       tasks: inProject(project_id, tasks),
       testCases: inProject(project_id, testCases),
       threads: inProject(project_id, threads),
+      toolCalls: inProject(project_id, toolCalls),
       tools: inProject(project_id, tools),
       usage: inProject(project_id, usage),
     }

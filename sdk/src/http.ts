@@ -180,6 +180,8 @@ export class Http {
 }
 
 async function readBody(response: Response): Promise<unknown> {
+  // There was nothing to give.
+  if (response.status === 204) return undefined
   const text = await response.text()
   if (!response.headers.get('content-type')?.startsWith('application/json')) return text
   try {

@@ -53,6 +53,7 @@ import { taskActionRoutes } from './resources/tasks/task-actions.routes.ts'
 import { projectStreamRoutes } from './resources/tasks/project-stream.routes.ts'
 import { taskRoutes } from './resources/tasks/tasks.routes.ts'
 import { threadRoutes } from './resources/threads/threads.routes.ts'
+import { toolCallRoutes } from './resources/tool-calls/tool-calls.routes.ts'
 import { toolRoutes } from './resources/tools/tools.routes.ts'
 import { utilityRoutes } from './resources/utility/utility.routes.ts'
 import { deliveryRoutes } from './resources/webhooks/deliveries.routes.ts'
@@ -134,6 +135,7 @@ export async function buildApp(
     approvalRoutes(api, http, context)
     scheduleRoutes(api, http, context)
     toolRoutes(api, http, context)
+    toolCallRoutes(api, http, context)
     credentialRoutes(api, http, context)
     testCaseRoutes(api, http)
     modelProviderRoutes(api, http, context)

@@ -26,6 +26,7 @@ export const buckets = {
   'tasks.read': { minute: 600, per: 'credential' },
   'tasks.action': { minute: 100, per: 'credential' },
   'tasks.stream': { minute: 60, per: 'credential' },
+  'tool_calls.work': { minute: 6000, per: 'credential' },
   'audit.export': { minute: 10, per: 'credential' },
   docs: { minute: 60, per: 'address' },
   login: { hour: 600, minute: 60, per: 'address' },
@@ -120,6 +121,20 @@ export const bounds = {
   tool_header_value: 4096,
   tool_timeout_seconds: 60,
   tool_operations: 128,
+  /** How long a call of a tool on the caller's side waits for its result. */
+  client_tool_timeout_seconds: 30 * 86_400,
+  client_tool_timeout_seconds_default: 3600,
+  /** Tools that a request may give one task. */
+  task_tools: 128,
+  /** Names that one claim may ask for. */
+  claimed_tools: 128,
+  lease_seconds_min: 10,
+  lease_seconds: 600,
+  lease_seconds_default: 60,
+  /** Of a result, as JSON. */
+  tool_result_bytes: 524_288,
+  tool_error_code: 64,
+  tool_error_message: 2000,
   tools_per_project: 500,
   credential_name: 64,
   credential_value: 16_384,

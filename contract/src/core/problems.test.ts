@@ -42,6 +42,9 @@ const lowercase: Record<string, number[]> = {
   response_not_found: [404],
   conversation_not_found: [404],
   tool_call_already_resolved: [409],
+  lease_lost: [409],
+  task_canceled: [409],
+  invalid_tool_result: [422],
   request_too_large: [413],
 }
 
@@ -69,6 +72,7 @@ const uppercase: Record<string, number[]> = {
   SERVICE_UNAVAILABLE: [503],
   GATEWAY_TIMEOUT: [504],
   REQUEST_TOO_LARGE: [413],
+  INVALID_TOOL_RESULT: [422],
 }
 
 describe('everything that can go wrong', () => {

@@ -85,6 +85,7 @@ export const problems = {
   tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
   credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
   test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),
+  tool_call_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool call.'),
   file_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such file.'),
   budget_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such budget.'),
   agent_version_not_found: define(
@@ -124,6 +125,13 @@ export const problems = {
     'RESOURCE_CONFLICT',
     'The tool call has been resolved already.',
   ),
+  lease_lost: define(
+    409,
+    'lease_lost',
+    'RESOURCE_CONFLICT',
+    'The lease is not valid any more. Stop work on this call.',
+  ),
+  task_canceled: define(409, 'task_canceled', 'RESOURCE_CONFLICT', 'The task has ended. Stop work on this call.'),
   request_in_progress: define(
     409,
     'resource_conflict',
@@ -150,6 +158,13 @@ export const problems = {
     'idempotency_key_reused',
     'IDEMPOTENCY_KEY_REUSED',
     'This Idempotency-Key was used with another request.',
+  ),
+
+  invalid_tool_result: define(
+    422,
+    'invalid_tool_result',
+    'INVALID_TOOL_RESULT',
+    'The result does not fit the result_schema of the tool. The call stays open.',
   ),
 
   rate_limit_exceeded: define(429, 'rate_limit_exceeded', 'RATE_LIMIT_EXCEEDED', 'Too many requests.'),

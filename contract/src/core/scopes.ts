@@ -108,16 +108,25 @@ export function isAdministrator(role: Role): boolean {
   return role === 'owner' || role === 'admin'
 }
 
-/**
- * What an operation asks of a credential: a scope; `any_write` for decision D72; `watch_tasks` for reading tasks, which
- * `agents:read` and `tasks:write` both allow.
- */
-export type Requirement = Scope | 'any_write' | 'watch_tasks'
+/** Requirements that either of two scopes meets, by name; the first stands for both in `required_scopes`. */
+export const eitherScopes = {
+  watch_tasks: ['agents:read', 'tasks:write'],
+  read_tool_calls: ['agents:read', 'tools:execute'],
+} as const satisfies Record<string, readonly [FineScope, FineScope]>
+
+/** What an operation asks of a credential: a scope, either of two, or `any_write` for decision D72. */
+export type Requirement = Scope | 'any_write' | keyof typeof eitherScopes
+
+/** The scopes of which one meets a requirement; undefined where it is a scope itself. */
+export function alternativesOf(required: Requirement): readonly FineScope[] | undefined {
+  return Object.hasOwn(eitherScopes, required) ? eitherScopes[required as keyof typeof eitherScopes] : undefined
+}
 
 /** How a requirement is written in `required_scopes`: one entry where any of several would do (decision D22). */
 export function requiredScope(required: Requirement): Scope {
   if (required === 'any_write') return 'write'
-  return required === 'watch_tasks' ? 'agents:read' : required
+  // A requirement without alternatives is a scope.
+  return alternativesOf(required)?.[0] ?? (required as Scope)
 }
 
 /** Whether a credential with these scopes may do what is required. */
@@ -136,9 +145,10 @@ export function roleAllows(role: Role, required: Requirement | null): boolean {
 }
 
 function meets(held: ReadonlySet<FineScope>, required: Exclude<Requirement, 'any_write' | 'admin'>): boolean {
-  if (required === 'watch_tasks') return held.has('agents:read') || held.has('tasks:write')
+  const alternatives = alternativesOf(required)
+  if (alternatives) return alternatives.some((scope) => held.has(scope))
   if (required === 'read' || required === 'write') return [...expandScopes([required])].every((fine) => held.has(fine))
-  return held.has(required)
+  return held.has(required as FineScope)
 }
 
 /** The permissions object of spec 2.9: scopes of the credential and what the role allows, taken together (decisions D70, D75). */

@@ -50,6 +50,7 @@ const usage = {
 }
 const output = { content: 'We are open from nine to five.', data: null, artifacts: [artifactExample] }
 const error = { ...failure, retryable: true, step_id: ids.step }
+const toolCall = { call_id: 'call_01jcm3x5v8f9a2b4c6d8e0g2h4', step_id: ids.step, tool: 'refund' }
 const approval = {
   approval_id: ids.approval,
   step_id: ids.step,
@@ -121,6 +122,13 @@ export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name
     resolved_by: ids.user,
   },
   'approval.expired': { ...ofTask('waiting', 8), ...approval, on_timeout: 'reject' },
+  'tool.requested': {
+    ...ofTask('running', 6),
+    ...toolCall,
+    arguments: { order: '4711', amount: 12.5 },
+    expires_at: '2026-11-20T10:30:00.000Z',
+  },
+  'tool.resolved': { ...ofTask('waiting', 8), ...toolCall, error: null },
   'budget.warning': { ...ofTask('running', 5), ...budget, spent: 20.1 },
   'budget.reached': { ...ofTask('waiting', 5), ...budget, spent: 24.98 },
 }

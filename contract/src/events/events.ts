@@ -19,11 +19,14 @@ export type EventName = (typeof eventNames)[number]
 /** Kinds of a task's events that webhooks may subscribe to beside those of the specification. */
 const taskEventGroups = ['task', 'approval', 'budget'] as const
 type TaskEventGroup = (typeof taskEventGroups)[number]
-export type TaskEventName = Extract<TaskEventType, `${TaskEventGroup}.${string}`>
+/** Events of other kinds that webhooks may subscribe to, by name alone. */
+const singleTaskEvents = ['tool.requested', 'tool.resolved'] as const satisfies readonly TaskEventType[]
+export type TaskEventName = Extract<TaskEventType, `${TaskEventGroup}.${string}`> | (typeof singleTaskEvents)[number]
 
 /** Events of a task that webhooks may subscribe to. */
-export const taskEventNames: readonly TaskEventName[] = taskEventTypes.filter((type): type is TaskEventName =>
-  taskEventGroups.some((group) => type.startsWith(`${group}.`)),
+export const taskEventNames: readonly TaskEventName[] = taskEventTypes.filter(
+  (type): type is TaskEventName =>
+    taskEventGroups.some((group) => type.startsWith(`${group}.`)) || singleTaskEvents.some((single) => single === type),
 )
 
 /** What `POST /webhooks/{webhook_id}/test` sends where no other event is asked for. */

@@ -64,6 +64,11 @@ const error = Type.Object({
   step_id: Nullable(Type.String()),
 })
 
+const toolCall = {
+  call_id: Type.String({ description: 'The tool call: see `claimToolCall`.' }),
+  step_id: Type.String(),
+  tool: Type.String(),
+}
 const approval = {
   approval_id: Type.String(),
   step_id: Type.String(),
@@ -120,6 +125,7 @@ export const taskEventPayloads = {
       since: Timestamp,
       until: Nullable(Timestamp),
       approval_ids: Type.Array(Type.String(), { maxItems: taskEventBounds.items }),
+      tool_call_ids: Type.Optional(Type.Array(Type.String(), { maxItems: taskEventBounds.items })),
     }),
   }),
   'task.resumed': ofTask({ attempt, reason: Nullable(Choice(waitReasons)) }),
@@ -164,6 +170,22 @@ export const taskEventPayloads = {
   'approval.expired': ofTask({
     ...approval,
     on_timeout: Choice(approvalTimeouts, { description: 'What becomes of the call.' }),
+  }),
+  'tool.requested': ofTask({
+    ...toolCall,
+    arguments: Nullable(
+      Type.Unsafe<Record<string, unknown>>(
+        boundedJson(
+          { ...FreeObject, description: 'What the tool is called with; null where that is larger.' },
+          taskEventBounds.arguments_bytes,
+        ),
+      ),
+    ),
+    expires_at: Nullable(Timestamp),
+  }),
+  'tool.resolved': ofTask({
+    ...toolCall,
+    error: Nullable(Type.Object({ code: Type.String(), message: text, retryable: Type.Boolean() })),
   }),
   'budget.warning': ofTask(budget),
   'budget.reached': ofTask(budget),

@@ -1,3 +1,4 @@
+import { alternativesOf } from '../core/scopes.ts'
 import { buckets, type Bucket } from '../core/limits.ts'
 import { requiredScopes } from './openapi-problems.ts'
 import { failures, successes } from './openapi-responses.ts'
@@ -127,7 +128,9 @@ function callbacksOf({ tag }: Operation, callbacks: Record<string, OperationCall
 
 function securityOf(operation: Operation): Json[] {
   // A token needs one of these; keys and sessions have no scopes in OpenAPI 3.0.
-  const tokens = operation.scope === 'watch_tasks' ? [['agents:read'], ['tasks:write']] : [requiredScopes(operation)]
+  const tokens = (operation.scope && alternativesOf(operation.scope)?.map((scope) => [scope])) ?? [
+    requiredScopes(operation),
+  ]
   const schemes = { api_key: [{ ApiKey: [] }], token: tokens.map((OAuth2) => ({ OAuth2 })), session: [{ Session: [] }] }
   return operation.credentials.flatMap((kind): Json[] => schemes[kind])
 }
@@ -156,6 +159,7 @@ function accessText({ credentials, scope, administrators, bucket }: Operation): 
 function scopeText(scope: Operation['scope']): string {
   if (scope === null) return 'Any credential will do.'
   if (scope === 'any_write') return 'Needs any scope that may write.'
-  if (scope === 'watch_tasks') return 'Needs the scope `agents:read` or `tasks:write`.'
+  const alternatives = alternativesOf(scope)
+  if (alternatives) return `Needs the scope ${alternatives.map((one) => `\`${one}\``).join(' or ')}.`
   return `Needs the scope \`${scope}\`.`
 }

@@ -45,11 +45,11 @@ const parameters = Type.Unsafe<Record<string, unknown>>({
   ...boundedJson({ type: 'object', additionalProperties: true }, bounds.tool_parameters_bytes),
   'x-verbatim': true,
   description:
-    'JSON Schema of the arguments (2020-12 or draft-07), of type `object`. Only of kind `http`, where it is none if absent; the others bring their own.',
+    'JSON Schema of the arguments (2020-12 or draft-07), of type `object`. Only of the kinds `http` and `client`, where there are none if absent; the others bring their own.',
 })
 const safety = Choice(toolSafeties, {
   description:
-    'What may be done after a crash in the middle of a call: `safe` and `keyed` calls are repeated (`keyed` because the receiver knows the `Idempotency-Key`), for `unsafe` ones a person is asked. GET is `safe` by default, everything else `unsafe`.',
+    'What may be done after a crash in the middle of a call: `safe` and `keyed` calls are repeated (`keyed` because the receiver knows the `Idempotency-Key`), for `unsafe` ones a person is asked. GET is `safe` by default, everything else `unsafe`. Of kind `client` it also says what happens when a lease ends without a result: `safe` and `keyed` calls are offered again, for `unsafe` ones a person is asked.',
 })
 const url = (text: string) =>
   Type.String({ minLength: 1, maxLength: bounds.tool_url, description: `${text} http or https, a public address.` })
@@ -98,6 +98,23 @@ const definitions = {
     'McpTool',
     Type.Object({ url: url('A server that speaks Streamable HTTP.'), headers: Type.Optional(headers) }),
   ),
+  // Its members are those of the tool itself.
+  client: Type.Object({
+    result_schema: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({
+        ...boundedJson({ type: 'object', additionalProperties: true }, bounds.data_schema_bytes),
+        'x-verbatim': true,
+        description: 'Only of kind `client`: JSON Schema that a result has to fit.',
+      }),
+    ),
+    timeout_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: bounds.client_tool_timeout_seconds,
+        description: `Only of kind \`client\`: how long a call waits for its result; ${bounds.client_tool_timeout_seconds_default} by default. Then the model reads that it timed out.`,
+      }),
+    ),
+  }),
 }
 
 export type ToolKind = keyof typeof definitions
@@ -111,10 +128,32 @@ export function definitionMembers(kind: ToolKind): readonly string[] {
   return Object.keys(definitions[kind].properties)
 }
 
-/** One member for each kind; a tool has that of its kind. */
-const optionalDefinitions = Object.fromEntries(toolKinds.map((kind) => [kind, Type.Optional(definitions[kind])])) as {
-  [Kind in ToolKind]: Type.TOptional<(typeof definitions)[Kind]>
+/** Kinds whose definition is a member of their name. */
+export type NestedKind = Exclude<ToolKind, 'client'>
+export const nestedKinds = toolKinds.filter((kind): kind is NestedKind => kind !== 'client')
+
+/** Members of a tool of kind `client`, beside those that every tool has. */
+export type ClientMembers = ToolDefinition<'client'>
+
+/** One member for each kind but `client`, whose members are the tool's; a tool has those of its kind. */
+const optionalDefinitions = {
+  ...(Object.fromEntries(nestedKinds.map((kind) => [kind, Type.Optional(definitions[kind])])) as {
+    [Kind in NestedKind]: Type.TOptional<(typeof definitions)[Kind]>
+  }),
+  ...definitions.client.properties,
 }
+
+/** A tool on the side of a task's caller, given with the task. */
+export const TaskTool = Named(
+  'TaskTool',
+  Type.Object({
+    name: toolName,
+    description,
+    parameters: Type.Optional(parameters),
+    safety: Type.Optional(safety),
+    ...definitions.client.properties,
+  }),
+)
 
 const PinnedTool = Named(
   'PinnedTool',
@@ -201,7 +240,7 @@ export const createTool = defineOperation({
   method: 'POST',
   summary: 'Register a tool',
   description:
-    'Gives agents of the project something to call: they name it in `config.tools`. The member named like the `kind` says how. Of `openapi` and `mcp` the document or the server is asked at once, and what it says is pinned. Ignores `Idempotency-Key`: a name is registered once.',
+    'Gives agents of the project something to call: they name it in `config.tools`. The member named like the `kind` says how; of kind `client` your own process makes the call (see `claimToolCall`). Of `openapi` and `mcp` the document or the server is asked at once, and what it says is pinned. Ignores `Idempotency-Key`: a name is registered once.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   // It waits for other systems, which nothing may in the transaction that keeps an answer.
@@ -295,7 +334,7 @@ export const approveTool = defineOperation({
   method: 'POST',
   summary: "Approve a tool's definitions",
   description:
-    'Asks the server or the document again and pins what it says now: agents may call it from their next task on. `fingerprint` is the one of the `drift` that was read; where the server says something else by now, nothing is approved (409). A tool of kind `http` has nothing to approve, and is answered as it is.',
+    'Asks the server or the document again and pins what it says now: agents may call it from their next task on. `fingerprint` is the one of the `drift` that was read; where the server says something else by now, nothing is approved (409). A tool of kind `http` or `client` has nothing to approve, and is answered as it is.',
   scope: 'agents:write',
   bucket: 'tasks.action',
   // As with createTool, other systems are waited for.

@@ -60,6 +60,24 @@ export const personWaitReasons = [
 export const toolSafeties = ['safe', 'keyed', 'unsafe'] as const
 export type ToolSafety = (typeof toolSafeties)[number]
 
+/** States of a call of a tool on the caller's side. */
+export const toolCallStates = ['pending', 'claimed', 'completed', 'failed', 'timed_out', 'canceled', 'unknown'] as const
+export type ToolCallState = (typeof toolCallStates)[number]
+
+/**
+ * Every move of such a call. A lease that ends makes it pending again, or `unknown` where the tool is `unsafe`; a person says
+ * what became of an unknown one, or lets it be offered again.
+ */
+export const toolCallMoves: Record<ToolCallState, readonly ToolCallState[]> = {
+  pending: ['claimed', 'completed', 'failed', 'timed_out', 'canceled'],
+  claimed: ['pending', 'completed', 'failed', 'timed_out', 'canceled', 'unknown'],
+  completed: [],
+  failed: [],
+  timed_out: [],
+  canceled: [],
+  unknown: ['pending', 'completed', 'failed', 'canceled'],
+}
+
 /** What an agent's configuration says of a tool by name. */
 export const toolPolicies = ['auto', 'ask', 'deny'] as const
 export type ToolPolicy = (typeof toolPolicies)[number]

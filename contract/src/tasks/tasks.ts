@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { DataSchema, MetadataInput, TaskBudget } from '../resources/agents.ts'
 import { Artifact, artifactExample } from '../resources/files.ts'
+import { TaskTool } from '../resources/tools.ts'
 import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
@@ -201,6 +202,7 @@ export const Task = Named(
         since: Timestamp,
         until: Nullable(Timestamp),
         approval_ids: Type.Array(Type.String()),
+        tool_call_ids: Type.Optional(Type.Array(Type.String(), { description: 'Open calls of tools on your side.' })),
       }),
     ),
     input: shownInput,
@@ -495,6 +497,14 @@ export const createTask = defineOperation({
         minimum: 0,
         maximum: bounds.offset,
         description: 'The version of the agent that it runs with: the newest where nothing is said.',
+      }),
+    ),
+    tools: Type.Optional(
+      Type.Array(TaskTool, {
+        minItems: 1,
+        maxItems: bounds.task_tools,
+        description:
+          'Tools on your side for this task alone: the task waits for the results of their calls (see `claimToolCall`). No name that the agent has already.',
       }),
     ),
     metadata: Type.Optional(MetadataInput),

@@ -23,6 +23,7 @@ import type * as metrics from '../../../contract/src/resources/metrics.ts'
 import type * as projectStatistics from '../../../contract/src/resources/project-statistics.ts'
 import type * as projects from '../../../contract/src/resources/projects.ts'
 import type * as rateLimits from '../../../contract/src/resources/rate-limits.ts'
+import type * as toolCalls from '../../../contract/src/resources/tool-calls.ts'
 import type * as tools from '../../../contract/src/resources/tools.ts'
 import type * as usage from '../../../contract/src/resources/usage.ts'
 import type * as utility from '../../../contract/src/resources/utility.ts'
@@ -60,6 +61,7 @@ export type Modules = [
   typeof projectStatistics,
   typeof projects,
   typeof rateLimits,
+  typeof toolCalls,
   typeof tools,
   typeof usage,
   typeof utility,

@@ -19,6 +19,7 @@ export interface PathIds {
   task_id: [task_id: string]
   test_case_id: [test_case_id: string]
   thread_id: [thread_id: string]
+  tool_call_id: [tool_call_id: string]
   tool_id: [tool_id: string]
   user_id: [user_id: string]
   version: [version: string | number]

@@ -305,6 +305,24 @@ export const threads = {
   messages: list('listThreadMessages', 'GET', '/api/v1/projects/{project_id}/threads/{thread_id}/messages', 'messages'),
 }
 
+export const toolCalls = {
+  /** Claim a tool call. */
+  claim: once('claimToolCall', 'POST', '/api/v1/projects/{project_id}/tool-calls/claim', 'body'),
+  /** List tool calls. */
+  list: list('listToolCalls', 'GET', '/api/v1/projects/{project_id}/tool-calls', 'tool_calls'),
+  /** Read a tool call. */
+  get: call('getToolCall', 'GET', '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}'),
+  /** Extend a lease. */
+  heartbeat: once(
+    'extendToolCall',
+    'POST',
+    '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/heartbeat',
+    'body',
+  ),
+  /** Give the result of a tool call. */
+  resolve: call('resolveToolCall', 'POST', '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/result', 'body'),
+}
+
 export const tools = {
   /** Register a tool. */
   create: once('createTool', 'POST', '/api/v1/projects/{project_id}/tools', 'body'),
@@ -392,6 +410,7 @@ export class Resources {
   readonly tasks: Bound<typeof tasks>
   readonly testCases: Bound<typeof testCases>
   readonly threads: Bound<typeof threads>
+  readonly toolCalls: Bound<typeof toolCalls>
   readonly tools: Bound<typeof tools>
   readonly usage: Bound<typeof usage>
   readonly user: Bound<typeof user>
@@ -417,6 +436,7 @@ export class Resources {
     this.tasks = bind(http, tasks)
     this.testCases = bind(http, testCases)
     this.threads = bind(http, threads)
+    this.toolCalls = bind(http, toolCalls)
     this.tools = bind(http, tools)
     this.usage = bind(http, usage)
     this.user = bind(http, user)

@@ -7,6 +7,7 @@ import type { TaskRow } from './commands/stored-task.ts'
 import type { MessageOutcome, NewMessage } from './commands/send-message.ts'
 import type { ToolCallAnswer } from './commands/answer-tool-calls.ts'
 import type { NewTask } from './commands/new-task.ts'
+import type { ToolCalls } from './dispatch/tool-call-claims.ts'
 import type { Resolution } from './commands/resolve-approval.ts'
 import type { CancelRequest } from './task.ts'
 
@@ -68,6 +69,8 @@ export interface Engine {
    * else is open. Throws `tool_call_already_resolved`, and then changes nothing.
    */
   answerToolCalls(tx: Sql, task_id: string, answers: readonly ToolCallAnswer[]): Promise<void>
+  /** Calls of tools on the caller's side, to be claimed. */
+  toolCalls: ToolCalls
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
   budgetsChanged(tx: Sql): void
   /** Whether no worker of any process has been seen for 60 s (decision D102). */

@@ -34,8 +34,9 @@ import type { PublishedEvents } from './journal/task-changes.ts'
 import { listReadMessages, listSteps } from './journal/task-rows.ts'
 import { threadHistory } from './conversation/thread-history.ts'
 import type { ToolSource } from './tools/tool.ts'
-import { withCallerTools } from './tools/caller-tools.ts'
+import { withCallerTools } from './tools/client-tools.ts'
 import { answerToolCalls } from './commands/answer-tool-calls.ts'
+import { openToolCalls } from './dispatch/tool-call-claims.ts'
 import { makeTurns } from './conversation/turns.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
 import { UsageMeter } from './journal/usage-meter.ts'
@@ -96,7 +97,11 @@ export async function startEngine({
   const worker_id = newId('worker')
   const queue = openQueue({ database, log, supervise: works, waitingMax })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
-  const hub = subscriptionsOf(openHub({ sql, bus, log }), onTaskEvents)
+  const toolCalls = openToolCalls({ sql, bus, log })
+  const hub = subscriptionsOf(openHub({ sql, bus, log }), (events) => {
+    toolCalls.requested(events)
+    onTaskEvents?.(events)
+  })
   const projects = openProjectFeed({ sql, bus, log })
   const meter = new UsageMeter()
   const keeper = openDispatcher({ sql, queue, log, wake: () => bus.tell('jobs') })
@@ -159,6 +164,7 @@ export async function startEngine({
     budgets,
     wake: () => bus.tell('jobs'),
     interrupt: (task_id) => bus.tell('cancel', task_id),
+    offered: (names) => toolCalls.offered(names),
     works,
   })
   /** A person has answered: publish the event; the task may be fetched. */
@@ -253,10 +259,12 @@ export async function startEngine({
     async answerToolCalls(tx, task_id, answers) {
       afterAnswer(tx, await answerToolCalls(tx, queue, task_id, answers))
     },
+    toolCalls,
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
     isSilent: () => maintenance.isSilent(),
     closeStreams() {
       hub.close()
+      toolCalls.close()
       projects.close()
     },
     async release() {
@@ -266,6 +274,7 @@ export async function startEngine({
     async stop() {
       await ready.catch(() => {})
       hub.close()
+      toolCalls.close()
       projects.close()
       await worker.stop()
       await maintenance.stop()
@@ -278,8 +287,7 @@ export async function startEngine({
 }
 
 /** The hub that publishes all events of this process. */
-function subscriptionsOf(hub: Hub, onTaskEvents: EngineOptions['onTaskEvents']): Hub {
-  if (!onTaskEvents) return hub
+function subscriptionsOf(hub: Hub, onTaskEvents: (events: readonly TaskEvent[]) => void): Hub {
   const publish: Hub['publish'] = (task_id, events) => {
     hub.publish(task_id, events)
     onTaskEvents(events)

@@ -12,6 +12,7 @@ import type {
   TaskEventType,
   TaskState,
   ToolPolicy,
+  ToolSafety,
   WaitReason,
 } from '#contract/tasks/task-lifecycle.ts'
 import type { FilePart, TaskInput, TextPart } from '#contract/tasks/tasks.ts'
@@ -110,6 +111,12 @@ export interface CallerTool {
   description: string
   /** JSON Schema of the arguments, an object. */
   parameters: Record<string, unknown>
+  /** What may be done where a lease of a call ends without a result; `safe` where nothing is said. */
+  safety?: ToolSafety
+  /** JSON Schema that a result has to fit. */
+  result_schema?: Record<string, unknown>
+  /** How long a call waits for its result; as long as an approval where nothing is said. */
+  timeout_seconds?: number
 }
 
 /** What the caller of a task asked for it alone. Bounds may only be lower than those of the agent. */
@@ -152,6 +159,8 @@ export interface Wait {
   since: string
   until: string | null
   approval_ids: string[]
+  /** Open calls of tools on the caller's side; left out where there are none. */
+  tool_call_ids?: string[]
 }
 
 /** What a task has consumed. A cost that cannot be known is null, never guessed. */
@@ -256,11 +265,14 @@ export interface ReadMessage {
   before_step: number
 }
 
-/** A call of a tool that the task's caller makes. */
+/** A call of a tool on the caller's side, to be claimed. */
 export interface NewToolCall {
   /** `call_` and the rest of its step's identifier. */
   id: string
   step_index: number
+  name: string
+  safety: ToolSafety
+  expires_at: string | null
 }
 
 /** A question to a person about a call of a tool. */

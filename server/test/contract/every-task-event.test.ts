@@ -103,7 +103,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
         explain (costs off) select from webhook w where w.org_id = ${owner.org_id} and ${hasTaskSubscription}`)
     })
     const text = plan.map((line) => line['QUERY PLAN']).join('\n')
-    assert.match(text, /using webhook_of_tasks/)
+    assert.match(text, /using webhook_of_task_events/)
     assert.doesNotMatch(text, /Filter/, 'every webhook in the index gets the event')
   })
 

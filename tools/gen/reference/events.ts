@@ -43,8 +43,8 @@ const taskEventWords: Record<TaskEventType, Words> = {
   'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
   'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
   'tool.requested': [
-    "The model called a tool of the task's caller, who is to give the result as `call_id`.",
-    ['step_id', 'index', 'tool', 'tool_call_id', 'call_id'],
+    'The model called a tool on your side. The task waits for the result of `call_id`.',
+    ['step_id', 'index', 'tool', 'tool_call_id', 'call_id', 'arguments', 'expires_at'],
   ],
   'tool.resolved': [
     'That call has its result; `error` where it failed or came too late.',

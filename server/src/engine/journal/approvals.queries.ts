@@ -39,7 +39,8 @@ export async function closeApprovals(tx: Sql, task_ids: readonly string[]): Prom
 export async function closeSteps(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update task_step set finished_at = greatest(now(), started_at),
-      status = case when type = 'tool_call' and input->>'safety' is distinct from 'safe' then 'unknown' else 'failed' end,
+      status = case when input->>'safety' is distinct from 'safe' and (type = 'tool_call' or exists (
+        select from tool_call c where c.task_id = task_step.task_id and c.step_index = task_step.index and c.attempt > 0)) then 'unknown' else 'failed' end,
       error = coalesce(error, '{"code": "task_ended", "message": "The task ended before this did.", "retryable": false}')
     where task_id = any(${[...task_ids]}) and status = 'started'`
 }

@@ -48,3 +48,16 @@ function stateOf(steps: readonly Step[]): CallState {
 export function inputOf(step: Step): CallInput {
   return step.input as CallInput
 }
+
+/** The code of a call whose caller gave no result in time. */
+export const timeoutCode = 'tool_timeout'
+
+/** Whether a step is a call of a tool on the caller's side. */
+export function isCallers({ type, input }: Pick<Step, 'type' | 'input'>): boolean {
+  return type === 'wait' && (input as CallInput).is_callers === true
+}
+
+/** The identifier by which the caller answers a call: that of its step, with another beginning. */
+export function callId({ id }: Pick<Step, 'id'>): string {
+  return `call_${id.slice('step_'.length)}`
+}

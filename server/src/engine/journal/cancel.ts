@@ -1,5 +1,6 @@
 import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
+import { isCallers } from './call-states.ts'
 import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import type { Queue } from '../queue/queue.ts'
 import { lockTasks } from './task-rows.ts'
@@ -103,20 +104,23 @@ export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<Ta
 /** The code of a call that failed and may have taken effect all the same. */
 export const uncertainCode = 'tool_outcome_unknown'
 
-type CallStep = Pick<Step, 'id' | 'type' | 'name' | 'status' | 'input' | 'error'>
+type CallStep = Pick<Step, 'id' | 'type' | 'name' | 'status' | 'input' | 'error'> & {
+  /** A call on the caller's side that nothing has claimed. */
+  is_unclaimed?: boolean
+}
 
 /** Which tool calls took effect, and which have an unknown outcome. A call that is safe to repeat has no effect. */
 export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
-  const tools = steps.filter(({ type }) => type === 'tool_call')
+  const tools = steps.filter((step) => step.type === 'tool_call' || isCallers(step))
   const named = (wanted: (step: CallStep) => boolean) =>
     tools.filter(wanted).map(({ id, name }) => ({ step_id: id, tool: name }))
   return {
     effects: named(({ status }) => status === 'completed'),
     uncertain: named(
-      ({ status, error, input }) =>
+      ({ status, error, input, is_unclaimed = false }) =>
         status === 'unknown' ||
         error?.code === uncertainCode ||
-        (status === 'started' && (input as { safety?: string }).safety !== 'safe'),
+        (status === 'started' && (input as { safety?: string }).safety !== 'safe' && !is_unclaimed),
     ),
   }
 }
@@ -124,6 +128,8 @@ export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
 /** The same, of a task that no worker holds. */
 export async function readReceipt(tx: Sql, task_id: string): Promise<CancelReceipt> {
   const steps = await tx<CallStep>`
-    select id, type, name, status, input, error from task_step where task_id = ${task_id} and type = 'tool_call' order by index`
+    select s.id, s.type, s.name, s.status, s.input, s.error, c.attempt = 0 as is_unclaimed
+    from task_step s left join tool_call c on s.type = 'wait' and c.task_id = s.task_id and c.step_index = s.index
+    where s.task_id = ${task_id} and (s.type = 'tool_call' or s.type = 'wait' and s.input ->> 'is_callers' = 'true') order by s.index`
   return receiptOf(steps)
 }

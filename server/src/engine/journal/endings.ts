@@ -108,8 +108,10 @@ export function waiting(
   reason: Wait['reason'],
   until: Date | undefined,
   approval_ids: string[] = [],
+  tool_call_ids: string[] = [],
 ): Change {
-  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids }
+  const calls = tool_call_ids.length > 0 ? { tool_call_ids } : {}
+  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids, ...calls }
   return {
     status: 'waiting',
     wait,

@@ -5,7 +5,8 @@ import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
-import { insertToolCalls } from './tool-calls.queries.ts'
+import { callId, inputOf, isCallers, timeoutCode } from './call-states.ts'
+import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
 import type { JobAttempt, NewJob, Queue } from '../queue/queue.ts'
@@ -234,9 +235,16 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   )
   if (asked.length > 0) await insertApprovals(tx, asked)
   const calls = changes.flatMap(({ task, tool_calls = [] }) =>
-    tool_calls.map((call) => ({ ...call, task_id: task.id })),
+    tool_calls.map((call) => ({
+      ...call,
+      project_id: task.project_id,
+      agent_id: task.agent_id,
+      task_id: task.id,
+    })),
   )
   if (calls.length > 0) await insertToolCalls(tx, calls)
+  const moves = changes.flatMap(({ steps = [] }) => steps.flatMap(toolCallMove))
+  if (moves.length > 0) await moveToolCalls(tx, moves)
   // One that is completed has nothing open, one that never began has asked nothing.
   const over = changes.filter(
     ({ task, status = task.status }) => isFinished(status) && status !== 'completed' && task.attempt > 0,
@@ -244,12 +252,22 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
   if (over.length > 0) {
     const ids = over.map(({ task }) => task.id)
     await closeApprovals(tx, ids)
+    await closeToolCalls(tx, ids)
     await closeSteps(tx, ids)
   }
   const reads = changes.filter(({ read }) => read)
   for (const { task, read } of reads) {
     await tx`update task_message set before_step = ${read!.before_step} where task_id = ${task.id} and before_step is null`
   }
+}
+
+/** What a step's new state makes of the tool call that it stands for; nothing where it is new. */
+function toolCallMove(step: Step): ToolCallMove[] {
+  if (!isCallers(step) || (step.status === 'started' && step.attempt === 1)) return []
+  const { until = null } = inputOf(step)
+  if (step.status === 'started') return [{ id: callId(step), status: 'pending', expires_at: until }]
+  const status = step.status === 'failed' && step.error?.code === timeoutCode ? 'timed_out' : step.status
+  return [{ id: callId(step), status, expires_at: null }]
 }
 
 /** Webhook events: those of the task where a webhook subscribes to them, and those of its agent while it exists. */

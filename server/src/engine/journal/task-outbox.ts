@@ -9,7 +9,7 @@ import { raw } from '../../platform/postgres/database.ts'
 
 /**
  * Of a webhook `w`: whether it is active and subscribed to any event of tasks. In the words of the index
- * `webhook_of_tasks`, which holds no other webhooks; a parameter would not be known to mean the same.
+ * `webhook_of_task_events`, which holds no other webhooks; a parameter would not be known to mean the same.
  */
 export const hasTaskSubscription = raw(`w.status = 'active' and w.events && '{${taskSubscriptions.join()}}'::text[]`)
 

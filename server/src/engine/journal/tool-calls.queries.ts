@@ -1,28 +1,182 @@
+import type { ToolCallState, ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { NewToolCall } from '../task.ts'
 
-/** Where a call of a caller's tool is in the journal, and who gave its result. */
+/** Where a call of a tool on the caller's side is in the journal, who holds it, and who gave its result. */
 export interface ToolCallRow {
   id: string
   task_id: string
   step_index: number
+  project_id: number
+  name: string
+  safety: ToolSafety
+  status: ToolCallState
   resolved_by: string | null
   resolved_at: string | null
 }
 
-export async function insertToolCalls(tx: Sql, calls: readonly (NewToolCall & { task_id: string })[]): Promise<void> {
-  await tx`
-    insert into tool_call (id, task_id, step_index)
-    select id, task_id, step_index from jsonb_to_recordset(${jsonb(calls)}::jsonb) as c(id text, task_id text, step_index int)`
+/** A call with its lease, read under the lock of its task. */
+export interface LeasedToolCall extends ToolCallRow {
+  /** SHA-256 of the token; null where no lease was given out or it is over. */
+  lease_hash: Buffer | null
+  /** The lease has not ended. */
+  lease_holds: boolean
 }
 
-/** Calls by their identifiers; those that there are not are left out. */
+type Asked = NewToolCall & { task_id: string; agent_id: string; project_id: number }
+
+export async function insertToolCalls(tx: Sql, calls: readonly Asked[]): Promise<void> {
+  await tx`
+    insert into tool_call (id, task_id, step_index, project_id, agent_id, name, safety, expires_at)
+    select id, task_id, step_index, project_id, agent_id, name, safety, expires_at
+    from jsonb_to_recordset(${jsonb(calls)}::jsonb) as c(id text, task_id text, step_index int, project_id bigint, agent_id text, name text,
+      safety text, expires_at timestamptz)`
+}
+
+/** Calls by their identifiers; missing ones are left out. */
 export async function listToolCalls(sql: Sql, ids: readonly string[]): Promise<ToolCallRow[]> {
   return sql<ToolCallRow>`
-    select id, task_id, step_index, resolved_by, resolved_at from tool_call where id = any(${[...ids]})`
+    select id, task_id, step_index, project_id, name, safety, status, resolved_by, resolved_at from tool_call where id = any(${[...ids]})`
 }
 
-/** Notes who gave the result of a call. Its task is locked, and its step was open under that lock. */
-export async function noteResolved(tx: Sql, id: string, user_id: string): Promise<void> {
-  await tx`update tool_call set resolved_by = ${user_id}, resolved_at = now() where id = ${id}`
+/** The same with their leases. */
+export async function listLeasedToolCalls(tx: Sql, ids: readonly string[]): Promise<LeasedToolCall[]> {
+  return tx<LeasedToolCall>`
+    select id, task_id, step_index, project_id, name, safety, status, resolved_by, resolved_at, lease_hash,
+      status = 'claimed' and lease_until > now() as lease_holds
+    from tool_call where id = any(${[...ids]})`
+}
+
+/** A move of a call, written with the step that it belongs to. */
+export interface ToolCallMove {
+  id: string
+  status: ToolCallState
+  /** Of a call that is offered again. */
+  expires_at: string | null
+}
+
+/** Moves calls that are not over. The lock of their tasks orders these moves. */
+export async function moveToolCalls(tx: Sql, moves: readonly ToolCallMove[]): Promise<void> {
+  await tx`
+    update tool_call c set status = m.status, lease_hash = null, lease_until = null,
+      expires_at = coalesce(m.expires_at, c.expires_at),
+      resolved_at = case when m.status in ('pending', 'unknown') then null else coalesce(c.resolved_at, now()) end
+    from jsonb_to_recordset(${jsonb(moves)}::jsonb) as m(id text, status text, expires_at timestamptz)
+    where c.id = any(${moves.map(({ id }) => id)}) and c.id = m.id and c.status in ('pending', 'claimed', 'unknown')`
+}
+
+/** Notes who gave the results of calls. Their task is locked, and their steps were open under that lock. */
+export async function noteResolved(tx: Sql, ids: readonly string[], user_id: string): Promise<void> {
+  await tx`update tool_call set resolved_by = ${user_id}, resolved_at = now() where id = any(${[...ids]})`
+}
+
+/** Closes calls whose tasks have ended. */
+export async function closeToolCalls(tx: Sql, task_ids: readonly string[]): Promise<void> {
+  await tx`
+    update tool_call set status = 'canceled', lease_hash = null, lease_until = null, resolved_at = now()
+    where task_id = any(${[...task_ids]}) and status in ('pending', 'claimed', 'unknown')`
+}
+
+/** What a claim asks for. */
+export interface ClaimRequest {
+  project_id: number
+  names: readonly string[]
+  lease_seconds: number
+  lease_hash: Buffer
+  user_id: string
+}
+
+/** A call that was claimed. */
+export interface ClaimedCall {
+  id: string
+  task_id: string
+  step_index: number
+  agent_id: string
+  name: string
+  arguments: unknown
+  attempt: number
+  until: string
+}
+
+/** Pending calls of each name that one claim looks at: as many others may claim at the same moment. */
+const claimWindow = 64
+
+/** Claims the oldest pending call of these tools; undefined where there is none. Two claims never get the same call. */
+export async function claimToolCall(sql: Sql, request: ClaimRequest): Promise<ClaimedCall | undefined> {
+  const { project_id, names, lease_seconds, lease_hash, user_id } = request
+  const [claimed] = await sql<ClaimedCall>`
+    with next as (
+      select id from tool_call
+      where status = 'pending' and id in (
+        select c.id from unnest(${[...new Set(names)]}::text[]) as n(name), lateral (
+          select id from tool_call where project_id = ${project_id} and name = n.name and status = 'pending'
+          order by id limit ${claimWindow}) c)
+      order by id limit 1 for update skip locked
+    ), claimed as (
+      update tool_call c set status = 'claimed', attempt = c.attempt + 1, lease_hash = ${lease_hash}, lease_seconds = ${lease_seconds},
+        lease_until = now() + make_interval(secs => ${lease_seconds}), claimed_by = ${user_id}
+      from next where c.id = next.id
+      returning c.id, c.task_id, c.step_index, c.agent_id, c.name, c.attempt, c.lease_until as until
+    )
+    select c.*, s.input -> 'arguments' as arguments from claimed c join task_step s on s.task_id = c.task_id and s.index = c.step_index`
+  return claimed
+}
+
+/** Extends a lease by the time that it was claimed for; undefined where the token holds none. */
+export async function extendLease(
+  sql: Sql,
+  { id, lease_hash }: { id: string; lease_hash: Buffer },
+): Promise<string | undefined> {
+  const [row] = await sql<{ until: string }>`
+    update tool_call set lease_until = now() + make_interval(secs => lease_seconds)
+    where id = ${id} and status = 'claimed' and lease_hash = ${lease_hash} and lease_until > now()
+    returning lease_until as until`
+  return row?.until
+}
+
+/** Takes back a claim whose caller never got it; gives whether it was there. */
+export async function releaseClaim(sql: Sql, { id, lease_hash }: { id: string; lease_hash: Buffer }): Promise<boolean> {
+  const rows = await sql`
+    update tool_call set status = 'pending', attempt = attempt - 1, lease_hash = null, lease_until = null
+    where id = ${id} and status = 'claimed' and lease_hash = ${lease_hash} returning id`
+  return rows.length > 0
+}
+
+/** Offers again what may be repeated and whose lease has ended, at most a batch; gives the names of their tools. */
+export async function reofferExpired(sql: Sql, limit: number): Promise<string[]> {
+  const rows = await sql<{ name: string }>`
+    update tool_call set status = 'pending', lease_hash = null, lease_until = null
+    where id in (
+      select id from tool_call where status = 'claimed' and lease_until <= now() and safety <> 'unsafe'
+      order by lease_until limit ${limit} for update skip locked)
+    returning name`
+  return rows.map(({ name }) => name)
+}
+
+/** Calls that may not be repeated and whose leases have ended, at most a batch. */
+export async function listLost(
+  sql: Sql,
+  limit: number,
+): Promise<{ id: string; task_id: string; step_index: number }[]> {
+  return sql<{ id: string; task_id: string; step_index: number }>`
+    select id, task_id, step_index from tool_call
+    where status = 'claimed' and lease_until <= now() and safety = 'unsafe' order by lease_until limit ${limit}`
+}
+
+/** Makes the outcome of such calls unknown; gives those of which it was still so. Their tasks are locked. */
+export async function markUnknown(tx: Sql, ids: readonly string[]): Promise<string[]> {
+  const rows = await tx<{ id: string }>`
+    update tool_call set status = 'unknown', lease_hash = null, lease_until = null
+    where id = any(${[...ids]}) and status = 'claimed' and lease_until <= now() and safety = 'unsafe' returning id`
+  return rows.map(({ id }) => id)
+}
+
+/** Of tools with these names, those with a pending call; `keys` are of a project and a name. */
+export async function listOffered(
+  sql: Sql,
+  keys: readonly { project_id: number; name: string }[],
+): Promise<{ project_id: number; name: string }[]> {
+  return sql<{ project_id: number; name: string }>`
+    select k.project_id, k.name from jsonb_to_recordset(${jsonb(keys)}::jsonb) as k(project_id bigint, name text)
+    where exists (select from tool_call c where c.project_id = k.project_id and c.name = k.name and c.status = 'pending')`
 }

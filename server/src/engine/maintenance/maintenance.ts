@@ -18,10 +18,12 @@ import type { Backlogs } from '../dispatch/backlogs.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import { agentLimitKey, listForgottenLimits } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
+import { loseToolCalls } from '../commands/answer-tool-calls.ts'
 import { expireApprovals } from '../commands/resolve-approval.ts'
 import { expireTasks, forceCancels, listAgentsWithDeferred, markDue, purgeRemovedAgents } from './sweeps.ts'
 import type { PublishedEvents } from '../journal/task-changes.ts'
 import { addUsage } from '../journal/usage.queries.ts'
+import { reofferExpired } from '../journal/tool-calls.queries.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import type { Worker } from '../run/worker.ts'
 
@@ -39,6 +41,8 @@ export interface MaintenanceOptions {
   budgets: BudgetKeeper
   /** Jobs were put or given back into the queue. */
   wake: () => void
+  /** Calls of these tools can be claimed again. */
+  offered: (names: readonly string[]) => void
   /** A task's worker, wherever it is, is asked to cancel it. */
   interrupt: (task_id: string) => void
   /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
@@ -72,6 +76,8 @@ const budgets_ms = 2000
 const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
+/** Tool calls whose leases have ended that one statement offers again. */
+const leasesBatch = 1000
 
 export function startMaintenance(options: MaintenanceOptions): Maintenance {
   const {
@@ -88,6 +94,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     budgets,
     wake,
     interrupt,
+    offered,
     works,
   } = options
   const { sql } = database
@@ -179,6 +186,16 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
         told.canceling.forEach(interrupt)
         if (told.published.length > 0) wake()
         more = told.more
+      }
+    })
+    repeat('ended leases of tool calls', heartbeat_ms, async () => {
+      offered(await reofferExpired(sql, leasesBatch))
+      for (let more = true; more;) {
+        const lost = await sql.begin((tx) => loseToolCalls(tx, queue))
+        publish(lost.published)
+        onDeferred(lost.deferred)
+        if (lost.published.length > 0) wake()
+        more = lost.more
       }
     })
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))

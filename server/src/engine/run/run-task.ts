@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
-import { callsOf, inputOf, type OpenCall } from '../journal/call-states.ts'
+import { callId, callsOf, inputOf, isCallers, type OpenCall } from '../journal/call-states.ts'
 import { askModel } from './ask-model.ts'
 import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
 import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from '../conversation/conversation.ts'
@@ -14,7 +14,7 @@ import { messageId, type CallResult } from './model-call-result.ts'
 import type { Prices } from '../budgets/prices.ts'
 import type { StartedCall, Run } from './run.ts'
 import { judgeOutput, outputInvalid, outputSchema, repairOf } from './task-output.ts'
-import { checkCalls, isCallers, planCalls, planned, type PlannedCall } from './tool-plan.ts'
+import { checkCalls, planCalls, planned, type PlannedCall } from './tool-plan.ts'
 import { policyOf } from './tool-policy.ts'
 import { currentModel } from './run-model.ts'
 import { runCalls } from './tool-run.ts'
@@ -363,7 +363,8 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   })
   const moments = open.flatMap(({ step }) => inputOf(step).until ?? [])
   const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
-  return waiting(task, reasonOf(open), until, approvals)
+  const calls = open.flatMap(({ step }) => (isCallers(step) && step.status === 'started' ? [callId(step)] : []))
+  return waiting(task, reasonOf(open), until, approvals, calls)
 }
 
 /**

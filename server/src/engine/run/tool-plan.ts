@@ -2,7 +2,15 @@ import { setImmediate } from 'node:timers/promises'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import { newId } from '../../platform/ids.ts'
 import { callHash } from '../tools/call-hash.ts'
-import { callsOf, inputOf, type ApprovedCall, type OpenCall } from '../journal/call-states.ts'
+import {
+  callId,
+  callsOf,
+  inputOf,
+  isCallers,
+  timeoutCode,
+  type ApprovedCall,
+  type OpenCall,
+} from '../journal/call-states.ts'
 import type { Decide } from '../journal/journal.ts'
 import type { ModelToolCall } from '../models/model.ts'
 import type { Run } from './run.ts'
@@ -69,12 +77,17 @@ export function planCalls(run: Run, task: LockedTask, complaints: CallProblems):
     plan.steps.push(planned.step)
     if (planned.step.index === index) {
       index += 1
-      if (isCallers(planned.step)) plan.tool_calls.push({ id: callId(planned.step), step_index: planned.step.index })
+      if (isCallers(planned.step)) plan.tool_calls.push(newToolCall(planned.step))
     }
     if (planned.call) plan.calls.push(planned.call)
     if (planned.approval) plan.approvals.push(planned.approval)
   })
   return plan
+}
+
+function newToolCall(step: Step): NewToolCall {
+  const { safety = 'safe', until = null } = inputOf(step)
+  return { id: callId(step), step_index: step.index, name: step.name, safety, expires_at: until }
 }
 
 interface Planned {
@@ -142,13 +155,13 @@ function isEngineAnswered({ name, kind }: Tool): boolean {
 function startedCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { safety = 'unsafe' } = inputOf(step)
   if (safety === 'unsafe') return unknownCall(run, task, { ...step, status: 'unknown' })
-  return again(run, step)
+  return again(run, task, step)
 }
 
 /** Its outcome is unknown: a person states it, once an attempt. Undefined until then. */
 function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefined {
   const { repeat, approval_id, arguments: args } = inputOf(step)
-  if (repeat === step.attempt) return again(run, step)
+  if (repeat === step.attempt) return again(run, task, step)
   if (approval_id !== undefined && repeat === undefined) return undefined
   const approval = question(run, task, step, 'recovery', args, null)
   const input: CallInput = { ...inputOf(step), approval_id: approval.id }
@@ -156,9 +169,14 @@ function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefine
   return { step: { ...step, status: 'unknown', input }, approval }
 }
 
-function again(run: Run, step: Step): Planned {
+function again(run: Run, task: LockedTask, step: Step): Planned {
   const tool = run.toolset.tools.get(step.name)
   if (!tool) return { step: failedStep(step, 'tool_not_found', `There is no tool named ${step.name} any more.`) }
+  // It is offered again, with as much time as before.
+  if (isCallers(step)) {
+    const input = { ...inputOf(step), until: timeoutOf(run, task, tool) }
+    return { step: { ...step, status: 'started', attempt: step.attempt + 1, input } }
+  }
   return begin(tool, { ...step, attempt: step.attempt + 1 }, inputOf(step).arguments as Record<string, unknown>)
 }
 
@@ -193,14 +211,24 @@ function question(
 
 function deferredCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCall, index: number): Step {
   const step = newStep(run, 'wait', call, index)
-  const at = (seconds: number): string => new Date(Date.parse(task.now) + seconds * 1000).toISOString()
   if (tool.kind === 'client') {
-    const { approval_timeout_seconds = approvalTimeout_seconds } = run.work.config
-    return { ...step, input: { ...inputOf(step), is_callers: true, until: at(approval_timeout_seconds) } }
+    const safety = safetyOf(tool, call.arguments as Record<string, unknown>)
+    const until = timeoutOf(run, task, tool)
+    return { ...step, input: { ...inputOf(step), is_callers: true, safety, until } }
   }
   if (call.name !== 'wait') return step
   const { seconds } = call.arguments as { seconds: number }
-  return { ...step, input: { ...inputOf(step), until: at(seconds) } }
+  return { ...step, input: { ...inputOf(step), until: later(task, seconds) } }
+}
+
+/** Until when a call waits for the result of its caller. */
+function timeoutOf(run: Run, task: LockedTask, { timeout_seconds }: Tool): string {
+  const { approval_timeout_seconds = approvalTimeout_seconds } = run.work.config
+  return later(task, timeout_seconds ?? approval_timeout_seconds)
+}
+
+function later({ now }: LockedTask, seconds: number): string {
+  return new Date(Date.parse(now) + seconds * 1000).toISOString()
 }
 
 function isDue(step: Step, { now }: LockedTask): boolean {
@@ -209,7 +237,7 @@ function isDue(step: Step, { now }: LockedTask): boolean {
 }
 
 function waited(step: Step): Step {
-  if (isCallers(step)) return failedStep(step, 'tool_timeout', 'The caller gave no result in time.')
+  if (isCallers(step)) return failedStep(step, timeoutCode, 'No result came in time.')
   return { ...step, status: 'completed', output: { content: `It is ${inputOf(step).until} now.` } }
 }
 
@@ -283,16 +311,6 @@ function approvalEvent({ id, step_id, kind, tool, arguments: args, expires_at }:
   }
 }
 
-/** Whether a step is a call that the task's caller makes. */
-export function isCallers(step: Step): boolean {
-  return step.type === 'wait' && inputOf(step).is_callers === true
-}
-
-/** The identifier by which the caller answers a call: that of its step, with another beginning. */
-export function callId({ id }: Pick<Step, 'id'>): string {
-  return `call_${id.slice('step_'.length)}`
-}
-
 /** The event of a step's new state. */
 export function stepEvents(step: Step): NonNullable<Change['events']> {
   const { id, index, type, name, attempt, status, error } = step
@@ -302,7 +320,10 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
   const called = isCallers(step) ? { ...tool, call_id: callId(step) } : undefined
   if (status === 'started') {
     const begun = { type: 'step.started' as const, data: { ...of, attempt } }
-    if (called) return [begun, { type: 'tool.requested' as const, data: called }]
+    if (called) {
+      const { arguments: args, until = null } = inputOf(step)
+      return [begun, { type: 'tool.requested' as const, data: { ...called, arguments: args, expires_at: until } }]
+    }
     return isCall ? [begun, { type: 'tool.called' as const, data: { ...tool, attempt } }] : [begun]
   }
   if (status === 'completed') {
@@ -318,8 +339,9 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
       will_retry: false,
     },
   }
+  if (status === 'unknown') return [failed]
   if (called) return [{ type: 'tool.resolved' as const, data: { ...called, error } }, failed]
-  if (!isCall || status === 'unknown') return [failed]
+  if (!isCall) return [failed]
   return [{ type: 'tool.failed' as const, data: { ...tool, error } }, failed]
 }
 

@@ -50,6 +50,14 @@ export function inputIssues(input_schema: unknown, input: TaskInput): Issue[] {
   ]
 }
 
+/** Where a result does not fit the `result_schema` of its tool, as a complaint about `output`; none where it does. */
+export function resultIssues(result_schema: Record<string, unknown>, output: unknown): Issue[] {
+  const fault = dataError(result_schema, output)
+  if (!fault) return []
+  const field = fault.path === '' ? 'output' : `output.${fault.path}`
+  return [{ field, message: fault.message, code: 'invalid_format' }]
+}
+
 /** Throws `validation_error` (400) where an agent with this configuration does not take such an input. */
 export function requireInput(config: Record<string, unknown>, input: TaskInput): void {
   const [first, ...others] = inputIssues(config['input_schema'], input)

@@ -1,5 +1,7 @@
 import type { Issue } from '#contract/core/problems.ts'
 import type { ToolDefinition, ToolKind } from '#contract/resources/tools.ts'
+import { clientSafety, clientTool } from './client-tools.ts'
+import { schemaIssues } from './data-schema.ts'
 import { httpTool } from './http/http-tool.ts'
 import { mcpTools, pinMcp } from './mcp/mcp.ts'
 import type { OpenedTools, Opening, Pinning } from './opened.ts'
@@ -41,6 +43,12 @@ export const kinds: { readonly [Name in ToolKind]: Kind<Name> } = {
     safetyOf: () => null,
   },
   mcp: { open: mcpTools, pin: pinMcp, safetyOf: () => null },
+  client: {
+    open: (row) => ({ tools: [clientTool(row)], missing: [] }),
+    takesParameters: true,
+    check: ({ result_schema }) => schemaIssues('result_schema', result_schema),
+    safetyOf: () => clientSafety,
+  },
 }
 
 /** A kind whose definition is known as an object alone, as rows have it. */

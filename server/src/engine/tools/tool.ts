@@ -8,13 +8,15 @@ import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 export interface Tool {
   /** As models know it: `http_request`, `weather`, `github/create_issue`. */
   name: string
-  /** Where a project's own tool comes from; the service's own have none. `client` is a tool of the task's caller. */
-  kind?: ToolKind | 'client'
+  /** Where a project's own tool comes from; the service's own have none. `client` is a tool on the caller's side. */
+  kind?: ToolKind
   description: string
   /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
   parameters: Record<string, unknown>
   /** Where it depends on the arguments (a GET is safe, a POST is not), a function of them. */
   safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
+  /** Of kind `client`: how long a call waits for its result; as long as an approval where nothing is said. */
+  timeout_seconds?: number
   /**
    * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed. Any other error is a bug,
    * which the model hears of without its message. An abort of `signal` throws its reason.

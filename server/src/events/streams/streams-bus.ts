@@ -7,9 +7,10 @@ import { packNotes, packSignals, readPayload } from './streams-payload.ts'
 
 /**
  * What processes tell each other: `jobs` there is work in the queue (no id), `task` a task has new events, `agent` an
- * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience.
+ * agent's state or existence changed, `stop` an agent was stopped (and maybe started again at once), `cancel` a running task is to be canceled, `cooldown` a provider asked for patience, `tool_call` a call of a tool with this name can be
+ * claimed.
  */
-export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown'
+export type SignalKind = 'jobs' | 'task' | 'agent' | 'stop' | 'cancel' | 'cooldown' | 'tool_call'
 
 export type SignalListener = (id: string, origin: 'here' | 'elsewhere') => void
 
@@ -45,6 +46,9 @@ export interface Bus {
 const channel = 'cadre'
 /** One NOTIFY a process each 20 ms costs nothing; one a transaction halves the throughput. */
 const batch_ms = 20
+/** Signals that someone waits for in this very moment, and of which there are few. */
+const urgent: ReadonlySet<SignalKind> = new Set(['tool_call'])
+const urgent_ms = 1
 /** Signals kept while the database is away; beyond that listeners elsewhere rely on their own look. */
 const waitingMax = 50_000
 const notesBytesMax = 4_194_304
@@ -100,8 +104,13 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
       schedule(reconnect_ms)
     }
   }
+  let isUrgent = false
   const schedule = (after_ms: number): void => {
-    if (waiting.size > 0 || notes.size > 0) timer ??= setTimeout(() => void (sending = sending.then(flush)), after_ms)
+    if (waiting.size === 0 && notes.size === 0) return
+    if (timer && (isUrgent || after_ms !== urgent_ms)) return
+    clearTimeout(timer)
+    isUrgent = after_ms === urgent_ms
+    timer = setTimeout(() => void (sending = sending.then(flush)), after_ms)
   }
   const keep = (kind: SignalKind, id: string): void => {
     const ids = waiting.get(kind) ?? new Set()
@@ -135,7 +144,7 @@ export function openBus({ database, log, presence, name = randomBytes(8).toStrin
       call(kind, id, 'here')
       if (closing.signal.aborted) return
       keep(kind, id)
-      schedule(batch_ms)
+      schedule(urgent.has(kind) ? urgent_ms : batch_ms)
     },
     on(kind, listener) {
       const all = listeners.get(kind) ?? new Set()

@@ -13,6 +13,7 @@ import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { requireInputFiles, withFiles, type ReceivedUrls } from '../../engine/files/input-files.ts'
 import type { AskedAgent } from './asked-agents.ts'
+import { callerTool, taskToolIssues } from './task-tools.ts'
 import { makeTaskFiles } from './task-files.ts'
 import { cancelAsAsked, loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
 import {
@@ -139,18 +140,20 @@ async function askedFor(
   received: ReceivedUrls,
 ): Promise<NewTask> {
   const { sql, loaded, body } = handling
-  const { agent_version = loaded.version, ...asked } = body
+  const { agent_version = loaded.version, tools, ...asked } = body
   const { config } = agent_version === loaded.version ? loaded : await requireVersion(sql, loaded.id, agent_version)
   const [first, ...others] = [
     ...inputIssues(config['input_schema'], body.input),
     ...schemaIssues('output_schema', body.output_schema),
+    ...taskToolIssues(config['tools'], tools ?? []),
   ]
   if (first) throw invalid(first, ...others)
   await requireInputFiles(sql, loaded.project_id, body.input)
   const agent = { ...loaded, version: agent_version }
   const input = withFiles(body.input, received)
   const of = { ...madeBy(handling), id: newId('task'), agent, run_after: timestamp(body.run_after) }
-  return { ...asked, ...of, input, received: [...received.values()] }
+  const caller = tools ? { caller: { tools: tools.map(callerTool) } } : {}
+  return { ...asked, ...of, ...caller, input, received: [...received.values()] }
 }
 
 async function page(

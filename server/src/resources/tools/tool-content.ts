@@ -1,11 +1,14 @@
+import { bounds } from '#contract/core/limits.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { Problem, summarize, type Issue } from '#contract/core/problems.ts'
 import type { BodyOf } from '#contract/core/operation.ts'
 import {
   builtinTools,
-  definitionMembers,
   type createTool,
-  toolKinds,
+  definitionMembers,
+  nestedKinds,
+  type ClientMembers,
+  type NestedKind,
   type updateTool,
 } from '#contract/resources/tools.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
@@ -15,6 +18,8 @@ import { parseUrlTemplate } from '../../engine/tools/http/url-template.ts'
 import { isHeaderAllowed } from '../../platform/egress/egress-hop.ts'
 import { type Egress, EgressRefused } from '../../platform/egress/safe-fetch.ts'
 import type { ToolContent } from './tools.queries.ts'
+
+const clientMembers = ['result_schema', 'timeout_seconds'] as const satisfies (keyof ClientMembers)[]
 
 type Given = BodyOf<typeof createTool> | BodyOf<typeof updateTool>
 
@@ -28,7 +33,7 @@ export type ToolDraft = Omit<ToolContent, 'pinned'>
 export function draftTool(egress: Egress, given: Given, old?: ToolDraft): ToolDraft {
   const kind = old?.kind ?? given.kind
   if (kind === undefined) throw refused([{ field: 'kind', message: 'kind is required', code: 'required' }])
-  const definition = given[kind] === undefined ? old?.definition : onlyKnown(kind, given[kind])
+  const definition = kind === 'client' ? clientDefinition(given, old) : nestedDefinition(kind, given, old)
   const issues: Issue[] = [
     ...nameIssues(given.name),
     ...kindIssues(given, kind),
@@ -51,6 +56,20 @@ function refused(issues: Issue[]): Problem {
   return new Problem('validation_error', issues, { message: summarize(issues) })
 }
 
+function nestedDefinition(
+  kind: NestedKind,
+  given: Given,
+  old: ToolDraft | undefined,
+): ToolDraft['definition'] | undefined {
+  return given[kind] === undefined ? old?.definition : onlyKnown(kind, given[kind])
+}
+
+/** A tool on the caller's side has the members of its definition itself. */
+function clientDefinition(given: Given, old: ToolDraft | undefined): ToolDraft['definition'] {
+  const timeout_seconds = bounds.client_tool_timeout_seconds_default
+  return { timeout_seconds, ...old?.definition, ...onlyKnown('client', given) }
+}
+
 /** Members that a definition has; others are ignored (decision D14). */
 function onlyKnown(kind: ToolDraft['kind'], given: object): Record<string, unknown> {
   const known = definitionMembers(kind)
@@ -71,7 +90,10 @@ function nameIssues(name: string | undefined): Issue[] {
 }
 
 function kindIssues(given: Given, kind: ToolDraft['kind']): Issue[] {
-  const others = toolKinds.filter((other) => other !== kind && given[other] !== undefined)
+  const others = [
+    ...nestedKinds.filter((other) => other !== kind && given[other] !== undefined),
+    ...(kind === 'client' ? [] : clientMembers.filter((member) => given[member] !== undefined)),
+  ]
   return [
     ...others.map((field) => ({
       field,

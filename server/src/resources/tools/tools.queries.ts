@@ -174,7 +174,7 @@ export function toolView(row: StoredTool) {
   return {
     ...listedTool(row),
     parameters,
-    [kind]: definition,
+    ...(kind === 'client' ? definition : { [kind]: definition }),
     ...(pinned === null
       ? {}
       : {

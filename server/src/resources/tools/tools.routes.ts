@@ -64,7 +64,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async ({ sql, loaded, body, actor }) => {
       const draft = draftTool(egress, body, loaded)
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
-      const pinsAnew = body[loaded.kind] !== undefined
+      const pinsAnew = loaded.kind !== 'client' && body[loaded.kind] !== undefined
       // Another safety approves nothing: the definitions stay those that were pinned.
       const pinned = pinsAnew
         ? await findDefinitions(context, loaded.project_id, draft)

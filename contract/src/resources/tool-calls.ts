@@ -1,0 +1,269 @@
+import Type from 'typebox'
+import { bounds } from '../core/limits.ts'
+import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import {
+  agentParameter,
+  boundedJson,
+  Choice,
+  Named,
+  Nullable,
+  OffsetPagination,
+  offsetPaginationExample,
+  offsetQuery,
+  projectParameter,
+  Timestamp,
+} from '../core/schemas.ts'
+import { taskBounds } from '../tasks/tasks.ts'
+import { toolCallStates, toolSafeties } from '../tasks/task-lifecycle.ts'
+
+const base = '/api/v1/projects/{project_id}/tool-calls'
+
+const called = {
+  id: Type.String(),
+  task_id: Type.String(),
+  agent_id: Type.String(),
+  name: Type.String({ description: 'The tool.' }),
+  arguments: Type.Unsafe<unknown>({ description: 'What the model calls it with; they fit its parameters.' }),
+  idempotency_key: Type.String({
+    description:
+      'The same in every attempt: pass it on to what the call changes, so that a repetition changes nothing.',
+  }),
+  attempt: Type.Integer({ minimum: 0, description: 'How many times it was claimed.' }),
+}
+
+/** A call that a caller holds. */
+export const ClaimedToolCall = Named(
+  'ClaimedToolCall',
+  Type.Object({
+    ...called,
+    lease: Type.Object({
+      token: Type.String({ description: 'Goes with `heartbeat` and `result`. Shown once.' }),
+      until: Timestamp,
+    }),
+  }),
+)
+
+/** A call of a tool on the caller's side. */
+export const ToolCall = Named(
+  'ToolCall',
+  Type.Object({
+    ...called,
+    status: Choice(toolCallStates, {
+      description:
+        '`pending`: nothing holds it. `claimed`: a process holds its lease. `unknown`: the lease of an `unsafe` call ended without a result, and a person is asked.',
+    }),
+    safety: Choice(toolSafeties),
+    output: Type.Unsafe<unknown>({ description: 'The result as the model reads it; null where there is none.' }),
+    error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+    claimed_by: Nullable(Type.String({ description: 'The user whose credential holds the lease, or held it last.' })),
+    lease_until: Nullable(Timestamp),
+    expires_at: Nullable(Type.Unsafe<string>({ ...Timestamp, description: 'When the model reads that it timed out.' })),
+    resolved_by: Nullable(Type.String()),
+    resolved_at: Nullable(Timestamp),
+    created_at: Timestamp,
+  }),
+)
+
+const claimedExample = {
+  id: 'call_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  agent_id: agentParameter.example,
+  name: 'refund',
+  arguments: { order: '4711', amount: 12.5 },
+  idempotency_key: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4:3',
+  attempt: 1,
+  lease: { token: 'lease_3q2V8kYcX1m0Zb7sTn4uRf', until: '2026-11-20T09:31:00.000Z' },
+}
+const { lease: _lease, ...calledExample } = claimedExample
+const example = {
+  ...calledExample,
+  status: 'claimed',
+  safety: 'keyed',
+  output: null,
+  error: null,
+  claimed_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  lease_until: '2026-11-20T09:31:00.000Z',
+  expires_at: '2026-11-20T10:30:00.000Z',
+  resolved_by: null,
+  resolved_at: null,
+  created_at: '2026-11-20T09:30:00.000Z',
+}
+const resolvedExample = {
+  ...example,
+  status: 'completed',
+  output: '{"refund":"re_12"}',
+  lease_until: null,
+  resolved_by: example.claimed_by,
+  resolved_at: '2026-11-20T09:30:02.000Z',
+}
+
+const common = { error_format: 'agents', tag: 'Tool calls', credentials: anyCredential, extension: true } as const
+const ofProject = { ...common, params: { project_id: projectParameter } } as const
+const one = {
+  ...common,
+  path: `${base}/{tool_call_id}`,
+  params: {
+    project_id: projectParameter,
+    tool_call_id: { description: 'The tool call.', example: example.id },
+  },
+} as const
+const leaseToken = Type.String({ minLength: 1, maxLength: 100, description: 'The token of the lease.' })
+const leaseSeconds = Type.Integer({
+  minimum: bounds.lease_seconds_min,
+  maximum: bounds.lease_seconds,
+  description: `How long the lease lasts without a heartbeat; ${bounds.lease_seconds_default} by default.`,
+})
+
+export const claimToolCall = defineOperation({
+  ...ofProject,
+  path: `${base}/claim`,
+  id: 'claimToolCall',
+  command: 'tool-calls claim',
+  sdk: 'toolCalls.claim',
+  method: 'POST',
+  summary: 'Claim a tool call',
+  description:
+    'Gives the oldest pending call of these tools, with a lease: no other process is given it until the lease ends. Waits up to `wait` seconds for one; 204 where none came. Ignores `Idempotency-Key`: a call that is claimed and not answered is offered again.',
+  scope: 'tools:execute',
+  bucket: 'tool_calls.work',
+  // Each request claims another call; a repeated one must not be given the call of the first.
+  idempotent: false,
+  body: Type.Object({
+    tools: Type.Array(Type.String({ minLength: 1, maxLength: bounds.tool_name }), {
+      minItems: 1,
+      maxItems: bounds.claimed_tools,
+      description: 'Names of tools.',
+    }),
+    lease_seconds: Type.Optional(leaseSeconds),
+    wait: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: taskBounds.wait_seconds,
+        description: 'Seconds to wait for a call; 0 by default.',
+      }),
+    ),
+  }),
+  body_example: { tools: ['refund'], lease_seconds: 60, wait: 0 },
+  responses: [
+    {
+      status: 200,
+      description: 'A call, and its lease.',
+      schema: Named('ToolCallClaim', Type.Object({ tool_call: ClaimedToolCall })),
+      example: { tool_call: claimedExample },
+    },
+    { status: 204, description: 'No call came in this time.' },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const listToolCalls = defineOperation({
+  ...ofProject,
+  path: base,
+  id: 'listToolCalls',
+  command: 'tool-calls list',
+  sdk: 'toolCalls.list',
+  method: 'GET',
+  summary: 'List tool calls',
+  description:
+    'Calls of tools on your side, the newest first. `status=pending` are those that nothing has claimed. Tokens of leases are not shown.',
+  scope: 'read_tool_calls',
+  bucket: 'tasks.read',
+  query: offsetQuery({
+    status: Type.Optional(Choice(toolCallStates, { description: 'Only calls in this state.' })),
+    name: Type.Optional(Type.String({ maxLength: bounds.tool_name, description: 'Only calls of this tool.' })),
+    task_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only those of this task.' })),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: 'A page of tool calls.',
+      schema: Named('ToolCallList', Type.Object({ tool_calls: Type.Array(ToolCall), pagination: OffsetPagination })),
+      example: { tool_calls: [example], pagination: offsetPaginationExample },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
+export const getToolCall = defineOperation({
+  ...one,
+  id: 'getToolCall',
+  command: 'tool-calls get',
+  sdk: 'toolCalls.get',
+  method: 'GET',
+  summary: 'Read a tool call',
+  description: 'What is called, who holds it, and its result.',
+  scope: 'read_tool_calls',
+  bucket: 'tasks.read',
+  responses: [{ status: 200, description: 'The tool call.', schema: ToolCall, example }],
+  problems: ['project_not_found', 'tool_call_not_found'],
+})
+
+export const extendToolCall = defineOperation({
+  ...one,
+  path: `${one.path}/heartbeat`,
+  id: 'extendToolCall',
+  command: 'tool-calls heartbeat',
+  sdk: 'toolCalls.heartbeat',
+  method: 'POST',
+  summary: 'Extend a lease',
+  description:
+    'The lease lasts as long again as it was claimed for. 409 `task_canceled` where the task has ended, `lease_lost` where the lease has: stop work on the call then.',
+  scope: 'tools:execute',
+  bucket: 'tool_calls.work',
+  idempotent: false,
+  body: Type.Object({ lease: leaseToken }),
+  body_example: { lease: claimedExample.lease.token },
+  responses: [
+    {
+      status: 200,
+      description: 'The lease, extended.',
+      schema: Named('ToolCallLease', Type.Object({ until: Timestamp })),
+      example: { until: claimedExample.lease.until },
+    },
+  ],
+  problems: ['project_not_found', 'tool_call_not_found', 'lease_lost', 'task_canceled'],
+})
+
+export const resolveToolCall = defineOperation({
+  ...one,
+  path: `${one.path}/result`,
+  id: 'resolveToolCall',
+  command: 'tool-calls resolve',
+  sdk: 'toolCalls.resolve',
+  method: 'POST',
+  summary: 'Give the result of a tool call',
+  description: `Exactly one of \`output\` and \`error\`. The first result wins: a second is refused with 409 \`tool_call_already_resolved\`, which says who gave the first and when. With \`lease\` only its holder resolves the call (409 \`lease_lost\` once it has ended); without, anyone with the scope does. An \`output\` that does not fit the tool's \`result_schema\` is refused with 422, and the call stays open. The model reads a text as it stands, anything else as JSON, ${100_000} characters at most.`,
+  scope: 'tools:execute',
+  bucket: 'tool_calls.work',
+  body: Type.Object({
+    lease: Type.Optional(leaseToken),
+    output: Type.Optional(Type.Unsafe<unknown>(boundedJson({ description: 'The result.' }, bounds.tool_result_bytes))),
+    error: Type.Optional(
+      Type.Object(
+        {
+          code: Type.String({ minLength: 1, maxLength: bounds.tool_error_code }),
+          message: Type.String({ minLength: 1, maxLength: bounds.tool_error_message }),
+        },
+        { description: 'The call failed; the model reads the message.' },
+      ),
+    ),
+  }),
+  body_example: { output: { refund: 're_12' } },
+  responses: [{ status: 200, description: 'The tool call, resolved.', schema: ToolCall, example: resolvedExample }],
+  problems: [
+    'project_not_found',
+    'tool_call_not_found',
+    'tool_call_already_resolved',
+    'lease_lost',
+    'task_canceled',
+    'invalid_tool_result',
+  ],
+})
+
+export const toolCallOperations: Operation[] = [
+  claimToolCall,
+  listToolCalls,
+  getToolCall,
+  extendToolCall,
+  resolveToolCall,
+] as Operation[]

@@ -1,0 +1,39 @@
+import { bounds } from '#contract/core/limits.ts'
+import type { Caller, CallerTool } from '../task.ts'
+import type { ToolRow } from './tool-rows.ts'
+import { ToolError, type Tool, type Toolset } from './tool.ts'
+
+/** Where nothing is said: nothing is known of what the tool does. */
+export const clientSafety = 'unsafe'
+
+/** A project's tool on the caller's side: what the model calls waits until a process claims it and gives its result. */
+export function clientTool({ name, description, parameters, safety, definition }: ToolRow): Tool {
+  const { timeout_seconds = bounds.client_tool_timeout_seconds_default } = definition as { timeout_seconds?: number }
+  return {
+    name,
+    kind: 'client',
+    description,
+    parameters: parameters ?? { type: 'object', properties: {} },
+    safety: safety ?? clientSafety,
+    timeout_seconds,
+    call: neverCalled,
+  }
+}
+
+/** A toolset with the tools of the task's caller. A name that the agent's own tools have stays the agent's. */
+export function withCallerTools(toolset: Toolset, caller: Caller | null): Toolset {
+  if (!caller?.tools || caller.tools.length === 0) return toolset
+  const own = caller.tools.filter(({ name }) => !toolset.tools.has(name))
+  const tools = new Map<string, Tool>(toolset.tools)
+  for (const tool of own) tools.set(tool.name, ofCaller(tool))
+  return { ...toolset, tools }
+}
+
+function ofCaller({ result_schema: _, safety = 'safe', ...tool }: CallerTool): Tool {
+  return { ...tool, kind: 'client', safety, call: neverCalled }
+}
+
+/** Reached only through a bug. */
+async function neverCalled(): Promise<never> {
+  throw new ToolError('not_callable', 'This tool is on the side of its caller.')
+}

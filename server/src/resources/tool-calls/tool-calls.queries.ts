@@ -1,0 +1,110 @@
+import { notFound } from '#contract/core/problems.ts'
+import type { ToolCallState, ToolSafety } from '#contract/tasks/task-lifecycle.ts'
+import type { Caller } from '../../engine/task.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+import { isId } from '../../platform/ids.ts'
+
+/** A call of a tool on the caller's side as it is kept. */
+interface ToolCallRow {
+  id: string
+  task_id: string
+  step_index: number
+  agent_id: string
+  name: string
+  arguments: unknown
+  attempt: number
+  status: ToolCallState
+  safety: ToolSafety
+  content: string | null
+  error: { code: string; message: string } | null
+  claimed_by: string | null
+  lease_until: string | null
+  expires_at: string | null
+  resolved_by: string | null
+  resolved_at: string | null
+  created_at: string
+}
+
+/** Names a call by its own and its project's identifier: another project's does not exist. */
+export interface ToolCallKey {
+  id: string
+  project_id: number
+}
+
+/** The call, with what its step holds. Calls of removed agents and tasks are left out. */
+const source = (sql: Sql) => sql.fragment`
+  tool_call c join task_step s on s.task_id = c.task_id and s.index = c.step_index
+  where not exists (select from removed_agent r where r.agent_id = c.agent_id)`
+
+const columns = (sql: Sql) => sql.fragment`
+  c.id, c.task_id, c.step_index, c.agent_id, c.name, s.input -> 'arguments' as arguments, c.attempt, c.status, c.safety,
+  case when c.status = 'completed' then s.output ->> 'content' end as content,
+  case when c.status <> 'completed' then s.error end as error, c.claimed_by, c.lease_until, c.expires_at, c.resolved_by, c.resolved_at,
+  c.created_at`
+
+/** A call of a project; 404 where it is none, or its agent is gone. */
+export async function requireToolCall(sql: Sql, { id, project_id }: ToolCallKey): Promise<ToolCallRow> {
+  const [row] = isId('call', id)
+    ? await sql.run<ToolCallRow>(sql.fragment`
+        select ${columns(sql)} from ${source(sql)} and c.id = ${id} and c.project_id = ${project_id}`)
+    : []
+  if (!row) throw notFound('tool_call_not_found', 'tool_call', id.slice(0, 100))
+  return row
+}
+
+/** What a list of calls selects by; every member is validated. */
+export interface ToolCallFilter {
+  project_id: number
+  status?: ToolCallState | undefined
+  name?: string | undefined
+  task_id?: string | undefined
+  limit: number
+  offset: number
+}
+
+/** A page of a project's calls and how many there are; the newest first, which is the order of their identifiers. */
+export async function listToolCallPage(
+  sql: Sql,
+  { project_id, status, name, task_id, limit, offset }: ToolCallFilter,
+): Promise<{ calls: ToolCallRow[]; total: number }> {
+  const { fragment } = sql
+  const conditions = [fragment`c.project_id = ${project_id}`]
+  if (status) conditions.push(fragment`c.status = ${status}`)
+  if (name !== undefined) conditions.push(fragment`c.name = ${name}`)
+  if (task_id !== undefined) conditions.push(fragment`c.task_id = ${task_id}`)
+  const from = conditions.reduce((all, one) => fragment`${all} and ${one}`, source(sql))
+  const [count] = await sql.run<{ total: number }>(fragment`select count(*) as total from ${from}`)
+  const calls = await sql.run<ToolCallRow>(
+    fragment`select ${columns(sql)} from ${from} order by c.id desc limit ${limit} offset ${offset}`,
+  )
+  return { calls, total: count?.total ?? 0 }
+}
+
+/** The schema that a result of a call has to fit: of the project's tool, else of the task's own. */
+export async function findResultSchema(
+  sql: Sql,
+  { project_id, task_id, name }: { project_id: number; task_id: string; name: string },
+): Promise<Record<string, unknown> | undefined> {
+  const [row] = await sql<{ own: Record<string, unknown> | null; caller: Caller | null; is_own: boolean }>`
+    select t.definition -> 'result_schema' as own, t.id is not null as is_own, k.caller
+    from task k left join tool t on t.project_id = ${project_id} and t.name = ${name} and t.kind = 'client'
+    where k.id = ${task_id}`
+  if (row?.is_own) return row.own ?? undefined
+  return row?.caller?.tools?.find((tool) => tool.name === name)?.result_schema
+}
+
+/** A call as it is answered. */
+export function toolCallView(row: ToolCallRow) {
+  const { step_index, content, error, ...view } = row
+  return {
+    ...view,
+    idempotency_key: idempotencyKey(row),
+    output: content,
+    error: error && { code: error.code, message: error.message },
+  }
+}
+
+/** The same in every attempt of a call, as tools of other kinds are sent it. */
+export function idempotencyKey({ task_id, step_index }: Pick<ToolCallRow, 'task_id' | 'step_index'>): string {
+  return `${task_id}:${step_index}`
+}

@@ -1,0 +1,123 @@
+import type { FastifyInstance } from 'fastify'
+import * as operations from '#contract/resources/tool-calls.ts'
+import { bounds } from '#contract/core/limits.ts'
+import { invalid, Problem } from '#contract/core/problems.ts'
+import type { Context } from '../../context.ts'
+import { leaseRefused, type ToolCallAnswer } from '../../engine/commands/answer-tool-calls.ts'
+import { leaseHash } from '../../engine/dispatch/tool-call-claims.ts'
+import { extendLease } from '../../engine/journal/tool-calls.queries.ts'
+import { resultIssues } from '../../engine/tools/data-schema.ts'
+import { recordAudit } from '../../events/audit/audit.ts'
+import { untilClosed } from '../../http/connection/until-closed.ts'
+import { Answer, handle, type Loading } from '../../http/handle.ts'
+import type { HttpContext } from '../../http/http-context.ts'
+import { offsetPagination } from '../../http/pagination.ts'
+import { requireProject } from '../projects/projects.queries.ts'
+import {
+  findResultSchema,
+  idempotencyKey,
+  listToolCallPage,
+  requireToolCall,
+  toolCallView,
+} from './tool-calls.queries.ts'
+
+/** Calls of tools on the caller's side: claimed with a lease, kept by heartbeats, resolved once. */
+export function toolCallRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
+  handle(app, http, operations.claimToolCall, {
+    load: loadProject,
+    run: async ({ body, occupy }) => {
+      if (body.wait) await occupy()
+      return new Answer(204, undefined)
+    },
+    finish: async ({ loaded, body, principal }, _answer, reply) => {
+      const { tools: names, lease_seconds = bounds.lease_seconds_default, wait = 0 } = body
+      const claimed = await engine.toolCalls.claim({
+        project_id: loaded.id,
+        names,
+        lease_seconds,
+        user_id: principal.user_id,
+        wait_ms: wait * 1000,
+        signal: untilClosed(reply),
+      })
+      if (!claimed) return new Answer(204, undefined)
+      const { id, task_id, agent_id, name, arguments: args, attempt, token, until } = claimed
+      const idempotency_key = idempotencyKey(claimed)
+      const lease = { token, until }
+      return new Answer(200, {
+        tool_call: { id, task_id, agent_id, name, arguments: args, idempotency_key, attempt, lease },
+      })
+    },
+  })
+
+  handle(app, http, operations.listToolCalls, {
+    load: loadProject,
+    run: async ({ sql, loaded, query: { limit = 20, offset = 0, ...filter } }) => {
+      const { calls, total } = await listToolCallPage(sql, { ...filter, project_id: loaded.id, limit, offset })
+      return { tool_calls: calls.map(toolCallView), pagination: offsetPagination(total, limit, offset, calls.length) }
+    },
+  })
+
+  handle(app, http, operations.getToolCall, {
+    load: loadCall,
+    run: async ({ loaded }) => toolCallView(loaded.call),
+  })
+
+  handle(app, http, operations.extendToolCall, {
+    load: loadCall,
+    run: async ({ sql, loaded: { call, project_id }, body }) => {
+      const until = await extendLease(sql, { id: call.id, lease_hash: leaseHash(body.lease) })
+      if (until === undefined) throw leaseRefused(await requireToolCall(sql, { id: call.id, project_id }))
+      return { until }
+    },
+  })
+
+  handle(app, http, operations.resolveToolCall, {
+    load: loadCall,
+    run: async ({ sql, loaded: { call, project_id }, body, principal, actor }) => {
+      const { output, error, lease } = body
+      if ((output === undefined) === (error === undefined))
+        throw invalid({ field: 'output', message: 'must be given, or error must; not both', code: 'required' })
+      const answer: ToolCallAnswer = {
+        call,
+        user_id: principal.user_id,
+        content: error ? error.message : textOf(output),
+        ...(error && { is_error: true, error_code: error.code }),
+        ...(lease !== undefined && { lease_hash: leaseHash(lease) }),
+      }
+      if (!error) {
+        const schema = await findResultSchema(sql, { project_id, task_id: call.task_id, name: call.name })
+        const issues = schema ? resultIssues(schema, output) : []
+        if (issues.length > 0) throw new Problem('invalid_tool_result', issues)
+      }
+      return sql.begin(async (tx) => {
+        await engine.answerToolCalls(tx, call.task_id, [answer])
+        await recordAudit(tx, actor, {
+          action: 'tool_call.resolved',
+          target: call.id,
+          project_id,
+          detail: {
+            tool: call.name,
+            task_id: call.task_id,
+            is_error: error !== undefined,
+            has_lease: lease !== undefined,
+          },
+        })
+        return toolCallView(await requireToolCall(tx, { id: call.id, project_id }))
+      })
+    },
+  })
+}
+
+/** What the model reads: a text as it stands, anything else as JSON. */
+function textOf(output: unknown): string {
+  return typeof output === 'string' ? output : JSON.stringify(output)
+}
+
+function loadProject({ sql, params, principal }: Loading) {
+  return requireProject(sql, params.project_id!, principal)
+}
+
+async function loadCall(loading: Loading) {
+  const { id: project_id } = await loadProject(loading)
+  return { project_id, call: await requireToolCall(loading.sql, { id: loading.params.tool_call_id!, project_id }) }
+}
