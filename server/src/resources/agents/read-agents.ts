@@ -19,11 +19,11 @@ export type ReadAgent = (
 ) => Promise<AgentWithStats>
 
 /** Agents that are asked for at the same time are read by one statement, each of them once. */
-export function makeReadAgent({ sql, settings }: Pick<Database, 'sql' | 'settings'>): ReadAgent {
+export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ReadAgent {
   const reads = new Batcher<AgentPath, AgentWithStats | undefined>(
     async (paths) => {
       const each = new Map(paths.map((path) => [nameOf(path), path]))
-      const found = await findAgentsWithStats(sql, [...each.values()])
+      const found = await findAgentsWithStats(indexed, [...each.values()])
       const byName = new Map([...each.keys()].map((name, i) => [name, found[i]]))
       return paths.map((path) => byName.get(nameOf(path))!)
     },
