@@ -82,6 +82,7 @@ it('every call of a tool is resolved once or a person is asked, over kills of se
         CADRE_API_KEY: api_key,
         TOOL_WORKER_LOG: log,
         TOOL_WORKER_PROJECT: String(project.id),
+        TOOL_WORKER_PAUSE_MS: '200',
       },
     })
     workers.add(worker)

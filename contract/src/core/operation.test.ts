@@ -124,7 +124,12 @@ describe('every operation', () => {
       .map(({ path }) => path)
     // A kept answer is in the transaction of its work, and nothing waits for the network in one.
     const asking = ['/api/v1/projects/{project_id}/tools', '/api/v1/projects/{project_id}/tools/{tool_id}/approve']
-    for (const path of ignoring.filter((one) => !asking.includes(one)))
+    // A claim gives another call each time, and a heartbeat a later end of the lease.
+    const leasing = [
+      '/api/v1/projects/{project_id}/tool-calls/claim',
+      '/api/v1/projects/{project_id}/tool-calls/{tool_call_id}/heartbeat',
+    ]
+    for (const path of ignoring.filter((one) => ![...asking, ...leasing].includes(one)))
       assert.match(
         path,
         /^\/(oauth2\/|api\/v1\/auth\/(api-keys|login|logout|signup|oauth-clients|invitations$|sso)(\/|$))/,

@@ -14,6 +14,8 @@ import { Samples, type Sample } from './samples.ts'
 const unrecorded: Record<string, string> = {
   createTask: 'the task says it itself: created_by, credential_id and request_id; there are thousands a minute',
   sendTaskMessage: 'the message is kept in the task with who sent it',
+  claimToolCall: 'the call says it itself: claimed_by; claims are many, and change nothing for other users',
+  extendToolCall: 'a heartbeat of the process that holds the call',
   createThread: 'the thread says it itself: created_by; a conversation changes nothing for other users',
   linkIdentity: 'only sends to the provider; the way back writes identity.linked',
   issueToken: 'is what a grant is for, whose making and end are recorded',
@@ -41,6 +43,7 @@ const actions: Record<string, AuditAction> = {
   updateTaskBudget: 'task.budget_changed',
   deleteThread: 'thread.deleted',
   resolveApproval: 'approval.resolved',
+  resolveToolCall: 'tool_call.resolved',
   createSchedule: 'schedule.created',
   updateSchedule: 'schedule.updated',
   deleteSchedule: 'schedule.deleted',

@@ -163,7 +163,14 @@ describe('what happens to a task, to its approvals and budgets', () => {
         assert.equal('output' in data, type === 'task.completed')
       }
     }
-    const below: TaskEventName[] = ['approval.expired', 'budget.warning', 'budget.reached']
+    // Those of tools on the caller's side are tested with them.
+    const below: TaskEventName[] = [
+      'approval.expired',
+      'budget.warning',
+      'budget.reached',
+      'tool.requested',
+      'tool.resolved',
+    ]
     assert.deepEqual([...seen, ...below].toSorted(), taskEventNames.toSorted())
 
     const of = async (task: any, type: TaskEventName) =>

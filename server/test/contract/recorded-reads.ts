@@ -38,6 +38,7 @@ const rows: Record<string, string> = {
     'select project_id, id as task_id from task where exists (select from agent where id = agent_id)',
   'project_id thread_id': 'select project_id, id as thread_id from thread',
   'approval_id project_id': 'select project_id, id as approval_id from approval',
+  'project_id tool_call_id': 'select project_id, id as tool_call_id from tool_call',
   'project_id schedule_id': 'select project_id, id as schedule_id from schedule',
   'budget_id project_id': 'select project_id, id as budget_id from budget',
   'project_id tool_id': 'select project_id, id as tool_id from tool',

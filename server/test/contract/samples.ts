@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '#contract/core/operation.ts'
+import { extendToolCall } from '#contract/resources/tool-calls.ts'
+import { leaseHash } from '../../src/engine/dispatch/tool-call-claims.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createPasswords } from '../../src/platform/crypto/passwords.ts'
 import { insertInvitation } from '../../src/resources/members/invitations.queries.ts'
@@ -27,6 +29,7 @@ export const missing: Record<string, string> = {
   credential_id: 'cred_00000000000000000000000000',
   test_case_id: 'case_00000000000000000000000000',
   file_id: 'file_00000000000000000000000000',
+  tool_call_id: 'call_00000000000000000000000000',
   session_id: 'sess_00000000000000000000000000',
   identity_id: 'ident_00000000000000000000000000',
   provider: 'nobody',
@@ -103,6 +106,7 @@ export class Samples {
     if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()
     if (['cancelTask', 'sendTaskMessage', 'updateTaskBudget'].includes(id)) params.task_id = await this.#makeTask()
     if ('approval_id' in (operation.params ?? {})) params.approval_id = await this.#makeApproval()
+    if ('tool_call_id' in (operation.params ?? {})) params.tool_call_id = await this.#makeToolCall()
     if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
     if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
     if ('budget_id' in (operation.params ?? {})) params.budget_id = await this.#makeBudget()
@@ -240,6 +244,21 @@ export class Samples {
     await this.test.sql`
       insert into approval (id, project_id, agent_id, task_id, step_id, step_index, kind, tool, arguments, call_hash)
       values (${id}, ${this.project_id}, ${this.agent_id}, ${task_id}, ${step_id}, 0, 'tool_call', 'pay', '{}', 'none')`
+    return id
+  }
+
+  /** A tool call whose lease has the token of the examples, of a task that waits in the queue. */
+  async #makeToolCall(): Promise<string> {
+    const task_id = await this.#makeTask()
+    const step_id = newId('step')
+    const id = `call_${step_id.slice('step_'.length)}`
+    const { lease } = extendToolCall.body_example
+    await this.test.sql`
+      insert into task_step (task_id, index, id, agent_id, type, status, attempt, name, input)
+      values (${task_id}, 0, ${step_id}, ${this.agent_id}, 'wait', 'started', 1, 'pay', '{"tool_call_id": "call_1", "arguments": {}, "is_callers": true}')`
+    await this.test.sql`
+      insert into tool_call (id, task_id, step_index, project_id, agent_id, name, status, attempt, lease_hash, lease_seconds, lease_until)
+      values (${id}, ${task_id}, 0, ${this.project_id}, ${this.agent_id}, 'pay', 'claimed', 1, ${leaseHash(lease)}, 60, now() + interval '1 hour')`
     return id
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { eventPayloads } from '#contract/events/event-payloads.ts'
 import { ClaimedToolCall, ToolCall } from '#contract/resources/tool-calls.ts'
 import { eventually, startAnother, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { startWebhookReceiver } from '../../../test/fakes/webhook-receiver.ts'
@@ -366,13 +367,15 @@ describe('tools on the side of the caller', () => {
       await call('POST', `/tool-calls/${call_id}/result`, { output: 'paid' })
       const sent = (await receiver.received('/tools', 2)).map(({ body }) => JSON.parse(body))
       const [requested, resolved] = ['tool.requested', 'tool.resolved'].map((type) =>
-        sent.find((one) => one.type === type),
+        sent.find((one) => one.event === type),
       )
       assert.deepEqual(
         [requested.data.call_id, requested.data.tool, requested.data.arguments],
         [call_id, tool, { order: '4711', amount: 12.5 }],
       )
       assert.deepEqual([resolved.data.call_id, resolved.data.error], [call_id, null])
+      for (const { event, data } of [requested, resolved])
+        assert.deepEqual(check(eventPayloads[event as 'tool.requested' | 'tool.resolved'], data), [])
     } finally {
       await receiver.close()
     }
