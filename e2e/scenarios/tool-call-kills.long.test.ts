@@ -119,7 +119,7 @@ it('every call of a tool is resolved once or a person is asked, over kills of se
   }
   await giving
 
-  // Whoever is asked says that the call is done: then every task ends.
+  // A person says that a call is done: then every task ends.
   let asked = 0
   await eventually(async () => {
     const { body } = await send('GET', `${path}/approvals?status=pending&limit=100`)

@@ -7,7 +7,7 @@ import { projectEvents, type ProjectStreamEvent, type ProjectStreamOptions } fro
 import * as resources from './generated/resources.ts'
 import { Resources } from './generated/resources.ts'
 import { isFinished, taskEvents, TaskStream, type TaskStreamOptions } from './task-stream.ts'
-import { serveTools } from './serve-tools.ts'
+import { serveTools } from './serving/serve-tools.ts'
 import type { Task } from './types.ts'
 import { waitFor, type WaitOptions } from './waiting.ts'
 import { verifyWebhook } from './webhooks.ts'

@@ -22,6 +22,6 @@ export {
   type TaskStreamOptions,
 } from './task-stream.ts'
 export type * from './types.ts'
-export type { ServedToolCall, ServeOptions, ToolHandler } from './serve-tools.ts'
+export type { ServedToolCall, ServeOptions, ToolHandler } from './serving/serve-tools.ts'
 export type { WaitOptions } from './waiting.ts'
 export { verifyWebhook, type VerifyOptions, type WebhookEvent } from './webhooks.ts'

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { APIError } from '#sdk/errors.ts'
-import type { ServedToolCall } from '#sdk/serve-tools.ts'
+import type { ServedToolCall } from '#sdk/serving/serve-tools.ts'
+import type { Environment } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { onSignal } from '../interrupt.ts'
 import { plain } from '../output/plain.ts'
@@ -28,7 +29,10 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
   const stop = new AbortController()
   const removes = endings.map((name) => onSignal(name, () => stop.abort()))
   const handlers = Object.fromEntries(
-    [...programs].map(([name, command]) => [name, (args: unknown, call: ServedToolCall) => run(command, args, call)]),
+    [...programs].map(([name, command]) => [
+      name,
+      (args: unknown, call: ServedToolCall) => run(context.env, command, args, call),
+    ]),
   )
   const report = (call: ServedToolCall, result: string): void => {
     if (out.options.json) out.event({ tool_call_id: call.id, task_id: call.task_id, name: call.name, result })
@@ -65,13 +69,13 @@ export async function serveTools(context: Context, { programs, ...options }: Ser
 }
 
 /** Runs one command with the shell, and gives what it wrote; throws with the end of what it wrote to standard error. */
-async function run(command: string, args: unknown, call: ServedToolCall): Promise<unknown> {
+async function run(env: Environment, command: string, args: unknown, call: ServedToolCall): Promise<unknown> {
   const child = spawn(command, {
     shell: true,
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: {
-      ...process.env,
+      ...env,
       CADRE_TOOL_CALL_ID: call.id,
       CADRE_TASK_ID: call.task_id,
       CADRE_ATTEMPT: String(call.attempt),

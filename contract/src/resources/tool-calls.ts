@@ -232,7 +232,8 @@ export const resolveToolCall = defineOperation({
   sdk: 'toolCalls.resolve',
   method: 'POST',
   summary: 'Give the result of a tool call',
-  description: `Exactly one of \`output\` and \`error\`. The first result wins: a second is refused with 409 \`tool_call_already_resolved\`, which says who gave the first and when. With \`lease\` only its holder resolves the call (409 \`lease_lost\` once it has ended); without, anyone with the scope does. An \`output\` that does not fit the tool's \`result_schema\` is refused with 422, and the call stays open. The model reads a text as it stands, anything else as JSON, ${100_000} characters at most.`,
+  description:
+    "Exactly one of `output` and `error`. The first result wins: a second is refused with 409 `tool_call_already_resolved`, which says who gave the first and when. With `lease` only its holder resolves the call (409 `lease_lost` once it has ended); without, anyone with the scope does. An `output` that does not fit the tool's `result_schema` is refused with 422, and the call stays open. The model reads a text as it stands, anything else as JSON, 100,000 characters at most.",
   scope: 'tools:execute',
   bucket: 'tool_calls.work',
   body: Type.Object({

@@ -78,6 +78,9 @@ export const toolCallMoves: Record<ToolCallState, readonly ToolCallState[]> = {
   unknown: ['pending', 'completed', 'failed', 'canceled'],
 }
 
+/** States that such a call can still leave. */
+export const openToolCallStates = toolCallStates.filter((state) => toolCallMoves[state].length > 0)
+
 /** What an agent's configuration says of a tool by name. */
 export const toolPolicies = ['auto', 'ask', 'deny'] as const
 export type ToolPolicy = (typeof toolPolicies)[number]

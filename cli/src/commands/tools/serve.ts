@@ -32,7 +32,7 @@ export const addToolsServe: AddCommand = (program) =>
     .option(
       '--exec <tool=command>',
       'A tool, and the command that makes its calls; may be repeated.',
-      (value: string, all: string[] = []) => [...all, value],
+      (value: string, all: string[] | undefined) => [...(all ?? []), value],
     )
     .option('--concurrency <number>', `Calls at a time, 1 to ${concurrencyMax}; 10 by default.`)
     .option('--lease-seconds <number>', 'How long a lease lasts without a heartbeat, 10 to 600 seconds; 60 by default.')

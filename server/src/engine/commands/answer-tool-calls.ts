@@ -25,7 +25,7 @@ export interface ToolCallAnswer {
   is_error?: boolean
   error_code?: string
   user_id: string
-  /** SHA-256 of the token of the lease that it is given under; without one it counts whoever holds the call. */
+  /** SHA-256 of the token of the lease that it is given under; without one it counts although another process holds the call. */
   lease_hash?: Buffer
 }
 

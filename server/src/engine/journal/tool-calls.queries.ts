@@ -1,4 +1,4 @@
-import type { ToolCallState, ToolSafety } from '#contract/tasks/task-lifecycle.ts'
+import { openToolCallStates, type ToolCallState, type ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import type { NewToolCall } from '../task.ts'
 
@@ -62,7 +62,7 @@ export async function moveToolCalls(tx: Sql, moves: readonly ToolCallMove[]): Pr
       expires_at = coalesce(m.expires_at, c.expires_at),
       resolved_at = case when m.status in ('pending', 'unknown') then null else coalesce(c.resolved_at, now()) end
     from jsonb_to_recordset(${jsonb(moves)}::jsonb) as m(id text, status text, expires_at timestamptz)
-    where c.id = any(${moves.map(({ id }) => id)}) and c.id = m.id and c.status in ('pending', 'claimed', 'unknown')`
+    where c.id = any(${moves.map(({ id }) => id)}) and c.id = m.id and c.status = any(${openToolCallStates})`
 }
 
 /** Notes who gave the results of calls. Their task is locked, and their steps were open under that lock. */
@@ -74,7 +74,7 @@ export async function noteResolved(tx: Sql, ids: readonly string[], user_id: str
 export async function closeToolCalls(tx: Sql, task_ids: readonly string[]): Promise<void> {
   await tx`
     update tool_call set status = 'canceled', lease_hash = null, lease_until = null, resolved_at = now()
-    where task_id = any(${[...task_ids]}) and status in ('pending', 'claimed', 'unknown')`
+    where task_id = any(${[...task_ids]}) and status = any(${openToolCallStates})`
 }
 
 /** What a claim asks for. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually, type TestService } from '../../server/test/harness.ts'
-import { shareTestService } from '../../server/test/shared-service.ts'
-import { Cadre } from './client.ts'
-import { APIError } from './errors.ts'
+import { eventually, type TestService } from '../../../server/test/harness.ts'
+import { shareTestService } from '../../../server/test/shared-service.ts'
+import { Cadre } from '../client.ts'
+import { APIError } from '../errors.ts'
 import type { ServedToolCall } from './serve-tools.ts'
 
 describe('tools that a program serves', () => {

@@ -1,9 +1,9 @@
-import { backoff, pause } from './backoff.ts'
-import type { Operations } from './contract.ts'
-import { APIConnectionError, APIError } from './errors.ts'
-import type { Http, RequestOptions } from './http.ts'
-import { bind } from './operation.ts'
-import * as resources from './generated/resources.ts'
+import { backoff, pause } from '../backoff.ts'
+import type { Operations } from '../contract.ts'
+import { APIConnectionError, APIError } from '../errors.ts'
+import type { Http, RequestOptions } from '../http.ts'
+import { bind } from '../operation.ts'
+import * as resources from '../generated/resources.ts'
 
 type Claimed = Operations['claimToolCall']['result']['tool_call']
 

@@ -31,7 +31,7 @@ describe('tools on the side of the caller', () => {
   const call = (method: string, path: string, body?: unknown, key?: string): Promise<Reply> =>
     service.send(method, `${project}${path}`, { body, ...(key === undefined ? {} : { key }) })
   let made = 0
-  /** A tool of its own for each test, so that no test claims the calls of another. */
+  /** A new tool for each test, so that no test claims the calls of another. */
   const createTool = async (more: object = {}): Promise<string> => {
     const name = `refund_${++made}`
     const body = { name, description: 'Pays an order back.', kind: 'client', parameters, ...more }
@@ -152,7 +152,10 @@ describe('tools on the side of the caller', () => {
     const answers = await Promise.all(
       ['a', 'b', 'c', 'd'].map((output) => call('POST', path, { lease: tool_call.lease.token, output })),
     )
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409, 409, 409])
+    assert.deepEqual(
+      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      [200, 409, 409, 409],
+    )
     const second = await call('POST', path, { output: 'late' })
     assert.equal(second.body.error.code, 'tool_call_already_resolved')
     assert.equal(second.body.error.details.resolved_by, service.owner.user_id)
