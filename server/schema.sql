@@ -749,7 +749,7 @@ create table budget (
   constraint budget_max_cost_usd_check CHECK (max_cost_usd >= 0::numeric),
   constraint budget_max_tokens_check CHECK (max_tokens >= 0),
   constraint budget_period_check CHECK (period = ANY (ARRAY['hour'::text, 'day'::text, 'month'::text, 'total'::text])),
-  constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text])),
+  constraint budget_scope_check CHECK (scope = ANY (ARRAY['agent'::text, 'project'::text, 'api_key'::text, 'organization'::text, 'task'::text])),
   constraint budget_warn_percent_check CHECK (warn_percent >= 1 AND warn_percent <= 100)
 ) with (fillfactor=70);
 
@@ -762,6 +762,22 @@ create table credential (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   constraint credential_pkey PRIMARY KEY (id)
+);
+
+create table delegation (
+  child_task_id identifier not null,
+  parent_task_id identifier not null,
+  step_index integer not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  agent_version integer,
+  depth_max integer not null,
+  input jsonb,
+  state text not null default 'requested'::text,
+  refusal jsonb,
+  created_at timestamp with time zone not null default now(),
+  constraint delegation_pkey PRIMARY KEY (child_task_id),
+  constraint delegation_state_check CHECK (state = ANY (ARRAY['requested'::text, 'created'::text, 'refused'::text, 'settled'::text]))
 );
 
 create table delivery (
@@ -1215,6 +1231,10 @@ create table task (
   backlog boolean not null default false,
   output_schema jsonb,
   caller jsonb,
+  parent_task_id identifier,
+  root_task_id identifier,
+  depth integer not null default 0,
+  children_usage jsonb,
   constraint task_pkey PRIMARY KEY (id),
   constraint task_slot_check CHECK (slot = ANY (ARRAY['held'::text, 'wanted'::text])),
   constraint task_status_check CHECK (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'expired'::text]))
@@ -1549,6 +1569,8 @@ CREATE INDEX budget_project ON budget USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX budget_subject ON budget USING btree (subject, period);
 CREATE UNIQUE INDEX credential_name ON credential USING btree (project_id, name);
 CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
+CREATE INDEX delegation_open ON delegation USING btree (state, created_at) WHERE state <> 'settled'::text;
+CREATE INDEX delegation_parent ON delegation USING btree (parent_task_id);
 CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at, id) WHERE status = 'pending'::text;
 CREATE INDEX delivery_failed ON delivery USING btree (webhook_id, finished_at, id) WHERE status = 'failed'::text;
 CREATE INDEX delivery_webhook ON delivery USING btree (webhook_id, id DESC);
@@ -1606,9 +1628,11 @@ CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_
 CREATE INDEX task_key_held ON task USING btree (project_id, concurrency_key) WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (status <> 'queued'::text OR job_id IS NOT NULL);
 CREATE INDEX task_key_parked ON task USING btree (project_id, concurrency_key, priority DESC, id) WHERE concurrency_key IS NOT NULL AND status = 'queued'::text AND job_id IS NULL;
 CREATE INDEX task_open ON task USING btree (status) WHERE finished_at IS NULL;
+CREATE INDEX task_parent ON task USING btree (parent_task_id) WHERE parent_task_id IS NOT NULL;
 CREATE INDEX task_parked ON task USING btree (agent_id, priority DESC, id) WHERE job_id IS NULL AND (status = 'queued'::text AND NOT backlog OR status = 'waiting'::text AND (slot = 'wanted'::text OR ((wait ->> 'reason'::text) = ANY (ARRAY['agent_paused'::text, 'agent_stopped'::text]))));
 CREATE INDEX task_project ON task USING btree (project_id, id DESC);
 CREATE INDEX task_project_status ON task USING btree (project_id, status, id DESC);
+CREATE INDEX task_root ON task USING btree (root_task_id) WHERE root_task_id IS NOT NULL;
 CREATE INDEX task_schedule ON task USING btree (schedule_id) WHERE schedule_id IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'running'::text, 'waiting'::text]));
 CREATE INDEX task_slot ON task USING btree (agent_id) WHERE slot = 'held'::text;
 CREATE UNIQUE INDEX task_thread ON task USING btree (thread_id, thread_position) WHERE thread_id IS NOT NULL;

@@ -69,6 +69,12 @@ export const bounds = {
   config_timeout_seconds: 86_400,
   config_concurrent_tasks: 1000,
   config_approval_timeout_seconds: 30 * 86_400,
+  config_delegates: 20,
+  /** Levels of tasks below the one at the root. */
+  config_max_depth: 8,
+  config_max_depth_default: 3,
+  /** Tasks of one tree that are shown. */
+  tree_tasks: 1000,
   config_retry_attempts: 20,
   config_retry_delay_seconds: 3600,
   budget_cost_usd: 1_000_000,

@@ -188,6 +188,28 @@ const doorsPatch = Type.Object(
   { ...open, description: `${doorsText} Merged member by member: null removes.` },
 )
 
+const Delegate = Type.Object({
+  agent_id: Type.String({ minLength: 1, maxLength: 100, description: 'An agent of the same project.' }),
+  version: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: bounds.offset, description: 'Its version; the newest where nothing is said.' }),
+  ),
+  name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: bounds.tool_name - 'delegate_'.length,
+      pattern: '^[A-Za-z0-9_-]*$',
+      description: "The end of the tool's name; made from the agent's name where nothing is said.",
+    }),
+  ),
+  description: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: bounds.tool_description,
+      description: "For the model; the agent's description where nothing is said.",
+    }),
+  ),
+})
+
 const configMembers = {
   model: Type.Optional(model),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: bounds.config_temperature })),
@@ -252,6 +274,19 @@ const configMembers = {
   ),
   retry: Type.Optional(retry),
   budget: Type.Optional(TaskBudget),
+  delegates: Type.Optional(
+    Type.Array(Delegate, {
+      maxItems: bounds.config_delegates,
+      description: 'Agents of the project that this one may give tasks: each is a tool `delegate_<name>`.',
+    }),
+  ),
+  max_depth: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: bounds.config_max_depth,
+      description: `How deep its tasks may be delegated, counted from the task at the root: ${bounds.config_max_depth_default} where nothing is said.`,
+    }),
+  ),
   doors: Type.Optional(doors),
 }
 

@@ -36,6 +36,7 @@ export const waitReasons = [
   'approval',
   'input',
   'tool',
+  'child',
   'budget',
   'unknown_outcome',
   'provider',
@@ -55,6 +56,9 @@ export const personWaitReasons = [
   'input',
   'tool',
 ] as const satisfies readonly WaitReason[]
+
+/** Waits that end when something outside the task gives a result: a person, a program, or a task that was delegated. */
+export const answeredWaitReasons = [...personWaitReasons, 'child'] as const satisfies readonly WaitReason[]
 
 /** How a tool may be repeated after a crash: `safe` and `keyed` are, `unsafe` asks a person. */
 export const toolSafeties = ['safe', 'keyed', 'unsafe'] as const

@@ -19,7 +19,7 @@ import {
   Timestamp,
   TimestampInput,
 } from '../core/schemas.ts'
-import { stepStates, stepTypes, taskEventTypes, taskStates, waitReasons } from './task-lifecycle.ts'
+import { stepStates, stepTypes, taskEventTypes, taskStates, waitReasons, type TaskState } from './task-lifecycle.ts'
 
 const tag = 'Tasks'
 const project = '/api/v1/projects/{project_id}'
@@ -182,6 +182,18 @@ const shownInput = Type.Unsafe<TaskInput>({
   description: 'What the agent was asked: a text, messages, or an object where the agent has an `input_schema`.',
 })
 
+/** What a task and the tasks below it have consumed. */
+const WholeUsage = Named(
+  'WholeUsage',
+  Type.Object({
+    ...TaskUsage.properties,
+    total: Type.Unsafe<Static<typeof TaskUsage>>({
+      ...TaskUsage,
+      description: 'The same with the tasks that it delegated and that have ended.',
+    }),
+  }),
+)
+
 export const Task = Named(
   'Task',
   Type.Object({
@@ -195,6 +207,9 @@ export const Task = Named(
     thread_id: Nullable(Type.String()),
     retried_from: Nullable(Type.String()),
     schedule_id: Nullable(Type.String()),
+    parent_task_id: Nullable(Type.String({ description: 'The task that delegated it.' })),
+    root_task_id: Type.String({ description: 'The task at the root of its tree; itself where nothing delegated it.' }),
+    depth: Type.Integer({ minimum: 0, description: 'Its level in the tree; 0 at the root.' }),
     status: Choice(taskStates),
     wait: Nullable(
       Type.Object({
@@ -203,6 +218,9 @@ export const Task = Named(
         until: Nullable(Timestamp),
         approval_ids: Type.Array(Type.String()),
         tool_call_ids: Type.Optional(Type.Array(Type.String(), { description: 'Open calls of tools on your side.' })),
+        child_task_ids: Type.Optional(
+          Type.Array(Type.String(), { description: 'Tasks of other agents whose results it waits for.' }),
+        ),
       }),
     ),
     input: shownInput,
@@ -232,7 +250,7 @@ export const Task = Named(
     max_attempts: Type.Integer(),
     budget: TaskBudget,
     output_schema: Nullable(FreeObject),
-    usage: TaskUsage,
+    usage: WholeUsage,
     metadata: FreeObject,
     created_by: Type.String(),
     trace_id: Nullable(Type.String()),
@@ -296,6 +314,16 @@ const usageExample = {
     },
   },
 }
+const noUsageExample = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  reasoning_tokens: 0,
+  steps: 0,
+  tool_calls: 0,
+  cost_usd: 0,
+  by_model: {},
+}
 const queuedExample = {
   id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
   project_id: 'proj_42',
@@ -304,6 +332,9 @@ const queuedExample = {
   thread_id: null,
   retried_from: null,
   schedule_id: null,
+  parent_task_id: null,
+  root_task_id: 'task_01jcm3x5v8f9a2b4c6d8e0g2h4',
+  depth: 0,
   status: 'queued',
   wait: null,
   input: 'What are your opening hours?',
@@ -317,16 +348,7 @@ const queuedExample = {
   max_attempts: 5,
   budget: {},
   output_schema: null,
-  usage: {
-    input_tokens: 0,
-    output_tokens: 0,
-    cached_tokens: 0,
-    reasoning_tokens: 0,
-    steps: 0,
-    tool_calls: 0,
-    cost_usd: 0,
-    by_model: {},
-  },
+  usage: { ...noUsageExample, total: noUsageExample },
   metadata: { ticket: '4711' },
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   trace_id: null,
@@ -341,7 +363,7 @@ const completedExample = {
   ...queuedExample,
   status: 'completed',
   output: { content: 'We are open from nine to five.', data: null },
-  usage: usageExample,
+  usage: { ...usageExample, total: usageExample },
   started_at: '2026-11-20T09:30:00.004Z',
   finished_at: '2026-11-20T09:30:01.210Z',
   updated_at: '2026-11-20T09:30:01.210Z',
@@ -420,6 +442,16 @@ const listQuery = offsetQuery({
       description: `Only tasks whose input contains this, in any case, in its first ${taskSearch.characters.toLocaleString('en')} characters; \`task_…\` is the beginning of an identifier. The newest ${taskSearch.tasks.toLocaleString('en')} tasks that the other filters leave are looked at, and \`total\` is of those.`,
     }),
   ),
+  root_task_id: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'Only the tasks of one tree: the task at its root, and those below it.',
+    }),
+  ),
+  parent_task_id: Type.Optional(
+    Type.String({ maxLength: 100, description: 'Only tasks that this one has delegated.' }),
+  ),
+  roots: Type.Optional(Type.Boolean({ description: 'Only tasks that no other task has delegated.' })),
   sort: Type.Optional(
     Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
   ),
@@ -580,6 +612,63 @@ export const getTask = defineOperation({
 
 const CancelResult = Named('TaskActionResult', Confirmation({ task_id: Type.String(), status: Choice(taskStates) }))
 
+/** A task in its tree. */
+export interface TaskNode {
+  id: string
+  agent_id: string
+  /** Null where the agent is deleted. */
+  agent_name: string | null
+  status: TaskState
+  depth: number
+  children: TaskNode[]
+}
+const nodeExample: TaskNode = {
+  id: completedExample.id,
+  agent_id: agentParameter.example,
+  agent_name: 'support',
+  status: 'completed',
+  depth: 0,
+  children: [],
+}
+
+export const getTaskTree = defineOperation({
+  ...ofTask,
+  path: `${ofTask.path}/tree`,
+  id: 'getTaskTree',
+  command: 'tasks tree',
+  sdk: 'tasks.tree',
+  method: 'GET',
+  summary: 'Read the tree of a task',
+  description: `The task and the tasks below it that it delegated, ${bounds.tree_tasks} at most, the oldest first.`,
+  scope: 'watch_tasks',
+  bucket: 'tasks.read',
+  responses: [
+    {
+      status: 200,
+      description: 'The tree.',
+      schema: Named(
+        'TaskTree',
+        Type.Object({
+          task: Type.Unsafe<TaskNode>({
+            type: 'object',
+            properties: {
+              id: { type: 'string' },
+              agent_id: { type: 'string' },
+              agent_name: { type: 'string', nullable: true },
+              status: { type: 'string', enum: [...taskStates] },
+              depth: { type: 'integer', minimum: 0 },
+              children: { type: 'array', items: { type: 'object', additionalProperties: true } },
+            },
+            required: ['id', 'agent_id', 'agent_name', 'status', 'depth', 'children'],
+          }),
+        }),
+      ),
+      example: { task: nodeExample },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found'],
+})
+
 export const cancelTask = defineOperation({
   ...ofTask,
   path: `${ofTask.path}/cancel`,
@@ -716,6 +805,7 @@ export const taskOperations: Operation[] = [
   listAgentTasks,
   listTasks,
   getTask,
+  getTaskTree,
   cancelTask,
   listTaskSteps,
   listTaskArtifacts,

@@ -256,6 +256,8 @@ export const tasks = {
   list: list('listTasks', 'GET', '/api/v1/projects/{project_id}/tasks', 'tasks'),
   /** Read a task. */
   get: call('getTask', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}', 'query'),
+  /** Read the tree of a task. */
+  tree: call('getTaskTree', 'GET', '/api/v1/projects/{project_id}/tasks/{task_id}/tree'),
   /** Cancel a task. */
   cancel: call('cancelTask', 'POST', '/api/v1/projects/{project_id}/tasks/{task_id}/cancel', 'body'),
   /** Read a task's journal. */

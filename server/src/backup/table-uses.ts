@@ -50,6 +50,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   agent_usage: stored,
   model_warning: stored,
   usage_hour: stored,
+  // What is not created yet, or not ended, goes on after a restore.
+  delegation: stored,
   task_rollup: stored,
   task_rollup_state: stored,
   log_rollup: stored,

@@ -8,7 +8,7 @@ import { newId } from '../platform/ids.ts'
 import { derivedTraceId } from '../platform/tracing/traceparent.ts'
 import { noTracing, type Tracing } from '../platform/tracing/tracing.ts'
 import type { Secrets } from '../platform/crypto/secrets.ts'
-import { cancelTask } from './journal/cancel.ts'
+import { cancelTask, type CancelOutcome } from './journal/cancel.ts'
 import type { Engine } from './engine.ts'
 import { readEnvironment } from './run/environment.ts'
 import { Journal, taskStore } from './journal/journal.ts'
@@ -29,13 +29,16 @@ import { resolveApproval } from './commands/resolve-approval.ts'
 import type { JournalNotice } from './journal/resume.ts'
 import { makePrices, type Prices } from './budgets/prices.ts'
 import type { Run } from './run/run.ts'
+import type { CancelRequest } from './task.ts'
 import { sendMessage } from './commands/send-message.ts'
 import type { PublishedEvents } from './journal/task-changes.ts'
 import { listReadMessages, listSteps } from './journal/task-rows.ts'
 import { threadHistory } from './conversation/thread-history.ts'
 import type { ToolSource } from './tools/tool.ts'
 import { withCallerTools } from './tools/client-tools.ts'
+import { withDelegates } from './tools/delegates.ts'
 import { answerToolCalls } from './commands/answer-tool-calls.ts'
+import { openDelegations } from './dispatch/delegations.ts'
 import { openToolCalls } from './dispatch/tool-call-claims.ts'
 import { makeTurns } from './conversation/turns.ts'
 import { startMaintenance } from './maintenance/maintenance.ts'
@@ -100,6 +103,7 @@ export async function startEngine({
   const toolCalls = openToolCalls({ sql, bus, log })
   const hub = subscriptionsOf(openHub({ sql, bus, log }), (events) => {
     toolCalls.requested(events)
+    delegations.seen(events)
     onTaskEvents?.(events)
   })
   const projects = openProjectFeed({ sql, bus, log })
@@ -165,6 +169,7 @@ export async function startEngine({
     wake: () => bus.tell('jobs'),
     interrupt: (task_id) => bus.tell('cancel', task_id),
     offered: (names) => toolCalls.offered(names),
+    delegate: () => delegations.sweep(),
     works,
   })
   /** A person has answered: publish the event; the task may be fetched. */
@@ -187,6 +192,29 @@ export async function startEngine({
   const traced = (task: NewTask): NewTask => ({
     ...task,
     trace_id: task.trace_id ?? (tracing.isEnabled ? derivedTraceId(task.id) : null),
+  })
+  const enqueue = async (tx: Sql, task: NewTask): Promise<void> => {
+    if (await insertTask(tx, queue, traced(task), backlogs.isFull(task.agent.project_id)))
+      tx.afterCommit(() => bus.tell('jobs'))
+  }
+  const cancel = async (tx: Sql, task_id: string, request: CancelRequest): Promise<CancelOutcome> => {
+    const { result, published, interrupts } = await cancelTask(tx, queue, task_id, request)
+    tx.afterCommit(() => {
+      publish(published)
+      for (const id of interrupts) bus.tell('cancel', id)
+    })
+    return result
+  }
+  const delegations = openDelegations({
+    sql,
+    queue,
+    log,
+    enqueue,
+    afterAnswer,
+    async cancelOrphan(task_id) {
+      const reason = 'The task that delegated it has ended.'
+      await sql.begin((tx) => cancel(tx, task_id, { reason, mode: 'graceful', user_id: 'system' }))
+    },
   })
   let isReady = false
   const ready = Promise.all([queue.ready, bus.ready, maintenance.ready]).then(() => {
@@ -211,10 +239,7 @@ export async function startEngine({
     runningTasks: () => worker.running,
     hub,
     projects,
-    async enqueue(tx, task) {
-      if (await insertTask(tx, queue, traced(task), backlogs.isFull(task.agent.project_id)))
-        tx.afterCommit(() => bus.tell('jobs'))
-    },
+    enqueue,
     create: (task) => creation.create(traced(task)),
     mayShare: (task) => creation.mayShare(task),
     createAll: (tx, tasks) => creation.createAll(tx, tasks.map(traced)),
@@ -240,14 +265,7 @@ export async function startEngine({
         maintenance.purge()
       })
     },
-    async cancel(tx, task_id, request) {
-      const { result, published, interrupt } = await cancelTask(tx, queue, task_id, request)
-      tx.afterCommit(() => {
-        publish(published)
-        if (interrupt) bus.tell('cancel', task_id)
-      })
-      return result
-    },
+    cancel,
     async resolveApproval(tx, approval_id, resolution) {
       afterAnswer(tx, await resolveApproval(tx, queue, approval_id, resolution))
     },
@@ -277,6 +295,7 @@ export async function startEngine({
       toolCalls.close()
       projects.close()
       await worker.stop()
+      await delegations.stop()
       await maintenance.stop()
       await keeper.stop()
       await budgets.stop()
@@ -317,7 +336,7 @@ async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource |
   // A journal may be large, so each is read separately and not with those of all tasks of a claim.
   if (run.hasJournal) await reload(sql, run)
   run.history = await threadHistory(sql, run.work)
-  const names = run.work.config.tools ?? []
+  const { tools: names = [], delegates = [] } = run.work.config
   if (tools && names.length > 0)
     run.toolset = await tools.open({
       project_id: run.project_id,
@@ -325,6 +344,7 @@ async function prepare(run: Run, { sql, tools }: { sql: Sql; tools: ToolSource |
       names,
       environment: run.environment,
     })
+  if (delegates.length > 0) run.toolset = await withDelegates(sql, run.toolset, run.project_id, delegates)
   run.toolset = withCallerTools(run.toolset, run.work.caller)
 }
 

@@ -35,6 +35,10 @@ export interface LockedTask {
   /** What others changed in it, and its worker has not read yet: messages, resolved approvals. */
   unseen: number
   thread_id: string | null
+  /** The task that delegated it, and the one at the root of its tree; null where nothing delegated it. */
+  parent_task_id: string | null
+  root_task_id: string | null
+  depth: number
   retried_from: string | null
   concurrency_key: string | null
   /** The credential that created it; null where a schedule did. */
@@ -129,6 +133,8 @@ export interface Caller {
   instructions?: string
   max_output_tokens?: number
   temperature?: number
+  /** Of a delegated task: how deep its tree may be. */
+  depth_max?: number
 }
 
 /** The members of an agent's configuration that a task depends on. */
@@ -151,6 +157,9 @@ export interface AgentConfig {
   /** Seconds until a pending approval expires, and what happens to its call then. */
   approval_timeout_seconds?: number
   approval_on_timeout?: ApprovalTimeout
+  /** Agents that it may give tasks, and how deep. */
+  delegates?: { agent_id: string; version?: number; name?: string; description?: string }[]
+  max_depth?: number
 }
 
 /** Why a task waits, since when, and until when where that is known. */
@@ -161,6 +170,8 @@ export interface Wait {
   approval_ids: string[]
   /** Open calls of tools on the caller's side; left out where there are none. */
   tool_call_ids?: string[]
+  /** Tasks that it delegated and that have not ended; left out where there are none. */
+  child_task_ids?: string[]
 }
 
 /** What a task has consumed. A cost that cannot be known is null, never guessed. */
@@ -252,6 +263,8 @@ export interface CallInput {
   until?: string
   /** The call is made by the task's caller. */
   is_callers?: true
+  /** The call is a task of another agent. */
+  child_task_id?: string
 }
 
 /** What a message says in parts. */
@@ -273,6 +286,18 @@ export interface NewToolCall {
   name: string
   safety: ToolSafety
   expires_at: string | null
+}
+
+/** A call that becomes a task of another agent. */
+export interface NewDelegation {
+  child_task_id: string
+  step_index: number
+  agent_id: string
+  /** Null for the newest. */
+  agent_version: number | null
+  /** How deep the tree may be, as its root has it. */
+  depth_max: number
+  input: TaskInput
 }
 
 /** A question to a person about a call of a tool. */
@@ -322,6 +347,8 @@ export interface TaskChange {
   approvals?: NewApproval[]
   /** The caller is asked to make calls. */
   tool_calls?: NewToolCall[]
+  /** Other agents are given tasks. */
+  delegations?: NewDelegation[]
   events?: { type: TaskEventType; data: Record<string, unknown> }[]
   logs?: Omit<AgentLogEntry, 'agent_id' | 'task_id'>[]
   /** What its model does not take as it was asked: logged once for each version of its agent. */

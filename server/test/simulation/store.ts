@@ -243,6 +243,7 @@ function locked(row: StoredTask, now: string, budgets: BudgetState[]): Workable 
       output_schema: null,
       timeout_seconds: null,
       thread_id: null,
+
       config,
       environment: null,
       metadata: {},
@@ -271,6 +272,9 @@ function newTask(id: string, created_at: string): Omit<StoredTask, 'config' | 'm
     writes: 0,
     crashes: 0,
     unseen: 0,
+    parent_task_id: null,
+    root_task_id: null,
+    depth: 0,
     thread_id: null,
     retried_from: null,
     concurrency_key: null,

@@ -43,7 +43,8 @@ const taskWords: Record<TaskState, string> = {
 const waitWords: Record<WaitReason, string> = {
   approval: 'a person must allow a call first',
   input: 'the user must answer first',
-  tool: 'its caller must give the result of a tool first',
+  tool: 'a tool on your side must give its result first',
+  child: 'tasks that it delegated must end first',
   budget: 'a budget or the tokens of the hour are spent; it goes on when the budget is raised or begins anew',
   unknown_outcome: 'a crash cut a call off, and a person must say what became of it',
   provider: 'the provider of its model failed; the next try is at `wait.until`',

@@ -4,8 +4,11 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { stateOf, type BudgetCounters } from './budgets.ts'
 import type { BudgetState } from '../task.ts'
 
-/** Whose budgets a task spends: its own, its agent's, its project's, its credential's and its organization's. */
+/** Whose budgets a task spends: its root's, its agent's, its project's, its credential's and its organization's. */
 export interface Spender {
+  /** Of a task that there is already. */
+  id?: string
+  root_task_id?: string | null
   project_id: number
   agent_id: string
   org_id: string | null
@@ -14,8 +17,9 @@ export interface Spender {
 }
 
 /** What budgets may name of a task, as `budget.subject` has it. */
-export function subjectsOf({ project_id, agent_id, org_id, credential_id }: Spender): string[] {
-  return [agent_id, projectId(project_id), org_id, credential_id].filter((subject) => subject !== null)
+export function subjectsOf({ id, root_task_id, project_id, agent_id, org_id, credential_id }: Spender): string[] {
+  const root = root_task_id ?? id ?? null
+  return [agent_id, projectId(project_id), org_id, credential_id, root].filter((subject) => subject !== null)
 }
 
 /**

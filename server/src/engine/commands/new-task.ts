@@ -58,6 +58,8 @@ export interface NewTask {
   /** W3C Trace Context as it came with the request. */
   traceparent?: string | null
   caller?: Caller | null
+  /** Of a delegated task: the task that waits for it, the one at the root, and its level. */
+  parent?: { task_id: string; root_task_id: string; depth: number }
 }
 
 /**
@@ -154,7 +156,15 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
   const { budget: ofAgent } = (standing?.config ?? {}) as { budget?: unknown }
   const isLimited = ofAgent !== undefined || Object.keys(task.budget ?? {}).length > 0
   if (!standing || standing.version !== agent.version || standing.status !== 'running') return undefined
-  if (isLimited || standing.has_budget || standing.has_subscribers || task.retry_of || task.run_after || caller)
+  if (
+    isLimited ||
+    standing.has_budget ||
+    standing.has_subscribers ||
+    task.retry_of ||
+    task.run_after ||
+    caller ||
+    task.parent
+  )
     return undefined
   const now = new Date().toISOString()
   const { id, output_schema = null, metadata = {}, traceparent = null, input } = task
@@ -174,6 +184,9 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
     max_attempts: task.max_attempts ?? defaultAttemptsMax,
     unseen: 0,
     thread_id: null,
+    parent_task_id: null,
+    root_task_id: null,
+    depth: 0,
     retried_from: null,
     concurrency_key: null,
     credential_id,
@@ -335,15 +348,17 @@ async function store(
     with created as (
       insert into task (id, project_id, agent_id, agent_version, thread_id, thread_position, concurrency_key, status, input, priority,
         run_after, due_at, queue_ttl_seconds, timeout_seconds, max_attempts, budget, usage, metadata, created_by, request_id, trace_id,
-        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema, caller)
+        job_id, slot, last_sequence, expires_at, schedule_id, retried_from, traceparent, credential_id, backlog, output_schema, caller, parent_task_id,
+        root_task_id, depth)
       select r.id, r.project_id, r.agent_id, r.agent_version, r.thread_id, r.thread_position, r.concurrency_key, 'queued', r.input,
         r.priority, r.run_after, r.due_at, r.queue_ttl_seconds, r.timeout_seconds, r.max_attempts, ${lowestLimits(tx)}, r.usage,
         r.metadata, r.created_by, r.request_id, r.trace_id, r.job_id, r.slot, 1, now() + make_interval(secs => r.queue_ttl_seconds),
-        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema, r.caller
+        r.schedule_id, r.retried_from, r.traceparent, r.credential_id, r.backlog, r.output_schema, r.caller, r.parent_task_id, r.root_task_id, r.depth
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as r(id text, project_id bigint, agent_id text, agent_version int, thread_id text,
         thread_position int, concurrency_key text, input jsonb, priority int, run_after timestamptz, due_at timestamptz,
         queue_ttl_seconds int, timeout_seconds int, max_attempts int, budget jsonb, usage jsonb, metadata jsonb, created_by text,
-        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb, caller jsonb)
+        request_id text, trace_id text, job_id uuid, slot text, schedule_id text, retried_from text, traceparent text, credential_id text, backlog boolean, output_schema jsonb, caller jsonb,
+        parent_task_id text, root_task_id text, depth int)
       -- The limit leads to the index, once for each task, whatever the planner thinks of the sizes of the two.
       cross join lateral (
         select coalesce(v.config, a.config)->'budget' as budget from agent a
@@ -411,6 +426,9 @@ function newRow(task: NewTask, { sent, slot, due_at, backlog, thread_position }:
     backlog,
     output_schema: task.output_schema ?? null,
     caller: task.caller ?? null,
+    parent_task_id: task.parent?.task_id ?? null,
+    root_task_id: task.parent?.root_task_id ?? null,
+    depth: task.parent?.depth ?? 0,
   }
 }
 

@@ -12,6 +12,9 @@ export interface TaskRow {
   thread_id: string | null
   retried_from: string | null
   schedule_id: string | null
+  parent_task_id: string | null
+  root_task_id: string | null
+  depth: number
   status: TaskState
   wait: Wait | null
   input: TaskInput
@@ -26,6 +29,8 @@ export interface TaskRow {
   budget: Record<string, unknown>
   output_schema: Record<string, unknown> | null
   usage: TaskUsage
+  /** What the tasks below it have used, as far as their results have come. */
+  children_usage: TaskUsage | null
   metadata: Record<string, unknown>
   created_by: string
   trace_id: string | null
@@ -39,6 +44,6 @@ export interface TaskRow {
 
 /** Its columns, to be selected from `task`. */
 export const taskColumns = (sql: Sql): Fragment => sql.fragment`
-  id, project_id, agent_id, agent_version, thread_id, retried_from, schedule_id, status, wait, input, output, error, priority,
-  concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, output_schema, usage, metadata, created_by, trace_id,
+  id, project_id, agent_id, agent_version, thread_id, retried_from, schedule_id, parent_task_id, root_task_id, depth, status, wait, input, output, error, priority,
+  concurrency_key, run_after, queue_ttl_seconds, timeout_seconds, max_attempts, budget, output_schema, usage, children_usage, metadata, created_by, trace_id,
   created_at, started_at, finished_at, updated_at, cancel_requested_at, last_sequence`

@@ -1,6 +1,7 @@
 import { isFinished, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isCallers } from './call-states.ts'
+import { dropRequested, listOpenBelow } from './delegations.queries.ts'
 import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import type { Queue } from '../queue/queue.ts'
 import { lockTasks } from './task-rows.ts'
@@ -31,27 +32,74 @@ export async function cancelTask(
   queue: Queue,
   task_id: string,
   request: CancelRequest,
-): Promise<{ result: CancelOutcome; published: PublishedEvents[]; interrupt?: boolean }> {
+): Promise<{ result: CancelOutcome; published: PublishedEvents[]; interrupts: string[] }> {
   const task = (await lockTasks(tx, [task_id])).get(task_id)
-  if (!task) return { result: { outcome: 'missing' }, published: [] }
+  if (!task) return { result: { outcome: 'missing' }, published: [], interrupts: [] }
   const { status } = task
-  if (status === 'canceled') return { result: { outcome: 'canceled', status, is_new: false }, published: [] }
-  if (isFinished(status)) return { result: { outcome: 'finished', status }, published: [] }
+  if (status === 'canceled')
+    return { result: { outcome: 'canceled', status, is_new: false }, published: [], interrupts: [] }
+  if (isFinished(status)) return { result: { outcome: 'finished', status }, published: [], interrupts: [] }
+  const below = await cancelBelow(tx, queue, task_id, request)
   if (status === 'running' && task.worker_id !== null && request.mode === 'force') {
     const change = await forced(tx, task, request)
     return {
       result: { outcome: 'canceled', status: 'canceled', is_new: true },
-      published: await applyChanges(tx, queue, [change]),
-      interrupt: true,
+      published: [...below.published, ...(await applyChanges(tx, queue, [change]))],
+      interrupts: [...below.interrupts, task_id],
     }
   }
   if (status === 'running' && task.worker_id !== null) {
     const published = task.cancel ? [] : await applyChanges(tx, queue, [requested(task, request)])
-    return { result: { outcome: 'requested', status, is_new: task.cancel === null }, published, interrupt: true }
+    return {
+      result: { outcome: 'requested', status, is_new: task.cancel === null },
+      published: [...below.published, ...published],
+      interrupts: [...below.interrupts, task_id],
+    }
+  }
+  // Tasks below it that a worker holds end first; then it is canceled too.
+  if (below.isOpen) {
+    const published = task.cancel ? [] : await applyChanges(tx, queue, [requested(task, request)])
+    return {
+      result: { outcome: 'requested', status, is_new: task.cancel === null },
+      published: [...below.published, ...published],
+      interrupts: below.interrupts,
+    }
   }
   const receipt = await readReceipt(tx, task_id)
   const published = await applyChanges(tx, queue, [{ ...canceled(task, request, receipt), job: { kind: 'forget' } }])
-  return { result: { outcome: 'canceled', status: 'canceled', is_new: true }, published }
+  return {
+    result: { outcome: 'canceled', status: 'canceled', is_new: true },
+    published: [...below.published, ...published],
+    interrupts: below.interrupts,
+  }
+}
+
+/**
+ * Cancels what a task has delegated, at any depth, the deepest first. `isOpen`: a worker holds one of them and is asked. The
+ * task is locked; those below it were created later, so their locks come in the order of all.
+ */
+async function cancelBelow(
+  tx: Sql,
+  queue: Queue,
+  task_id: string,
+  request: CancelRequest,
+): Promise<{ published: PublishedEvents[]; interrupts: string[]; isOpen: boolean }> {
+  const open = await listOpenBelow(tx, task_id)
+  await dropRequested(tx, [task_id, ...open])
+  const tasks = [...(await lockTasks(tx, open)).values()].filter(({ status }) => !isFinished(status))
+  const changes: TaskChange[] = []
+  const interrupts: string[] = []
+  let isOpen = false
+  for (const task of tasks.toSorted((one, other) => other.depth - one.depth)) {
+    const isHeld = task.status === 'running' && task.worker_id !== null
+    if (isHeld) interrupts.push(task.id)
+    if (isHeld && request.mode === 'force') changes.push(await forced(tx, task, request))
+    else if (isHeld) {
+      isOpen = true
+      if (!task.cancel) changes.push(requested(task, request))
+    } else changes.push({ ...canceled(task, request, await readReceipt(tx, task.id)), job: { kind: 'forget' } })
+  }
+  return { published: await applyChanges(tx, queue, changes), interrupts, isOpen }
 }
 
 /** A running task whose worker is asked to cancel it. */
@@ -125,11 +173,15 @@ export function receiptOf(steps: readonly CallStep[]): CancelReceipt {
   }
 }
 
-/** The same, of a task that no worker holds. */
+/** The same, of a task that no worker holds and of all tasks below it. */
 export async function readReceipt(tx: Sql, task_id: string): Promise<CancelReceipt> {
   const steps = await tx<CallStep>`
+    with recursive tree as (
+      select id from task where id = ${task_id}
+      union all select t.id from task t join tree on t.parent_task_id = tree.id
+    )
     select s.id, s.type, s.name, s.status, s.input, s.error, c.attempt = 0 as is_unclaimed
-    from task_step s left join tool_call c on s.type = 'wait' and c.task_id = s.task_id and c.step_index = s.index
-    where s.task_id = ${task_id} and (s.type = 'tool_call' or s.type = 'wait' and s.input ->> 'is_callers' = 'true') order by s.index`
+    from tree join task_step s on s.task_id = tree.id left join tool_call c on s.type = 'wait' and c.task_id = s.task_id and c.step_index = s.index
+    where (s.type = 'tool_call' or s.type = 'wait' and s.input ->> 'is_callers' = 'true') order by s.task_id, s.index`
   return receiptOf(steps)
 }

@@ -107,11 +107,16 @@ export function waiting(
   task: LockedTask,
   reason: Wait['reason'],
   until: Date | undefined,
-  approval_ids: string[] = [],
-  tool_call_ids: string[] = [],
+  { approvals = [], calls = [], children = [] }: { approvals?: string[]; calls?: string[]; children?: string[] } = {},
 ): Change {
-  const calls = tool_call_ids.length > 0 ? { tool_call_ids } : {}
-  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids, ...calls }
+  const wait: Wait = {
+    reason,
+    since: task.now,
+    until: until?.toISOString() ?? null,
+    approval_ids: approvals,
+    ...(calls.length > 0 && { tool_call_ids: calls }),
+    ...(children.length > 0 && { child_task_ids: children }),
+  }
   return {
     status: 'waiting',
     wait,
@@ -137,6 +142,7 @@ export function joined(first: Change | undefined, next: Change): Change {
     logs: [...(first.logs ?? []), ...(next.logs ?? [])],
     approvals: [...(first.approvals ?? []), ...(next.approvals ?? [])],
     tool_calls: [...(first.tool_calls ?? []), ...(next.tool_calls ?? [])],
+    delegations: [...(first.delegations ?? []), ...(next.delegations ?? [])],
     calls: [...(first.calls ?? []), ...(next.calls ?? [])],
     warnings: [...(first.warnings ?? []), ...(next.warnings ?? [])],
   }

@@ -1,4 +1,4 @@
-import { personWaitReasons } from '#contract/tasks/task-lifecycle.ts'
+import { answeredWaitReasons } from '#contract/tasks/task-lifecycle.ts'
 import { agentHolds, waiting } from './endings.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Queue } from '../queue/queue.ts'
@@ -20,7 +20,7 @@ export interface JournalNotice {
  */
 export function goOn(task: LockedTask): Omit<TaskChange, 'task'> {
   if (task.status !== 'waiting') return { told: true }
-  if (!personWaitReasons.some((reason) => reason === task.wait?.reason)) return {}
+  if (!answeredWaitReasons.some((reason) => reason === task.wait?.reason)) return {}
   const held = agentHolds(task)
   return held
     ? { ...waiting(task, held, undefined), job: { kind: 'end' } }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { isFinished } from '#contract/tasks/task-lifecycle.ts'
+import { isFinished, isTerminalEvent } from '#contract/tasks/task-lifecycle.ts'
 import { agentLogRows, type AgentLogRow } from '../../events/agent-log.ts'
 import { emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { closeApprovals, closeSteps, insertApprovals } from './approvals.queries.ts'
 import { callId, inputOf, isCallers, timeoutCode } from './call-states.ts'
+import { insertDelegations } from './delegations.queries.ts'
 import { closeToolCalls, insertToolCalls, moveToolCalls, type ToolCallMove } from './tool-calls.queries.ts'
 import { limitKeysOf, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import { storedEvents } from './stored-events.ts'
@@ -142,12 +143,14 @@ function heldJob({ task }: TaskChange): JobAttempt[] {
 }
 
 function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
+  const { parent_task_id } = task
   return events.map(({ type, data }, i) => ({
     sequence: task.last_sequence + i + 1,
     task_id: task.id,
     type,
     created_at: task.told_at,
-    data,
+    // By the end of a delegated task its parent goes on.
+    data: parent_task_id !== null && isTerminalEvent(type) ? { ...data, parent_task_id } : data,
   }))
 }
 
@@ -243,6 +246,10 @@ async function writeApprovals(tx: Sql, changes: readonly TaskChange[]): Promise<
     })),
   )
   if (calls.length > 0) await insertToolCalls(tx, calls)
+  const delegations = changes.flatMap(({ task, delegations: some = [] }) =>
+    some.map((one) => ({ ...one, parent_task_id: task.id, project_id: task.project_id })),
+  )
+  if (delegations.length > 0) await insertDelegations(tx, delegations)
   const moves = changes.flatMap(({ steps = [] }) => steps.flatMap(toolCallMove))
   if (moves.length > 0) await moveToolCalls(tx, moves)
   // One that is completed has nothing open, one that never began has asked nothing.

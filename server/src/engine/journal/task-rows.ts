@@ -62,7 +62,7 @@ function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
 function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment): Fragment {
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
-      t.max_attempts, t.unseen, t.thread_id, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
+      t.max_attempts, t.unseen, t.thread_id, t.parent_task_id, t.root_task_id, t.depth, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
       t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(u.tokens, 0) as tokens_used,
       (select array_agg(distinct name) from (
         select unnest(w.events) as name from webhook w where w.org_id = p.org_id and ${hasTaskSubscription}
@@ -73,7 +73,7 @@ function lockStatement({ fragment }: Sql, ids: readonly string[], more: Fragment
           'is_fresh', a.last_activity > now() - interval '1 second')
       end as agent,
       t.budget <> '{}' or exists (select from budget b
-        where b.subject in (t.agent_id, 'proj_' || t.project_id, p.org_id, t.credential_id)) as has_budget ${more}
+        where b.subject in (t.agent_id, 'proj_' || t.project_id, p.org_id, t.credential_id, coalesce(t.root_task_id, t.id))) as has_budget ${more}
     from task t
     left join agent a on a.id = t.agent_id
     left join agent_version v on v.agent_id = t.agent_id and v.version = t.agent_version

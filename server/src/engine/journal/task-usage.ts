@@ -41,3 +41,38 @@ export function addCall(usage: TaskUsage, model: string, used: ModelUsage, cost_
     by_model: { ...usage.by_model, [model]: { ...plus(before), calls: before.calls + 1 } },
   }
 }
+
+/** What two tasks have consumed together. A cost that is not known makes the sum unknown. */
+export function addUsages(one: TaskUsage, other: TaskUsage): TaskUsage {
+  const models = new Set([...Object.keys(one.by_model), ...Object.keys(other.by_model)])
+  const by_model = Object.fromEntries(
+    [...models].map((model) => [model, sumOf(one.by_model[model], other.by_model[model])]),
+  )
+  const tokens = addTokens(one, other)
+  return {
+    ...tokens,
+    steps: one.steps + other.steps,
+    tool_calls: one.tool_calls + other.tool_calls,
+    by_model,
+  }
+}
+
+function sumOf(one: ModelShare | undefined, other: ModelShare | undefined): ModelShare {
+  if (!one || !other) return (one ?? other)!
+  return { ...addTokens(one, other), calls: one.calls + other.calls }
+}
+
+type Tokens = Pick<ModelShare, 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens' | 'cost_usd'>
+
+function addTokens(one: Tokens, other: Tokens): Tokens {
+  return {
+    input_tokens: one.input_tokens + other.input_tokens,
+    output_tokens: one.output_tokens + other.output_tokens,
+    cached_tokens: one.cached_tokens + other.cached_tokens,
+    reasoning_tokens: (one.reasoning_tokens ?? 0) + (other.reasoning_tokens ?? 0),
+    cost_usd:
+      one.cost_usd === null || other.cost_usd === null
+        ? null
+        : dollarsOf(billionthsOf(one.cost_usd) + billionthsOf(other.cost_usd)),
+  }
+}

@@ -1,9 +1,11 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Removes what doors keep of tasks: calls of their callers, responses, requests the client's names of them, and push notifications. Part of the tasks' removal. */
+/** Removes what is kept beside tasks: what they delegated, calls of their callers, responses, requests the client's names of them, and push notifications. Part of the tasks' removal. */
 export async function deleteDoorRows(tx: Sql, task_ids: readonly string[]): Promise<void> {
   const ids = [...task_ids]
   await tx`delete from tool_call where task_id = any(${ids})`
+  await tx`delete from delegation where parent_task_id = any(${ids})`
+  await tx`delete from budget where scope = 'task' and subject = any(${ids})`
   await tx`delete from door_response where task_id = any(${ids})`
   await tx`delete from webhook where push_task_id = any(${ids})`
   await tx`delete from door_key where task_id = any(${ids})`

@@ -43,6 +43,8 @@ export interface MaintenanceOptions {
   wake: () => void
   /** Calls of these tools can be claimed again. */
   offered: (names: readonly string[]) => void
+  /** Carries on what processes that died left of delegations. */
+  delegate: () => Promise<void>
   /** A task's worker, wherever it is, is asked to cancel it. */
   interrupt: (task_id: string) => void
   /** This process works on tasks; one that does not only says that it lives, and leaves all else to those that do. */
@@ -76,6 +78,7 @@ const budgets_ms = 2000
 const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
+const delegations_ms = 3000
 /** Tool calls whose leases have ended that one statement offers again. */
 const leasesBatch = 1000
 
@@ -95,6 +98,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     wake,
     interrupt,
     offered,
+    delegate,
     works,
   } = options
   const { sql } = database
@@ -198,6 +202,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
         more = lost.more
       }
     })
+    repeat('delegations', delegations_ms, delegate)
     repeat('late cancellations', heartbeat_ms, async () => publish(await forceCancels(sql, queue)))
     repeat('due tasks', due_ms, wakeDue).now()
     repeat('backlogs', backlogs_ms, async () => void ((await backlogs.refill()) > 0 && wake())).now()

@@ -364,17 +364,19 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   const moments = open.flatMap(({ step }) => inputOf(step).until ?? [])
   const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
   const calls = open.flatMap(({ step }) => (isCallers(step) && step.status === 'started' ? [callId(step)] : []))
-  return waiting(task, reasonOf(open), until, approvals, calls)
+  const children = open.flatMap(({ step }) => inputOf(step).child_task_id ?? [])
+  return waiting(task, reasonOf(open), until, { approvals, calls, children })
 }
 
 /**
- * What a task waits for first of all: a person who knows what became of a call, leave for one, its caller's result, a
- * message, a moment.
+ * What a task waits for first of all: a person who knows what became of a call, leave for one, its caller's result, a task
+ * that it delegated, a message, a moment.
  */
 function reasonOf(open: readonly { state: string; step: Step }[]): Wait['reason'] {
   if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
   if (open.some(({ state }) => state === 'asked')) return 'approval'
   if (open.some(({ step }) => isCallers(step))) return 'tool'
+  if (open.some(({ step }) => inputOf(step).child_task_id)) return 'child'
   return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
 }
 

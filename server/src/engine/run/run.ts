@@ -39,6 +39,8 @@ export class Run {
   /** Its agent as spans name it. */
   readonly agent: { name: string; version: number }
   readonly project_id: number
+  /** The task at the root of its tree: all of a tree are in one trace. */
+  readonly root_task_id: string
   /** Whose task it is: files that its tools make are theirs. */
   readonly created_by: string
   /** What is traced of this attempt. */
@@ -90,6 +92,7 @@ export class Run {
     this.agent_id = task.agent_id
     this.agent = { name: task.agent?.name ?? task.agent_id, version: task.agent_version }
     this.project_id = task.project_id
+    this.root_task_id = task.root_task_id ?? task.id
     this.created_by = task.created_by
     this.hasJournal = task.attempt > 0 || task.retried_from !== null
     this.steps = steps

@@ -12,8 +12,8 @@ import type { TaskUsage, Step } from '../task.ts'
  * caller where the task came with a `traceparent`.
  */
 export function beginTaskSpan(tracing: Tracing, run: Run): Span {
-  const { claim, work, agent, agent_id, project_id } = run
-  const at = { traceparent: work.traceparent, trace_id: derivedTraceId(claim.task_id) }
+  const { claim, work, agent, agent_id, project_id, root_task_id } = run
+  const at = { traceparent: work.traceparent, trace_id: derivedTraceId(root_task_id) }
   return tracing.begin(`invoke_agent ${agent.name}`, at, () => ({
     [attribute.operation]: 'invoke_agent',
     [attribute.agent_id]: agent_id,

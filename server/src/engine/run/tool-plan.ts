@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { bounds } from '#contract/core/limits.ts'
 import type { ToolSafety } from '#contract/tasks/task-lifecycle.ts'
 import { newId } from '../../platform/ids.ts'
 import { callHash } from '../tools/call-hash.ts'
@@ -17,7 +18,7 @@ import type { Run } from './run.ts'
 import { checkArguments } from '../tools/arguments.ts'
 import { policyOf } from './tool-policy.ts'
 import { engineTools, safetyOf, type Tool } from '../tools/tool.ts'
-import type { LockedTask, Step, CallInput, NewApproval, NewToolCall } from '../task.ts'
+import type { LockedTask, Step, CallInput, NewApproval, NewDelegation, NewToolCall } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -36,6 +37,8 @@ export interface Plan {
   approvals: NewApproval[]
   /** Calls that the task's caller is to make. */
   tool_calls: NewToolCall[]
+  /** Calls that become tasks of other agents. */
+  delegations: NewDelegation[]
 }
 
 /** An answer may ask for so many calls; those beyond are refused. */
@@ -69,7 +72,7 @@ export async function checkCalls({ steps, toolset }: Run): Promise<CallProblems>
 
 /** Plans every call that can go on; those that wait for a person, a moment or a message are left as they are. */
 export function planCalls(run: Run, task: LockedTask, complaints: CallProblems): Plan {
-  const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [] }
+  const plan: Plan = { steps: [], calls: [], approvals: [], tool_calls: [], delegations: [] }
   let index = run.steps.length
   callsOf(run.steps).forEach((open, position) => {
     const planned = planCall(run, task, open, { index, position, complaint: complaints.get(open.call.id) })
@@ -80,6 +83,7 @@ export function planCalls(run: Run, task: LockedTask, complaints: CallProblems):
       if (isCallers(planned.step)) plan.tool_calls.push(newToolCall(planned.step))
     }
     if (planned.call) plan.calls.push(planned.call)
+    if (planned.delegation) plan.delegations.push(planned.delegation)
     if (planned.approval) plan.approvals.push(planned.approval)
   })
   return plan
@@ -94,6 +98,7 @@ interface Planned {
   step: Step
   call?: PlannedCall
   approval?: NewApproval
+  delegation?: NewDelegation
 }
 
 /** Which call of its answer it is, and which step it would be. */
@@ -122,6 +127,7 @@ function freshCall(run: Run, task: LockedTask, call: ModelToolCall, { index, pos
   if (complaint !== undefined) return refuse('invalid_arguments', complaint)
   const args = call.arguments as Record<string, unknown>
   if (policy === 'ask') return askedCall(run, task, tool, call, index)
+  if (tool.delegate) return delegated(run, task, tool, call, index)
   if (isEngineAnswered(tool)) return { step: deferredCall(run, task, tool, call, index) }
   return begin(tool, newStep(run, 'tool_call', call, index), args)
 }
@@ -142,6 +148,7 @@ function approvedCall(
     return { step: refused(run, call, index, 'approval_mismatch', 'The approval was given for another call.') }
   if (complaint !== undefined) return { step: refused(run, call, index, 'invalid_arguments', complaint) }
   const approved = { ...call, arguments: args }
+  if (tool.delegate) return delegated(run, task, tool, approved, index)
   if (isEngineAnswered(tool)) return { step: deferredCall(run, task, tool, approved, index) }
   return begin(tool, newStep(run, 'tool_call', approved, index), args)
 }
@@ -149,6 +156,31 @@ function approvedCall(
 /** These make no call: they make the task wait. */
 function isEngineAnswered({ name, kind }: Tool): boolean {
   return kind === 'client' || (engineTools as readonly string[]).includes(name)
+}
+
+/** A call that becomes a task of another agent; a tool error where the tree is as deep as it may be. */
+function delegated(run: Run, { depth }: LockedTask, { delegate }: Tool, call: ModelToolCall, index: number): Planned {
+  const { config, caller } = run.work
+  const depth_max = caller?.depth_max ?? config.max_depth ?? bounds.config_max_depth_default
+  if (depth >= depth_max) {
+    const message = `This task has the depth ${depth}, and tasks may be delegated to a depth of ${depth_max} at most.`
+    return { step: refused(run, call, index, 'delegation_too_deep', message) }
+  }
+  const { agent_id, version, takes_object } = delegate!
+  const args = call.arguments as Record<string, unknown>
+  const step = newStep(run, 'wait', call, index)
+  const child_task_id = newId('task')
+  return {
+    step: { ...step, input: { ...inputOf(step), child_task_id } },
+    delegation: {
+      child_task_id,
+      step_index: index,
+      agent_id,
+      agent_version: version,
+      depth_max,
+      input: takes_object ? args : String(args['input']),
+    },
+  }
 }
 
 /** A call that an attempt began and did not finish: the crash rule. */
@@ -276,11 +308,12 @@ function failedStep(step: Step, code: string, message: string): Step {
 }
 
 /** The plan as a change: what is written before any of its calls is made. */
-export function planned({ steps, approvals, tool_calls }: Plan): Change {
+export function planned({ steps, approvals, tool_calls, delegations }: Plan): Change {
   return {
     steps,
     approvals,
     tool_calls,
+    delegations,
     events: [...steps.flatMap((step) => [...called(step), ...stepEvents(step)]), ...approvals.map(approvalEvent)],
     logs: steps
       .filter(({ status, type }) => status === 'failed' && type === 'tool_call')
@@ -319,7 +352,8 @@ export function stepEvents(step: Step): NonNullable<Change['events']> {
   const isCall = type === 'tool_call'
   const called = isCallers(step) ? { ...tool, call_id: callId(step) } : undefined
   if (status === 'started') {
-    const begun = { type: 'step.started' as const, data: { ...of, attempt } }
+    const { child_task_id } = inputOf(step)
+    const begun = { type: 'step.started' as const, data: { ...of, attempt, ...(child_task_id && { child_task_id }) } }
     if (called) {
       const { arguments: args, until = null } = inputOf(step)
       return [begun, { type: 'tool.requested' as const, data: { ...called, arguments: args, expires_at: until } }]

@@ -9,7 +9,7 @@ export interface Tool {
   /** As models know it: `http_request`, `weather`, `github/create_issue`. */
   name: string
   /** Where a project's own tool comes from; the service's own have none. `client` is a tool on the caller's side. */
-  kind?: ToolKind
+  kind?: ToolKind | 'delegate'
   description: string
   /** JSON Schema of the arguments, an object. They are checked against it before `call`. */
   parameters: Record<string, unknown>
@@ -17,6 +17,8 @@ export interface Tool {
   safety: ToolSafety | ((args: Record<string, unknown>) => ToolSafety)
   /** Of kind `client`: how long a call waits for its result; as long as an approval where nothing is said. */
   timeout_seconds?: number
+  /** Of kind `delegate`: the agent that is given a task. */
+  delegate?: { agent_id: string; version: number | null; takes_object: boolean }
   /**
    * Makes the call. Resolves with what the model reads. Throws `ToolError` where it failed. Any other error is a bug,
    * which the model hears of without its message. An abort of `signal` throws its reason.

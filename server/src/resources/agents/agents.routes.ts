@@ -36,6 +36,7 @@ import {
   type AgentKey,
   type AgentRow,
 } from './agents.queries.ts'
+import { requireDelegates } from './delegates.ts'
 import { makeReadAgent } from './read-agents.ts'
 import type { AgentProvisioner } from './agent-provisioner.ts'
 
@@ -73,10 +74,15 @@ export function agentRoutes(
 
   handle(app, http, operations.createAgent, {
     loadIfRefused: loadProject,
-    run: async (handling) => answered(handling, await createAgent(handling.sql, createdBy(handling))),
+    run: async (handling) => {
+      const creation = createdBy(handling)
+      await requireDelegates(handling.sql, creation.agent)
+      return answered(handling, await createAgent(handling.sql, creation))
+    },
     shared: {
       prepare: async (handling): Promise<CreationItem | undefined> => {
         const creation = createdBy(handling)
+        await requireDelegates(handling.sql, creation.agent)
         return mayShare(creation) ? { handling, creation } : undefined
       },
       work: async (tx, items: readonly CreationItem[]) => {
@@ -114,6 +120,7 @@ export function agentRoutes(
         const before = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], before.revision)
         const content = applyBody(body, before, config.default_model, secrets)
+        if (body.config) await requireDelegates(tx, { project_id: before.project_id, content })
         const updated = await updateAgent(
           tx,
           before,

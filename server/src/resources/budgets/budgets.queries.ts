@@ -49,7 +49,7 @@ export interface BudgetPlace {
 
 /** What is seen from a project: its own budgets, and those that go beyond any project. */
 function seenFrom({ fragment }: Sql, { project_id, org_id }: BudgetPlace) {
-  return fragment`org_id = ${org_id} and (project_id = ${project_id} or scope in ('organization', 'api_key'))`
+  return fragment`org_id = ${org_id} and scope <> 'task' and (project_id = ${project_id} or scope in ('organization', 'api_key'))`
 }
 
 /** A budget that is seen from a project; 404 where it is none. With `lock` its limits stay for the rest of the transaction. */

@@ -5,6 +5,7 @@ import { invalid, notFound, Problem } from '#contract/core/problems.ts'
 import { isAdministrator } from '#contract/core/scopes.ts'
 import type { BodyOf } from '#contract/core/operation.ts'
 import { projectId } from '#contract/core/project-id.ts'
+import { updateRootBudget } from '../../engine/journal/delegations.queries.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
 import { handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
@@ -105,6 +106,7 @@ export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: Bu
       const budget = await sql.begin(async (tx) => {
         engine.budgetsChanged(tx)
         const changed = await changeTaskBudget(tx, id, body)
+        await updateRootBudget(tx, id)
         await recordAudit(tx, actor, { action: 'task.budget_changed', target: id, project_id, ...changed })
         return changed.after
       })

@@ -1,17 +1,24 @@
 import { bounds } from '#contract/core/limits.ts'
 import { agentAcceptsTasks, type TaskState } from '#contract/tasks/task-lifecycle.ts'
-import { taskSearch } from '#contract/tasks/tasks.ts'
+import { taskSearch, type TaskNode } from '#contract/tasks/tasks.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { taskColumns, type TaskRow } from '../../engine/commands/stored-task.ts'
 import { listTaskEvents } from '../../events/streams/streams.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
+import { addUsages } from '../../engine/journal/task-usage.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Step, TaskArtifact } from '../../engine/task.ts'
 
 /** A task as it is answered. */
-export function taskView(row: TaskRow) {
-  return { ...row, usage: wholeUsage(row.usage), project_id: projectId(row.project_id) }
+export function taskView({ children_usage, ...row }: TaskRow) {
+  const usage = wholeUsage(row.usage)
+  return {
+    ...row,
+    root_task_id: row.root_task_id ?? row.id,
+    usage: { ...usage, total: children_usage ? addUsages(usage, wholeUsage(children_usage)) : usage },
+    project_id: projectId(row.project_id),
+  }
 }
 
 /** Tasks of earlier builds have counted no reasoning. */
@@ -61,6 +68,10 @@ export interface TaskFilter {
   agent_id?: string | undefined
   status?: TaskState | undefined
   thread_id?: string | undefined
+  root_task_id?: string | undefined
+  parent_task_id?: string | undefined
+  /** Only those that no other task has delegated. */
+  roots?: boolean | undefined
   created_after?: string | undefined
   created_before?: string | undefined
   /** A part of the input in any case, or the beginning of an identifier: `task_…`. */
@@ -78,15 +89,20 @@ export interface TaskFilter {
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
+  const { root_task_id, parent_task_id, roots } = filter
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
+  const ofTree = root_task_id !== undefined || parent_task_id !== undefined || roots
+  if (root_task_id !== undefined) conditions.push(fragment`(root_task_id = ${root_task_id} or id = ${root_task_id})`)
+  if (parent_task_id !== undefined) conditions.push(fragment`parent_task_id = ${parent_task_id}`)
+  if (roots) conditions.push(fragment`parent_task_id is null`)
   if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)
   if (created_before) conditions.push(fragment`created_at < ${created_before}::timestamptz`)
   const matching = () => conditions.reduce((all, one) => fragment`${all} and ${one}`)
   const removed = fragment`array(select agent_id::text from removed_agent) as removed`
   const [count] = await sql.run<{ total: number; removed: string[]; first_id?: string; last_id?: string }>(
-    thread_id
+    thread_id || ofTree
       ? fragment`select count(*) as total, ${removed} from task where ${matching()} and agent_id <> all(array(select agent_id from removed_agent))`
       : fragment`select c.*, ${removed} from count_tasks(${project_id}, ${agent_id ?? ''}, ${status ?? null},
           ${created_after ?? '-infinity'}::timestamptz, ${created_before ?? 'infinity'}::timestamptz) c`,
@@ -94,7 +110,7 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   const { total, removed: gone, first_id, last_id } = count!
   if (total === 0 || (total <= offset && filter.search === undefined)) return { tasks: [], total }
   if (gone.length > 0) conditions.push(fragment`agent_id <> all(${gone}::text[])`)
-  if ((created_after || created_before) && !thread_id)
+  if ((created_after || created_before) && !thread_id && !ofTree)
     conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
   if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })
   const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`
@@ -134,6 +150,21 @@ async function searchTasks(
   const tasks = await sql.run<TaskRow>(fragment`
     select ${taskColumns(sql)} from task t where id = any(${ids}) order by ${sort === 'created_at' ? fragment`id` : fragment`id desc`}`)
   return { tasks, total }
+}
+
+/** The tasks of a tree from one of them downwards, the oldest first; `tree_tasks` at most. */
+export async function listTree(
+  sql: Sql,
+  task_id: string,
+): Promise<(Omit<TaskNode, 'children'> & { parent_task_id: string | null })[]> {
+  return sql<Omit<TaskNode, 'children'> & { parent_task_id: string | null }>`
+    with recursive tree as (
+      select id, parent_task_id, agent_id, status, depth from task where id = ${task_id}
+      union all
+      select t.id, t.parent_task_id, t.agent_id, t.status, t.depth from task t join tree on t.parent_task_id = tree.id
+    )
+    select tree.id, tree.parent_task_id, tree.agent_id, a.name as agent_name, tree.status, tree.depth
+    from tree left join agent a on a.id = tree.agent_id order by tree.depth, tree.id limit ${bounds.tree_tasks}`
 }
 
 /** A page of a task's journal, in the order of its steps. */

@@ -20,6 +20,7 @@ import {
   listArtifacts,
   listEventPage,
   listTasks,
+  listTree,
   listTaskSteps,
   requireMade,
   requireTask,
@@ -80,6 +81,11 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     load: loadTask,
     run: async ({ loaded }) => taskView(loaded),
     finish: watch.waited,
+  })
+
+  handle(app, http, operations.getTaskTree, {
+    load: loadTask,
+    run: async ({ sql, loaded }) => ({ task: treeOf(await listTree(sql, loaded.id)) }),
   })
 
   handle(app, http, operations.cancelTask, {
@@ -156,20 +162,66 @@ async function askedFor(
   return { ...asked, ...of, ...caller, input, received: [...received.values()] }
 }
 
+/** Rows of a tree, parents before children, as nodes within each other. */
+function treeOf(rows: Awaited<ReturnType<typeof listTree>>): operations.TaskNode | undefined {
+  const nodes = new Map<string, operations.TaskNode>()
+  let root: operations.TaskNode | undefined
+  for (const { parent_task_id, ...row } of rows) {
+    const node = { ...row, children: [] }
+    nodes.set(row.id, node)
+    root ??= node
+    if (node !== root) nodes.get(parent_task_id ?? '')?.children.push(node)
+  }
+  return root
+}
+
 async function page(
   sql: Context['sql'],
   of: Pick<TaskFilter, 'project_id' | 'agent_id'>,
   query: Partial<
     Pick<
       TaskFilter,
-      'status' | 'thread_id' | 'created_after' | 'created_before' | 'search' | 'sort' | 'limit' | 'offset'
+      | 'status'
+      | 'thread_id'
+      | 'root_task_id'
+      | 'parent_task_id'
+      | 'roots'
+      | 'created_after'
+      | 'created_before'
+      | 'search'
+      | 'sort'
+      | 'limit'
+      | 'offset'
     >
   >,
 ) {
-  const { status, thread_id, search, sort = '-created_at', limit = 20, offset = 0 } = query
+  const {
+    status,
+    thread_id,
+    root_task_id,
+    parent_task_id,
+    roots,
+    search,
+    sort = '-created_at',
+    limit = 20,
+    offset = 0,
+  } = query
   const created_after = timestamp(query.created_after)
   const created_before = timestamp(query.created_before)
-  const filter = { ...of, status, thread_id, created_after, created_before, search, sort, limit, offset }
+  const filter = {
+    ...of,
+    status,
+    thread_id,
+    root_task_id,
+    parent_task_id,
+    roots,
+    created_after,
+    created_before,
+    search,
+    sort,
+    limit,
+    offset,
+  }
   const { tasks, total } = await listTasks(sql, filter)
   return { tasks: tasks.map(taskView), pagination: offsetPagination(total, limit, offset, tasks.length) }
 }

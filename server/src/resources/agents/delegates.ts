@@ -1,0 +1,42 @@
+import { invalid, type Issue } from '#contract/core/problems.ts'
+import type { AgentConfig } from '../../engine/task.ts'
+import { delegateName } from '../../engine/tools/delegates.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+
+/**
+ * Throws `validation_error` where `config.delegates` names an agent that the project does not have, or two of them would be one
+ * tool. Agents of other projects do not exist here.
+ */
+export async function requireDelegates(
+  sql: Sql,
+  { project_id, content: { config } }: { project_id: number; content: { config: Record<string, unknown> } },
+): Promise<void> {
+  const { delegates = [] } = config as Pick<AgentConfig, 'delegates'>
+  if (delegates.length === 0) return
+  const rows = await sql<{ id: string; name: string }>`
+    select id, name from agent where project_id = ${project_id} and id = any(${delegates.map(({ agent_id }) => agent_id)})`
+  const names = new Map(rows.map(({ id, name }) => [id, name]))
+  const taken = new Set<string>()
+  const issues = delegates.flatMap(({ agent_id, name }, at): Issue[] => {
+    const agent = names.get(agent_id)
+    const field = `config.delegates[${at}]`
+    if (agent === undefined)
+      return [
+        {
+          field: `${field}.agent_id`,
+          message: 'is no agent of this project',
+          code: 'invalid_choice',
+          provided: agent_id,
+        },
+      ]
+    const tool = delegateName(name ?? agent)
+    if (taken.has(tool))
+      return [
+        { field: `${field}.name`, message: `makes a second tool ${tool}`, code: 'invalid_choice', provided: name },
+      ]
+    taken.add(tool)
+    return []
+  })
+  const [first, ...others] = issues
+  if (first) throw invalid(first, ...others)
+}
