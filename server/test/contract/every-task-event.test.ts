@@ -71,7 +71,7 @@ function common(agent: Agent, task: any, status: string, sequence: number) {
   }
 }
 /** What a task has consumed, as webhook events show it. */
-function totals({ usage: { by_model: _byModel, ...rest } }: any) {
+function totals({ usage: { by_model: _byModel, total: _total, ...rest } }: any) {
   return rest
 }
 

@@ -107,6 +107,7 @@ export class Samples {
     if (['cancelTask', 'sendTaskMessage', 'updateTaskBudget'].includes(id)) params.task_id = await this.#makeTask()
     if ('approval_id' in (operation.params ?? {})) params.approval_id = await this.#makeApproval()
     if ('tool_call_id' in (operation.params ?? {})) params.tool_call_id = await this.#makeToolCall()
+    if (id === 'claimToolCall') await this.#makeToolCall('pending')
     if ('schedule_id' in (operation.params ?? {})) params.schedule_id = await this.#makeSchedule()
     if ('thread_id' in (operation.params ?? {})) params.thread_id = await this.#makeThread()
     if ('budget_id' in (operation.params ?? {})) params.budget_id = await this.#makeBudget()
@@ -247,8 +248,8 @@ export class Samples {
     return id
   }
 
-  /** A tool call whose lease has the token of the examples, of a task that waits in the queue. */
-  async #makeToolCall(): Promise<string> {
+  /** A tool call, of a task that waits in the queue; claimed with the token of the examples where nothing is said. */
+  async #makeToolCall(status: 'pending' | 'claimed' = 'claimed'): Promise<string> {
     const task_id = await this.#makeTask()
     const step_id = newId('step')
     const id = `call_${step_id.slice('step_'.length)}`
@@ -258,7 +259,7 @@ export class Samples {
       values (${task_id}, 0, ${step_id}, ${this.agent_id}, 'wait', 'started', 1, 'pay', '{"tool_call_id": "call_1", "arguments": {}, "is_callers": true}')`
     await this.test.sql`
       insert into tool_call (id, task_id, step_index, project_id, agent_id, name, status, attempt, lease_hash, lease_seconds, lease_until)
-      values (${id}, ${task_id}, 0, ${this.project_id}, ${this.agent_id}, 'pay', 'claimed', 1, ${leaseHash(lease)}, 60, now() + interval '1 hour')`
+      values (${id}, ${task_id}, 0, ${this.project_id}, ${this.agent_id}, 'refund', ${status}, 1, ${leaseHash(lease)}, 60, now() + interval '1 hour')`
     return id
   }
 

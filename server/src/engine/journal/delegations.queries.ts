@@ -163,6 +163,8 @@ export async function listUnsettled(
   sql: Sql,
   limit: number,
 ): Promise<{ requested: string[]; parents: string[]; orphans: string[] }> {
+  const some = await sql`select from delegation where state <> 'settled' limit 1`
+  if (some.length === 0) return { requested: [], parents: [], orphans: [] }
   const requested = await sql<{ id: string }>`
     select child_task_id as id from delegation where state = 'requested' and created_at < now() - interval '1 second'
     order by created_at limit ${limit}`

@@ -142,6 +142,12 @@ export async function releaseClaim(sql: Sql, { id, lease_hash }: { id: string; l
   return rows.length > 0
 }
 
+/** Whether the lease of any call has ended without a result. */
+export async function hasEndedLeases(sql: Sql): Promise<boolean> {
+  const rows = await sql`select from tool_call where status = 'claimed' and lease_until <= now() limit 1`
+  return rows.length > 0
+}
+
 /** Offers again what may be repeated and whose lease has ended, at most a batch; gives the names of their tools. */
 export async function reofferExpired(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ name: string }>`

@@ -23,7 +23,7 @@ import { expireApprovals } from '../commands/resolve-approval.ts'
 import { expireTasks, forceCancels, listAgentsWithDeferred, markDue, purgeRemovedAgents } from './sweeps.ts'
 import type { PublishedEvents } from '../journal/task-changes.ts'
 import { addUsage } from '../journal/usage.queries.ts'
-import { reofferExpired } from '../journal/tool-calls.queries.ts'
+import { hasEndedLeases, reofferExpired } from '../journal/tool-calls.queries.ts'
 import type { UsageMeter } from '../journal/usage-meter.ts'
 import type { Worker } from '../run/worker.ts'
 
@@ -78,6 +78,7 @@ const budgets_ms = 2000
 const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
+const leases_ms = 2000
 const delegations_ms = 3000
 /** Tool calls whose leases have ended that one statement offers again. */
 const leasesBatch = 1000
@@ -192,7 +193,8 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
         more = told.more
       }
     })
-    repeat('ended leases of tool calls', heartbeat_ms, async () => {
+    repeat('ended leases of tool calls', leases_ms, async () => {
+      if (!(await hasEndedLeases(sql))) return
       offered(await reofferExpired(sql, leasesBatch))
       for (let more = true; more;) {
         const lost = await sql.begin((tx) => loseToolCalls(tx, queue))
