@@ -83,7 +83,7 @@ export async function insertRootBudget(tx: Sql, id: string, root_task_id: string
     on conflict (subject, period) do nothing`
 }
 
-/** Gives the budget of a root the limits that its task has now; it goes where there are none of cost and tokens. */
+/** Sets the budget of a root to the limits that its task has now; it goes where there are none of cost and tokens. */
 export async function updateRootBudget(tx: Sql, task_id: string): Promise<void> {
   await tx`
     delete from budget b using task t where b.scope = 'task' and b.subject = ${task_id} and t.id = b.subject

@@ -3,9 +3,9 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { runBounded, TookTooLong } from './bounded-run.ts'
+import { runBounded, TookTooLong } from './schemas/bounded-run.ts'
 import { isPlainSchema } from './plain-schema.ts'
-import { schemaExcess } from './schema-bounds.ts'
+import { schemaExcess } from './schemas/schema-bounds.ts'
 import type { Tool } from './tool.ts'
 
 /** Characters of a call's arguments as JSON. */

@@ -2,8 +2,8 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { TaskInput } from '#contract/tasks/tasks.ts'
 import { dataError, schemaError } from './arguments.ts'
-import { schemaExcess } from './schema-bounds.ts'
-import { runBounded, TookTooLong } from './bounded-run.ts'
+import { schemaExcess } from './schemas/schema-bounds.ts'
+import { runBounded, TookTooLong } from './schemas/bounded-run.ts'
 
 /** Levels of a schema; a body may have 32, and a complaint about those names no field. */
 const levelsMax = 24

@@ -1,6 +1,6 @@
 import type { Issue } from '#contract/core/problems.ts'
 import type { ToolDefinition, ToolKind } from '#contract/resources/tools.ts'
-import { clientSafety, clientTool } from './client-tools.ts'
+import { clientSafety, clientTool } from './client/client-tools.ts'
 import { schemaIssues } from './data-schema.ts'
 import { httpTool } from './http/http-tool.ts'
 import { mcpTools, pinMcp } from './mcp/mcp.ts'

@@ -1,6 +1,6 @@
 import { invalid, type Issue } from '#contract/core/problems.ts'
 import type { AgentConfig } from '../../engine/task.ts'
-import { delegateName } from '../../engine/tools/delegates.ts'
+import { delegateName } from '../../engine/tools/delegate/delegates.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../call-hash.ts'
 import { cleanText, cleanValue } from '../../../platform/clean-text.ts'
-import { schemaExcess } from '../schema-bounds.ts'
+import { schemaExcess } from '../schemas/schema-bounds.ts'
 
 /** A tool as its server describes it, reduced to what a model sees. */
 export interface McpToolDefinition {

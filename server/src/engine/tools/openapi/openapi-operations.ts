@@ -6,7 +6,7 @@ import { canonicalJson } from '../call-hash.ts'
 import { cleanValue } from '../../../platform/clean-text.ts'
 import { type OperationArguments, operationArguments } from './openapi-arguments.ts'
 import { Resolver, TooLarge } from './openapi-schema.ts'
-import { schemaExcess } from '../schema-bounds.ts'
+import { schemaExcess } from '../schemas/schema-bounds.ts'
 import type { PinnedTool } from '../tool-rows.ts'
 import { parseUrlTemplate } from '../http/url-template.ts'
 

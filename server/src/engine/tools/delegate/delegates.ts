@@ -1,6 +1,6 @@
-import type { Sql } from '../../platform/postgres/database.ts'
-import type { AgentConfig } from '../task.ts'
-import { ToolError, type Tool, type Toolset } from './tool.ts'
+import type { Sql } from '../../../platform/postgres/database.ts'
+import type { AgentConfig } from '../../task.ts'
+import { ToolError, type Tool, type Toolset } from '../tool.ts'
 
 /** An agent that another one may give tasks, as its tool is made from it. */
 interface DelegateRow {

@@ -1,7 +1,7 @@
 import { bounds } from '#contract/core/limits.ts'
-import type { Caller, CallerTool } from '../task.ts'
-import type { ToolRow } from './tool-rows.ts'
-import { ToolError, type Tool, type Toolset } from './tool.ts'
+import type { Caller, CallerTool } from '../../task.ts'
+import type { ToolRow } from '../tool-rows.ts'
+import { ToolError, type Tool, type Toolset } from '../tool.ts'
 
 /** Where nothing is said: nothing is known of what the tool does. */
 export const clientSafety = 'unsafe'

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import type { NewTask } from '../commands/new-task.ts'
+import type { NewTask } from './new-task.ts'
 import { canceled, readReceipt } from '../journal/cancel.ts'
 import {
   findChildrenUsage,
@@ -149,7 +149,7 @@ async function createChild({ sql, enqueue }: DelegationOptions, child_task_id: s
   })
 }
 
-/** Gives a task the results of the tasks that it delegated and that have ended, and lets it go on. */
+/** Hands a task the results of the tasks that it delegated and that have ended, and lets it go on. */
 async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, parent_task_id: string): Promise<void> {
   await sql.begin(async (tx) => {
     const task = (await lockTasks(tx, [parent_task_id])).get(parent_task_id)
