@@ -68,6 +68,7 @@ export const auditActions = {
   'schedule.updated': 'A schedule was changed.',
   'session.ended': 'A sign-in was ended by its user from another one.',
   'task.budget_changed': "A task's own budget was changed.",
+  'task.erased': 'A task was erased: its content is gone, and this entry stays.',
   'task.canceled': 'A cancellation of a task was requested.',
   'task.retried': 'A finished task was tried again, as the task `detail.task_id`.',
   'thread.deleted': 'A conversation was deleted.',

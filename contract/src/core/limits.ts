@@ -115,6 +115,10 @@ export const bounds = {
   search: 100,
   idempotency_key: 255,
   queued_tasks: 10_000,
+  /** Tasks that one request creates. */
+  batch_tasks: 1000,
+  /** Tasks that one request erases. */
+  erased_tasks: 1000,
   /** Streams and waits for tasks that a credential has open at a time; counted as `tasks.open_streams`. */
   open_streams: 100,
   tool_name: 64,

@@ -565,6 +565,103 @@ export const createTask = defineOperation({
   ],
 })
 
+/** What becomes of one task of a batch: as a request for it alone would be answered. */
+const BatchResult = Named(
+  'BatchResult',
+  Type.Object({
+    status: Type.Integer({ description: 'The HTTP status that the task alone would have: 201 where it was created.' }),
+    task: Type.Optional(Task),
+    error: Type.Optional(
+      Type.Object({ code: Type.String(), message: Type.String(), details: Type.Optional(Type.Unsafe<unknown>({})) }),
+    ),
+  }),
+)
+
+export const createTaskBatch = defineOperation({
+  ...ofAgent,
+  path: `${ofAgent.path}/batch`,
+  id: 'createTaskBatch',
+  command: 'tasks create-batch',
+  sdk: 'tasks.createBatch',
+  method: 'POST',
+  summary: 'Give an agent many tasks',
+  description: `Up to ${bounds.batch_tasks.toLocaleString('en')} bodies of \`createTask\`, each answered for itself, in their order: one that is refused keeps no other from being created. All that are created are committed before the response. Pictures by address are not taken here.`,
+  scope: 'tasks:write',
+  bucket: 'tasks.create',
+  body_bytes: taskBounds.body_bytes,
+  body: Type.Object({
+    tasks: Type.Array(Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }), {
+      minItems: 1,
+      maxItems: bounds.batch_tasks,
+      description: 'Bodies of `createTask`.',
+    }),
+  }),
+  body_example: { tasks: [{ input: queuedExample.input }] },
+  responses: [
+    {
+      status: 200,
+      description: 'What became of each, in their order.',
+      schema: Named('BatchResults', Type.Object({ results: Type.Array(BatchResult) })),
+      example: { results: [{ status: 201, task: queuedExample }] },
+    },
+  ],
+  problems: ['project_not_found', 'agent_not_found', 'agent_not_running', 'queue_full', 'budget_exceeded'],
+})
+
+export const deleteTask = defineOperation({
+  ...ofTask,
+  id: 'deleteTask',
+  command: 'tasks delete',
+  sdk: 'tasks.delete',
+  method: 'DELETE',
+  summary: 'Erase a task',
+  description:
+    'Removes a task that has ended, with the tasks that it delegated: inputs, outputs, journals, events, messages, logs, and files that no other task names. What webhooks were sent of it loses its content. The audit log keeps who erased which task, and usage keeps what it cost. 409 while it or one below it is open: cancel it first.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  responses: [
+    {
+      status: 200,
+      description: 'It is erased.',
+      schema: Confirmation({ task_id: Type.String() }),
+      example: { message: 'Task erased', task_id: queuedExample.id },
+    },
+  ],
+  problems: ['project_not_found', 'task_not_found', 'resource_conflict'],
+})
+
+export const eraseTasks = defineOperation({
+  ...ofProject,
+  path: `${ofProject.path}/erase`,
+  id: 'eraseTasks',
+  command: 'tasks erase',
+  sdk: 'tasks.erase',
+  method: 'POST',
+  summary: 'Erase tasks by their metadata',
+  description: `Erases tasks of the project that have ended and whose \`metadata\` has all these members, as \`deleteTask\` does, the oldest first and ${bounds.erased_tasks.toLocaleString('en')} at most. \`remaining\` is how many match and are not erased: repeat the request, and cancel those that are open.`,
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  body: Type.Object({
+    metadata: Type.Unsafe<Record<string, unknown>>({
+      ...boundedJson({ type: 'object', additionalProperties: true, minProperties: 1 }, bounds.metadata_bytes),
+      description: 'What `metadata` of the tasks contains.',
+    }),
+  }),
+  body_example: { metadata: { customer: '4711' } },
+  responses: [
+    {
+      status: 200,
+      description: 'What was erased.',
+      schema: Named(
+        'Erasure',
+        Type.Object({ erased: Type.Integer({ minimum: 0 }), remaining: Type.Integer({ minimum: 0 }) }),
+      ),
+      example: { erased: 12, remaining: 0 },
+    },
+  ],
+  problems: ['project_not_found'],
+})
+
 export const listAgentTasks = defineOperation({
   ...ofAgent,
   id: 'listAgentTasks',
@@ -802,6 +899,9 @@ export { input as taskInput, queuedExample as queuedTaskExample }
 
 export const taskOperations: Operation[] = [
   createTask,
+  createTaskBatch,
+  eraseTasks,
+  deleteTask,
   listAgentTasks,
   listTasks,
   getTask,

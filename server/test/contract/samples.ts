@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '#contract/core/operation.ts'
 import { extendToolCall } from '#contract/resources/tool-calls.ts'
+import { eraseTasks } from '#contract/tasks/tasks.ts'
 import { leaseHash } from '../../src/engine/dispatch/tool-call-claims.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createPasswords } from '../../src/platform/crypto/passwords.ts'
@@ -105,6 +106,7 @@ export class Samples {
     if (id === 'deleteProject') params.project_id = String(await this.#makeProject())
     if (id === 'deleteAgent') params.agent_id = await this.#makeAgent()
     if (['cancelTask', 'sendTaskMessage', 'updateTaskBudget'].includes(id)) params.task_id = await this.#makeTask()
+    if (id === 'deleteTask' || id === 'eraseTasks') params.task_id = await this.#makeEndedTask()
     if ('approval_id' in (operation.params ?? {})) params.approval_id = await this.#makeApproval()
     if ('tool_call_id' in (operation.params ?? {})) params.tool_call_id = await this.#makeToolCall()
     if (id === 'claimToolCall') await this.#makeToolCall('pending')
@@ -126,7 +128,13 @@ export class Samples {
     if ('user_id' in (operation.params ?? {}))
       params.user_id = (await makePerson(this.test, 'member', this.owner.org_id)).user_id
     if ('invitation_id' in (operation.params ?? {})) params.invitation_id = (await this.#makeInvitation(this.owner)).id
-    if (operation.bucket === 'agents.action' || id === 'createTask' || id === 'retryTask' || id === 'triggerSchedule') {
+    if (
+      operation.bucket === 'agents.action' ||
+      id === 'createTask' ||
+      id === 'createTaskBatch' ||
+      id === 'retryTask' ||
+      id === 'triggerSchedule'
+    ) {
       await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     }
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
@@ -224,6 +232,15 @@ export class Samples {
     const path = `/api/v1/projects/${this.project_id}/agents/${this.agent_id}/tasks`
     const { body } = await this.test.send('POST', path, { key: this.key, body: { input: 'Wait.' } })
     return body.id
+  }
+
+  /** A task that has ended, with the metadata by which the example erases tasks. */
+  async #makeEndedTask(): Promise<string> {
+    const id = await this.#makeTask()
+    await this.test
+      .sql`update task set metadata = ${JSON.stringify(eraseTasks.body_example.metadata)}::jsonb where id = ${id}`
+    await this.test.send('POST', `/api/v1/projects/${this.project_id}/tasks/${id}/cancel`, { key: this.key })
+    return id
   }
 
   /** A schedule that will not be due in the time of a test. */

@@ -87,6 +87,8 @@ const boundWords: Record<keyof typeof bounds, Words> = {
   offset: ['`offset` and `page`', ''],
   search: ['`search` of a list, and `status` of a list of projects', 'characters'],
   open_streams: ['Streams and waits for tasks that a credential has open at a time (`tasks.open_streams`)', ''],
+  batch_tasks: ['`tasks` of `POST …/tasks/batch`', 'items'],
+  erased_tasks: ['Tasks that one request of `POST …/tasks/erase` erases', ''],
   queued_tasks: ['Tasks of one agent that wait in its queue', ''],
   tool_name: ['Name of a tool', 'characters'],
   tool_description: ['Description of a tool', 'characters'],

@@ -13,6 +13,8 @@ import { requireAgent } from '../agents/agents.queries.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { requireInputFiles, withFiles, type ReceivedUrls } from '../../engine/files/input-files.ts'
 import type { AskedAgent } from './asked-agents.ts'
+import { batchRoutes } from './batch.routes.ts'
+import { eraseRoutes } from './erase.routes.ts'
 import { callerTool, taskToolIssues } from './task-tools.ts'
 import { makeTaskFiles } from './task-files.ts'
 import { cancelAsAsked, loadTask, madeBy, requireAskedAccepting } from './task-requests.ts'
@@ -67,6 +69,9 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
     },
     finish: watch.created,
   })
+
+  batchRoutes(app, http, context, (handling) => askedFor(handling, new Map()))
+  eraseRoutes(app, http)
 
   handle(app, http, operations.listAgentTasks, {
     load: loadAgent,

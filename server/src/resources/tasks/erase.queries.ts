@@ -1,0 +1,70 @@
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { deleteDoorRows } from '../../engine/maintenance/door-rows.queries.ts'
+
+/** A task of a tree that is to be erased. */
+interface ErasedTask {
+  id: string
+  is_open: boolean
+}
+
+/** A task with all below it, locked; empty where it is gone. */
+export async function lockTree(tx: Sql, id: string): Promise<ErasedTask[]> {
+  return tx<ErasedTask>`
+    with recursive tree as (
+      select id from task where id = ${id}
+      union all select t.id from task t join tree on t.parent_task_id = tree.id
+    )
+    select id, finished_at is null as is_open from task where id in (select id from tree) order by id for update`
+}
+
+/** Ended tasks of a project whose metadata contain `metadata` and that nothing delegated, the oldest first. */
+export async function findByMetadata(
+  sql: Sql,
+  { project_id, metadata, limit }: { project_id: number; metadata: Record<string, unknown>; limit: number },
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select id from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb and finished_at is not null
+    order by id limit ${limit}`
+  return rows.map(({ id }) => id)
+}
+
+/** How many tasks of a project have metadata that contain `metadata`. */
+export async function countByMetadata(
+  sql: Sql,
+  { project_id, metadata }: { project_id: number; metadata: Record<string, unknown> },
+): Promise<number> {
+  const [row] = await sql<{ tasks: number }>`
+    select count(*) as tasks from task where project_id = ${project_id} and metadata @> ${jsonb(metadata)}::jsonb`
+  return row?.tasks ?? 0
+}
+
+/** Events and log entries of a task are written within this time after its end. */
+const eventsLate_seconds = 600
+
+/**
+ * Removes tasks that have ended, with all that is kept of what they said and did. Events that webhooks were sent keep who and
+ * when. The tasks are locked.
+ */
+export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly string[]; org_id: string }): Promise<void> {
+  const all = [...ids]
+  await tx`
+    update event e set data = jsonb_build_object('task', jsonb_build_object('id', e.data -> 'task' -> 'id'), 'erased', true)
+    from (
+      select min(created_at) as since, max(finished_at) as until from task where id = any(${all})
+    ) span
+    where e.org_id = ${org_id} and e.id >= id_floor('evt', span.since)
+      and e.id < id_floor('evt', span.until + make_interval(secs => ${eventsLate_seconds})) and e.data -> 'task' ->> 'id' = any(${all})`
+  await tx`
+    delete from file f where f.task_id = any(${all})
+      and not exists (select from task_file n where n.file_id = f.id and n.task_id <> all(${all}))`
+  await tx`delete from task_event where task_id = any(${all})`
+  await tx`delete from task_step where task_id = any(${all})`
+  await tx`delete from approval where task_id = any(${all})`
+  await tx`delete from task_message where task_id = any(${all})`
+  await tx`
+    delete from agent_log l using task t where t.id = any(${all}) and l.agent_id = t.agent_id and l.task_id = t.id
+      and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsLate_seconds})`
+  await tx`delete from delegation where child_task_id = any(${all})`
+  await deleteDoorRows(tx, all)
+  await tx`delete from task where id = any(${all})`
+}

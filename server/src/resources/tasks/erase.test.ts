@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { eventually, type Reply, type TestService } from '../../../test/harness.ts'
+import { shareTestService } from '../../../test/shared-service.ts'
+
+const secret = 'the private number 4711-0815'
+
+describe('many tasks at once, and their erasure', () => {
+  let test: TestService
+  let project: string
+  let agent: string
+  before(async () => {
+    test = await shareTestService()
+    project = `/api/v1/projects/${(await test.send('POST', '/api/v1/projects', { body: { name: 'batch' } })).body.id}`
+    agent = await createAgent('builtin/echo')
+  })
+  after(() => test.stop())
+
+  const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> =>
+    test.send(method, `${project}${path}`, { body, headers })
+  let made = 0
+  const createAgent = async (model: string, config: object = {}): Promise<string> => {
+    const { body } = await call('POST', '/agents', { name: `agent ${++made}`, config: { model, ...config } })
+    await eventually(async () => (await call('GET', `/agents/${body.id}`)).body.status === 'running')
+    return body.id
+  }
+  const ended = (id: string) =>
+    eventually(async () => {
+      const { body } = await call('GET', `/tasks/${id}?wait=10`)
+      return body.status === 'completed' && body
+    })
+
+  it('each task of a batch is answered for itself, in order, and those that are good run', async () => {
+    const tasks = [
+      { input: 'one', metadata: { n: 1 } },
+      { input: '' },
+      { input: 'three', thread_id: 'thread_00000000000000000000000000' },
+      { input: [{ role: 'user', content: [{ type: 'image', url: 'https://example.com/a.png' }] }] },
+      { input: 'five', priority: 9, timeout_seconds: 60 },
+    ]
+    const { status, body } = await call('POST', `/agents/${agent}/tasks/batch`, { tasks })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.deepEqual(
+      body.results.map((one: any) => [one.status, one.task?.input ?? one.error.code]),
+      [
+        [201, 'one'],
+        [400, 'validation_error'],
+        [404, 'thread_not_found'],
+        [400, 'validation_error'],
+        [201, 'five'],
+      ],
+    )
+    assert.equal(body.results[1].error.details[0].field, 'input')
+    assert.equal((await ended(body.results[0].task.id)).output.content, 'one')
+    assert.equal((await ended(body.results[4].task.id)).priority, 9)
+  })
+
+  it('a batch that is sent again under its key creates nothing again, and its size is bounded', async () => {
+    const tasks = Array.from({ length: 50 }, (_, n) => ({ input: `batch ${n}` }))
+    const headers = { 'idempotency-key': 'the batch' }
+    const [first, again] = [
+      await call('POST', `/agents/${agent}/tasks/batch`, { tasks }, headers),
+      await call('POST', `/agents/${agent}/tasks/batch`, { tasks }, headers),
+    ]
+    assert.deepEqual(again!.body, first!.body)
+    const found =
+      await test.sql`select from task where project_id = ${Number(project.split('/').at(-1))} and input::text like '"batch %'`
+    assert.equal(found.length, 50)
+    for (const wrong of [[], Array.from({ length: 1001 }, () => ({ input: 'x' }))])
+      assert.equal((await call('POST', `/agents/${agent}/tasks/batch`, { tasks: wrong })).status, 400)
+  })
+
+  it('an erased task is nowhere any more, and the audit log keeps who erased it', async () => {
+    const script = await createAgent('builtin/script', { tools: ['save_file'] })
+    await test.send('POST', '/api/v1/webhooks', {
+      body: { url: 'https://hooks.example.com/', events: ['task.*'], secret: 'whsec_0123456789abcdef' },
+    })
+    const input = JSON.stringify([
+      { tool_calls: [{ name: 'save_file', arguments: { name: 'a.txt', content: secret } }] },
+      { text: secret },
+    ])
+    const { body: task } = await call('POST', `/agents/${script}/tasks`, { input, metadata: { customer: secret } })
+    const done = await ended(task.id)
+    assert.equal(done.output.artifacts.length, 1)
+    const answer = await call('DELETE', `/tasks/${task.id}`)
+    assert.deepEqual([answer.status, answer.body.task_id], [200, task.id])
+    assert.equal((await call('GET', `/tasks/${task.id}`)).status, 404)
+    assert.equal((await call('DELETE', `/tasks/${task.id}`)).status, 404)
+    assert.equal((await call('GET', `/files/${done.output.artifacts[0].file_id}`)).status, 404)
+    const tables = [
+      'task',
+      'task_step',
+      'task_event',
+      'task_message',
+      'approval',
+      'agent_log',
+      'event',
+      'delivery',
+      'audit',
+      'file',
+    ]
+    for (const table of tables) {
+      const [left] = await test.sql
+        .query(`select count(*) as n from ${table} t where t::text like $1`, [`%${secret}%`])
+        .then(({ rows }) => rows)
+      assert.equal(Number(left.n), 0, table)
+    }
+    const audit = await test.send('GET', '/api/v1/auth/audit?action=task.erased')
+    assert.equal(JSON.stringify(audit.body).includes(task.id), true)
+    const events = await test.sql<{ data: any }>`
+      select data from event where org_id = ${test.owner.org_id} and data -> 'task' ->> 'id' = ${task.id}`
+    assert.ok(events.length > 0 && events.every(({ data }) => data.erased === true && data.output === undefined))
+  })
+
+  it('a task that is open, or has an open task below it, is kept', async () => {
+    const asking = await createAgent('builtin/script', { tools: ['request_input'] })
+    const boss = await createAgent('builtin/script', { delegates: [{ agent_id: asking, name: 'asking' }] })
+    const asks = JSON.stringify([{ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }])
+    const input = JSON.stringify([{ tool_calls: [{ name: 'delegate_asking', arguments: { input: asks } }] }])
+    const { body: task } = await call('POST', `/agents/${boss}/tasks?wait=10`, { input })
+    assert.equal((await call('DELETE', `/tasks/${task.id}`)).status, 409)
+    const child = await eventually(async () => (await call('GET', `/tasks?parent_task_id=${task.id}`)).body.tasks[0])
+    assert.equal((await call('DELETE', `/tasks/${child.id}`)).status, 409)
+    await call('POST', `/tasks/${task.id}/cancel`, { mode: 'force' })
+    await eventually(async () => (await call('GET', `/tasks/${task.id}`)).body.status === 'canceled')
+    assert.equal((await call('DELETE', `/tasks/${task.id}`)).status, 200)
+    assert.equal((await call('GET', `/tasks/${child.id}`)).status, 404)
+  })
+
+  it('tasks are erased by what their metadata contain, in this project alone', async () => {
+    const metadata = { customer: 'c-17', order: 1 }
+    const ids: string[] = []
+    for (let i = 0; i < 3; i++)
+      ids.push(
+        (await call('POST', `/agents/${agent}/tasks`, { input: 'x', metadata: { ...metadata, order: i } })).body.id,
+      )
+    const other = (await call('POST', `/agents/${agent}/tasks`, { input: 'x', metadata: { customer: 'c-18' } })).body.id
+    for (const id of [...ids, other]) await ended(id)
+    const elsewhere = (await test.send('POST', '/api/v1/projects', { body: { name: 'erase-elsewhere' } })).body.id
+    const none = await test.send('POST', `/api/v1/projects/${elsewhere}/tasks/erase`, {
+      body: { metadata: { customer: 'c-17' } },
+    })
+    assert.deepEqual(none.body, { erased: 0, remaining: 0 })
+    const { body } = await call('POST', '/tasks/erase', { metadata: { customer: 'c-17' } })
+    assert.deepEqual(body, { erased: 3, remaining: 0 })
+    for (const id of ids) assert.equal((await call('GET', `/tasks/${id}`)).status, 404)
+    assert.equal((await call('GET', `/tasks/${other}`)).status, 200)
+    assert.equal((await call('POST', '/tasks/erase', { metadata: {} })).status, 400)
+  })
+})
