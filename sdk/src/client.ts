@@ -79,6 +79,7 @@ export class Cadre extends Resources {
       testCases,
       threads,
       tools,
+      triggers,
       usage,
     } = this
     const { launch: _, ...agentsOfProject } = agents
@@ -95,6 +96,7 @@ export class Cadre extends Resources {
       testCases: inProject(project_id, testCases),
       threads: inProject(project_id, threads),
       tools: inProject(project_id, tools),
+      triggers: inProject(project_id, triggers),
       usage: inProject(project_id, usage),
     }
   }

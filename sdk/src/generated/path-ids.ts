@@ -20,6 +20,7 @@ export interface PathIds {
   test_case_id: [test_case_id: string]
   thread_id: [thread_id: string]
   tool_id: [tool_id: string]
+  trigger_id: [trigger_id: string]
   user_id: [user_id: string]
   version: [version: string | number]
   webhook_id: [webhook_id: string]
