@@ -132,7 +132,7 @@ describe('a restore without the key', () => {
     const trigger = newId('trig')
     await from.sql`
       insert into trigger (id, project_id, agent_id, name, source, filter, action, priority, address_hash, secret, created_by)
-      values (${trigger}, ${project_id}, ${agent_id}, 'news', 'bearer', '[]', 'start', 5, '\x00', ${lost.encrypt('trigger-secret', 'theirs', trigger)}, 'user_1')`
+      values (${trigger}, ${project_id}, ${agent_id}, 'news', 'bearer', '[]', 'start', 5, '\\x00', ${lost.encrypt('trigger-secret', 'theirs', trigger)}, 'user_1')`
     await save(from.settings, file)
 
     let dropped: DroppedSecrets | undefined

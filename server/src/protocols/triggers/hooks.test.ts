@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { pino } from 'pino'
 import { Webhook } from 'standardwebhooks'
 import { post, signed, type Sent } from '../../../test/fakes/delivery-sender.ts'
 import { startFakeModelServer } from '../../../test/fake-models/fake-model-server.ts'
@@ -564,6 +565,40 @@ describe('a source', () => {
     }
   })
 
+  it('email is a message as it came: a task in the thread of its conversation, and none for an automatic reply', async () => {
+    const trigger = await makeFor('email', {
+      ...{ input: '{{body.from}} wrote about {{body.subject}}: {{body.text}}', thread_key: '{{body.conversation_id}}' },
+    })
+    const mail = (id: string, more: string[] = []): Sent => ({
+      headers: { 'content-type': 'message/rfc822', authorization: `Bearer ${secret}` },
+      body: [
+        'From: Ada <ada@example.com>',
+        `Message-ID: <${id}>`,
+        'Subject: The door',
+        ...more,
+        '',
+        'It squeaks.',
+      ].join('\r\n'),
+    })
+    const first = await post(trigger.url, mail('1@example.com'))
+    assert.deepEqual([first.status, first.body.status], [202, 'accepted'])
+    const task = await taskOf(first.body.task_id)
+    assert.match(task.input, />ada@example.com<.*>The door<.*>It squeaks\.</s)
+    assert.equal((await post(trigger.url, mail('1@example.com'))).body.status, 'duplicate')
+    const answer = await post(trigger.url, mail('2@example.com', ['References: <1@example.com>']))
+    assert.equal((await taskOf(answer.body.task_id)).thread_id, task.thread_id)
+    const automatic = await post(trigger.url, mail('3@example.com', ['Auto-Submitted: auto-replied']))
+    assert.deepEqual([automatic.status, automatic.body.status], [202, 'filtered'])
+    assert.equal((await deliveriesOf(trigger.id))[0].reason, 'automatic_reply')
+    const forged = { ...mail('4@example.com'), headers: { 'content-type': 'message/rfc822' } }
+    assert.equal((await post(trigger.url, forged)).status, 401)
+    // A sample may be a whole message too, and a replay reads it again.
+    const { body: tested } = await act(trigger.id, 'test', { sample: mail('5@example.com').body, preview: true })
+    assert.match(tested.input, />It squeaks\.</)
+    const replayed = await act(trigger.id, `deliveries/${first.body.delivery_id}/replay`)
+    assert.equal((await taskOf(replayed.body.task_id)).thread_id, task.thread_id)
+  })
+
   it('linear is refused when its body was signed long ago, or says no time', async () => {
     const trigger = await makeFor('linear')
     for (const content of [{ webhookTimestamp: Date.now() - 301_000 }, { webhookTimestamp: 'now' }, {}, 'text']) {
@@ -575,8 +610,10 @@ describe('a source', () => {
 })
 
 describe('the rate of a trigger', () => {
-  it('is 60 deliveries a minute, which forged ones do not use up', async (t) => {
-    const own = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1' })
+  it('is 60 deliveries a minute, which forged ones do not use up, and none of them is written into the log with its address', async (t) => {
+    const lines: string[] = []
+    const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
+    const own = await startTestService({ CADRE_RATE_LIMITS_SCALE: '1', CADRE_LOG_LEVEL: 'trace' }, { log })
     t.after(() => own.stop())
     const path = `/api/v1/projects/${(await own.send('POST', '/api/v1/projects', { body: { name: 'rates' } })).body.id}`
     const { id } = (await own.send('POST', `${path}/agents`, { body: { name: 'a' } })).body
@@ -611,5 +648,10 @@ describe('the rate of a trigger', () => {
     assert.deepEqual([over.status, over.body.error.details.bucket], [429, 'triggers.receive'])
     assert.match(over.headers.get('retry-after') ?? '', /^\d+$/)
     assert.equal((await post(other.url, signed(secret, { n: 1 }))).status, 202)
+    // No line of the log has an address or a secret.
+    const told = lines.join('')
+    assert.ok(told.includes('/hooks/:secret'))
+    for (const hidden of [trigger.url.slice(-43), other.url.slice(-43), secret])
+      assert.equal(told.includes(hidden), false)
   })
 })
