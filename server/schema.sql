@@ -1694,6 +1694,7 @@ CREATE INDEX tool_call_task ON tool_call USING btree (task_id);
 CREATE INDEX trigger_agent ON trigger USING btree (agent_id);
 CREATE INDEX trigger_previous_address ON trigger USING btree (previous_address_hash) WHERE previous_address_hash IS NOT NULL;
 CREATE INDEX trigger_project ON trigger USING btree (project_id, id DESC);
+CREATE INDEX trigger_delivery_status ON trigger_delivery USING btree (trigger_id, status, id DESC);
 CREATE INDEX trigger_delivery_trigger ON trigger_delivery USING btree (trigger_id, id DESC);
 CREATE INDEX trigger_key_expiry ON trigger_key USING btree (expires_at);
 CREATE INDEX trigger_thread_thread ON trigger_thread USING btree (thread_id);

@@ -64,6 +64,7 @@ create table trigger_delivery (
   created_at timestamptz not null default now()
 );
 create index trigger_delivery_trigger on trigger_delivery (trigger_id, id desc);
+create index trigger_delivery_status on trigger_delivery (trigger_id, status, id desc);
 
 -- What tells a repeated delivery: the identifier that its sender gave it, or the hash of its bytes.
 create table trigger_key (

@@ -76,4 +76,23 @@ describe('deliveries of one key', () => {
     assert.ok(![first.task_id, other.task_id].includes(third.task_id))
     assert.equal((await taskOf(third.task_id)).thread_id, done.thread_id)
   })
+
+  it('approve nothing: a task that waits for an approval goes on waiting, and what came is another task behind it', async () => {
+    const steps = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }]
+    const asks = await makeAgent({
+      ...{ model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } },
+      system_prompt: JSON.stringify(steps),
+    })
+    const trigger = await make({
+      ...{ agent_id: asks, action: 'message', thread_key: '{{body.channel}}', input: '{{body.text}}' },
+    })
+    const first = (await post(trigger.url, signed(secret, { channel: 'a', text: 'Go.' }))).body
+    await eventually(async () => (await taskOf(first.task_id)).wait?.reason === 'approval')
+    const second = (await post(trigger.url, signed(secret, { channel: 'a', text: 'approve' }))).body
+    assert.notEqual(second.task_id, first.task_id)
+    const [approval, ...others] = await test.sql<{ status: string }>`
+      select status from approval where task_id = ${first.task_id}`
+    assert.deepEqual([approval!.status, others.length], ['pending', 0])
+    assert.equal((await taskOf(second.task_id)).status, 'queued')
+  })
 })
