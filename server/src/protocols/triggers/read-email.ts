@@ -1,4 +1,4 @@
-import { simpleParser, type AddressObject } from 'mailparser'
+import type { AddressObject } from 'mailparser'
 import { cleanValue } from '../../platform/clean-text.ts'
 
 /** An e-mail as templates and filters see it. Addresses are in lower case. */
@@ -25,6 +25,8 @@ const htmlMax = 200_000
 
 /** Reads a message as it came (RFC 5322, MIME). What it attaches is only named. */
 export async function readEmail(message: Buffer): Promise<Email> {
+  // A quarter of a second to load, which only services need that get e-mails.
+  const { simpleParser } = await import('mailparser')
   const mail = await simpleParser(message, {
     ...{ skipTextToHtml: true, skipImageLinks: true, skipTextLinks: true },
     maxHtmlLengthToParse: htmlMax,
