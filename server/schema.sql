@@ -1415,6 +1415,81 @@ create table tool_call (
   constraint tool_call_status_check CHECK (status = ANY (ARRAY['pending'::text, 'claimed'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'canceled'::text, 'unknown'::text]))
 );
 
+create table trigger (
+  id identifier not null,
+  project_id bigint not null,
+  agent_id identifier not null,
+  name text not null,
+  source text not null,
+  hmac jsonb,
+  filter jsonb not null,
+  input jsonb,
+  thread_key text,
+  action text not null,
+  dedupe text,
+  priority integer not null,
+  timeout_seconds integer,
+  budget jsonb not null default '{}'::jsonb,
+  metadata jsonb not null default '{}'::jsonb,
+  status text not null default 'active'::text,
+  address_hash bytea not null,
+  previous_address_hash bytea,
+  previous_address_until timestamp with time zone,
+  secret bytea not null,
+  previous_secret bytea,
+  previous_secret_until timestamp with time zone,
+  accepted bigint not null default 0,
+  filtered bigint not null default 0,
+  duplicates bigint not null default 0,
+  refused bigint not null default 0,
+  last_delivery_at timestamp with time zone,
+  last_task_id identifier,
+  last_refused_at timestamp with time zone,
+  refusal_recorded_at timestamp with time zone,
+  last_error jsonb,
+  created_by identifier not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint trigger_pkey PRIMARY KEY (id),
+  constraint trigger_address_hash_key UNIQUE (address_hash),
+  constraint trigger_action_check CHECK (action = ANY (ARRAY['start'::text, 'message'::text])),
+  constraint trigger_status_check CHECK (status = ANY (ARRAY['active'::text, 'paused'::text]))
+);
+
+create table trigger_delivery (
+  id identifier not null,
+  trigger_id identifier not null,
+  project_id bigint not null,
+  status text not null,
+  reason text,
+  task_id identifier,
+  thread_id identifier,
+  sender_id text,
+  duplicates bigint not null default 0,
+  is_test boolean not null default false,
+  replay_of identifier,
+  headers jsonb not null,
+  body bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint trigger_delivery_pkey PRIMARY KEY (id),
+  constraint trigger_delivery_status_check CHECK (status = ANY (ARRAY['accepted'::text, 'filtered'::text]))
+);
+
+create table trigger_key (
+  trigger_id identifier not null,
+  key text collate "C" not null,
+  delivery_id identifier not null,
+  expires_at timestamp with time zone not null,
+  constraint trigger_key_pkey PRIMARY KEY (trigger_id, key)
+);
+
+create table trigger_thread (
+  trigger_id identifier not null,
+  key text collate "C" not null,
+  thread_id identifier not null,
+  constraint trigger_thread_pkey PRIMARY KEY (trigger_id, key)
+);
+
 create table usage_hour (
   org_id identifier not null,
   project_id bigint not null,
@@ -1531,6 +1606,8 @@ alter table task_file add constraint task_file_task_id_fkey FOREIGN KEY (task_id
 alter table test_case add constraint test_case_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
 alter table thread add constraint thread_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table tool add constraint tool_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table trigger add constraint trigger_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agent(id) ON DELETE CASCADE;
+alter table trigger_thread add constraint trigger_thread_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE CASCADE;
 alter table webhook add constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table webhook_lane add constraint webhook_lane_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(id) ON DELETE CASCADE;
 
@@ -1654,6 +1731,13 @@ CREATE INDEX tool_call_leases ON tool_call USING btree (lease_until) WHERE statu
 CREATE INDEX tool_call_pending ON tool_call USING btree (project_id, name, id) WHERE status = 'pending'::text;
 CREATE INDEX tool_call_project ON tool_call USING btree (project_id, id);
 CREATE INDEX tool_call_task ON tool_call USING btree (task_id);
+CREATE INDEX trigger_agent ON trigger USING btree (agent_id);
+CREATE INDEX trigger_previous_address ON trigger USING btree (previous_address_hash) WHERE previous_address_hash IS NOT NULL;
+CREATE INDEX trigger_project ON trigger USING btree (project_id, id DESC);
+CREATE INDEX trigger_delivery_status ON trigger_delivery USING btree (trigger_id, status, id DESC);
+CREATE INDEX trigger_delivery_trigger ON trigger_delivery USING btree (trigger_id, id DESC);
+CREATE INDEX trigger_key_expiry ON trigger_key USING btree (expires_at);
+CREATE INDEX trigger_thread_thread ON trigger_thread USING btree (thread_id);
 CREATE INDEX usage_hour_age ON usage_hour USING btree (hour);
 CREATE INDEX usage_hour_credential ON usage_hour USING btree (credential_id, hour);
 CREATE INDEX usage_hour_org ON usage_hour USING btree (org_id, hour);

@@ -39,6 +39,16 @@ export const paths = {
     params: { project_id },
     search: search as never,
   }),
+  triggers: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/triggers',
+    params: { project_id },
+    search: search as never,
+  }),
+  trigger: (project_id: string, trigger_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/triggers/$trigger_id',
+    params: { project_id, trigger_id },
+    search: search as never,
+  }),
   logs: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/logs',
     params: { project_id },

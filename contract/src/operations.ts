@@ -2,6 +2,8 @@ import { agentStatisticsOperations } from './resources/agent-statistics.ts'
 import { agentVersionOperations } from './resources/agent-versions.ts'
 import { agentOperations } from './resources/agents.ts'
 import { apiKeyOperations } from './accounts/api-keys.ts'
+import { triggerDeliveryOperations } from './doors/trigger-deliveries.ts'
+import { triggerOperations } from './doors/triggers.ts'
 import { approvalOperations } from './tasks/approvals.ts'
 import { auditOperations } from './accounts/audit-log.ts'
 import { fileOperations } from './resources/files.ts'
@@ -51,6 +53,8 @@ export const operations: readonly Operation[] = [
   ...projectEventOperations,
   ...approvalOperations,
   ...scheduleOperations,
+  ...triggerOperations,
+  ...triggerDeliveryOperations,
   ...budgetOperations,
   ...usageOperations,
   ...toolOperations,
@@ -82,6 +86,7 @@ export const tagDescriptions: Record<string, string> = {
   Files: 'What goes into tasks, and what comes out of them.',
   Threads: 'Conversations that tasks belong to.',
   Schedules: 'Tasks that come again and again, by cron and time zone.',
+  Triggers: 'Addresses to which other systems post, and agents that get tasks from it.',
   Approvals: 'Questions to people about calls of tools, and their answers.',
   Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
   'Tool calls': 'Calls of tools on your side: your own processes claim them and give their results.',

@@ -83,6 +83,7 @@ export class Cadre extends Resources {
       threads,
       toolCalls,
       tools,
+      triggers,
       usage,
     } = this
     const { launch: _, ...agentsOfProject } = agents
@@ -100,6 +101,7 @@ export class Cadre extends Resources {
       threads: inProject(project_id, threads),
       toolCalls: inProject(project_id, toolCalls),
       tools: inProject(project_id, tools),
+      triggers: inProject(project_id, triggers),
       usage: inProject(project_id, usage),
     }
   }

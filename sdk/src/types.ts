@@ -30,6 +30,9 @@ export type Thread = Answer<'getThread'>
 export type Approval = Answer<'getApproval'>
 export type FileObject = Answer<'getFile'>
 export type Schedule = Answer<'getSchedule'>
+export type Trigger = Answer<'getTrigger'>
+export type MadeTrigger = Answer<'createTrigger'>
+export type TriggerDelivery = Answer<'listTriggerDeliveries'>['deliveries'][number]
 export type Budget = Answer<'getBudget'>
 export type Usage = Answer<'getUsage'>
 export type Tool = Answer<'getTool'>
@@ -54,6 +57,7 @@ export type NewAgent = Given<'createAgent'>
 export type AgentChange = Given<'updateAgent'>
 export type NewTask = Given<'createTask'>
 export type NewWebhook = Given<'createWebhook'>
+export type NewTrigger = Given<'createTrigger'>
 
 /** An operation by its id: method, path, query, body and result. */
 export type { Operations }

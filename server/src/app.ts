@@ -20,6 +20,9 @@ import { newRequestId } from './platform/ids.ts'
 import { mcpRoutes } from './protocols/mcp/routes.ts'
 import { a2aRoutes } from './protocols/a2a/routes.ts'
 import { aguiRoutes } from './protocols/ag-ui/routes.ts'
+import { triggerDeliveryRoutes } from './protocols/triggers/deliveries.routes.ts'
+import { hookRoutes } from './protocols/triggers/hooks.routes.ts'
+import { triggerRoutes } from './protocols/triggers/triggers.routes.ts'
 import { openaiRoutes } from './protocols/openai/routes.ts'
 import { agentVersionRoutes } from './resources/agents/agent-versions.routes.ts'
 import { agentRoutes } from './resources/agents/agents.routes.ts'
@@ -157,6 +160,9 @@ export async function buildApp(
     auditRoutes(api, http)
     webhookRoutes(api, http, context)
     deliveryRoutes(api, http)
+    triggerRoutes(api, http, context)
+    triggerDeliveryRoutes(api, http, context)
+    hookRoutes(api, http, context)
     if (config.doors.includes('openai')) openaiRoutes(api, http, context)
     if (config.doors.includes('mcp')) mcpRoutes(api, http, context)
     if (config.doors.includes('a2a')) await a2aRoutes(api, http, context)

@@ -2,7 +2,8 @@ import { api } from '../api/client.ts'
 import { useSearchState } from '../search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/copy.tsx'
-import { curlOf, quoted } from '../ui/copy-as-curl.tsx'
+import { quoted } from '../shell-words.ts'
+import { curlOf } from '../ui/copy-as-curl.tsx'
 
 const kinds = { curl: 'curl', sdk: 'TypeScript', cli: 'Command line' } as const
 type Kind = keyof typeof kinds

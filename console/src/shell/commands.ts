@@ -53,6 +53,7 @@ export function useCommands(
       ['Agents', paths.agents(id)],
       ['Tasks', paths.tasks(id)],
       ['Approvals', paths.approvals(id)],
+      ['Triggers', paths.triggers(id)],
       ['Logs', paths.logs(id)],
       ['Metrics', paths.metrics(id)],
       ['Playground', paths.playground(id)],
@@ -71,6 +72,7 @@ export function useCommands(
   const creations: [string, LinkProps][] = [
     ...inProject((id) => [
       ['New agent', paths.newAgent(id)],
+      ['New trigger', paths.triggers(id, { panel: 'new' })],
       ['New budget', paths.usage(id, { tab: 'budgets', panel: 'budget' })],
     ]),
     ['New project', paths.projects({ panel: 'new' })],

@@ -22,6 +22,7 @@ import {
   Users,
   Webhook,
   X,
+  Zap,
   type LucideIcon,
 } from 'lucide-react'
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
@@ -120,6 +121,7 @@ function Navigation({ project_id }: { project_id: string | undefined }) {
           { label: 'Agents', icon: Bot, link: paths.agents(project_id) },
           { label: 'Tasks', icon: ListChecks, link: paths.tasks(project_id) },
           { label: 'Approvals', icon: Inbox, link: paths.approvals(project_id), count: pending },
+          { label: 'Triggers', icon: Zap, link: paths.triggers(project_id) },
           { label: 'Logs', icon: ScrollText, link: paths.logs(project_id) },
           { label: 'Metrics', icon: ChartLine, link: paths.metrics(project_id) },
           { label: 'Playground', icon: MessagesSquare, link: paths.playground(project_id) },

@@ -1,4 +1,5 @@
 import { api } from '../api/client.ts'
+import { quoted } from '../shell-words.ts'
 import { CopyButton } from './copy.tsx'
 
 /** A request of the API as a shell command: with a placeholder, never with a credential. */
@@ -13,11 +14,6 @@ export function curlOf(method: string, path: string, { query, body }: { query?: 
   ]
   if (body !== undefined) words.push('-H', "'Content-Type: application/json'", '-d', quoted(JSON.stringify(body)))
   return words.join(' ')
-}
-
-/** A word of a shell command that is taken as it stands. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** The request behind a page or a form, for the shell. */

@@ -3,7 +3,7 @@ export interface Bucket {
   hour?: number
   minute?: number
   /** Whose requests are counted together. */
-  per: 'credential' | 'address' | 'client_and_address'
+  per: 'credential' | 'address' | 'client_and_address' | 'trigger'
 }
 
 /** Every rate limit of the service. An operation names one; those without a specific one share `general`. */
@@ -28,6 +28,7 @@ export const buckets = {
   'tasks.stream': { minute: 60, per: 'credential' },
   'tool_calls.work': { minute: 6000, per: 'credential' },
   'audit.export': { minute: 10, per: 'credential' },
+  'triggers.receive': { minute: 60, per: 'trigger' },
   docs: { minute: 60, per: 'address' },
   login: { hour: 600, minute: 60, per: 'address' },
   'oauth.authorize': { minute: 20, per: 'address' },
@@ -38,7 +39,14 @@ export const buckets = {
 export type BucketName = keyof typeof buckets
 
 /** How long records are kept at least, in days; those of webhooks by whole months. Of tasks and logs the settings tell. */
-export const retention_days = { events: 90, webhook_deliveries: 30, usage: 400, audit_log: 400, refusals: 30 } as const
+export const retention_days = {
+  events: 90,
+  webhook_deliveries: 30,
+  usage: 400,
+  audit_log: 400,
+  refusals: 30,
+  trigger_deliveries: 30,
+} as const
 
 /** How full the disk of the embedded database is when its log warns, and when it calls it an error; in percent. */
 export const diskAlarms_percent = { warn: 80, error: 90 } as const

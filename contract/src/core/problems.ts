@@ -82,6 +82,7 @@ export const problems = {
   conversation_not_found: define(404, 'conversation_not_found', 'RESOURCE_NOT_FOUND', 'There is no such conversation.'),
   approval_not_found: define(404, 'approval_not_found', 'RESOURCE_NOT_FOUND', 'There is no such approval.'),
   schedule_not_found: define(404, 'schedule_not_found', 'RESOURCE_NOT_FOUND', 'There is no such schedule.'),
+  trigger_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such trigger.'),
   tool_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such tool.'),
   credential_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such credential.'),
   test_case_not_found: define(404, 'resource_not_found', 'RESOURCE_NOT_FOUND', 'There is no such test case.'),

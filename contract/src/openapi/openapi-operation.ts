@@ -145,7 +145,12 @@ function rateLimitOf({ bucket }: Operation): Json {
   return { bucket, limits, per }
 }
 
-const perText = { credential: 'credential', address: 'address', client_and_address: 'client and address' }
+const perText = {
+  credential: 'credential',
+  address: 'address',
+  client_and_address: 'client and address',
+  trigger: 'trigger',
+}
 
 function accessText({ credentials, scope, administrators, bucket }: Operation): string {
   const role = administrators ? ' Only for owners and administrators of the organization.' : ''

@@ -26,6 +26,7 @@ export const retentionKinds = [
   'usage',
   'audit_log',
   'refusals',
+  'trigger_deliveries',
 ] as const
 export type RetentionKind = (typeof retentionKinds)[number]
 

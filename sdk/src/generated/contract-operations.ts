@@ -9,6 +9,8 @@ import type * as organizations from '../../../contract/src/accounts/organization
 import type * as sessions from '../../../contract/src/accounts/sessions.ts'
 import type * as sso from '../../../contract/src/accounts/sso.ts'
 import type * as users from '../../../contract/src/accounts/users.ts'
+import type * as triggerDeliveries from '../../../contract/src/doors/trigger-deliveries.ts'
+import type * as triggers from '../../../contract/src/doors/triggers.ts'
 import type * as projectEvents from '../../../contract/src/events/project-events.ts'
 import type * as modelProviders from '../../../contract/src/models/model-providers.ts'
 import type * as agentStatistics from '../../../contract/src/resources/agent-statistics.ts'
@@ -47,6 +49,8 @@ export type Modules = [
   typeof sessions,
   typeof sso,
   typeof users,
+  typeof triggerDeliveries,
+  typeof triggers,
   typeof projectEvents,
   typeof modelProviders,
   typeof agentStatistics,

@@ -21,6 +21,7 @@ export interface PathIds {
   thread_id: [thread_id: string]
   tool_call_id: [tool_call_id: string]
   tool_id: [tool_id: string]
+  trigger_id: [trigger_id: string]
   user_id: [user_id: string]
   version: [version: string | number]
   webhook_id: [webhook_id: string]

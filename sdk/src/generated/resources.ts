@@ -346,6 +346,46 @@ export const tools = {
   delete: call('deleteTool', 'DELETE', '/api/v1/projects/{project_id}/tools/{tool_id}'),
 }
 
+export const triggers = {
+  /** List triggers. */
+  list: list('listTriggers', 'GET', '/api/v1/projects/{project_id}/triggers', 'triggers'),
+  /** Create a trigger. */
+  create: call('createTrigger', 'POST', '/api/v1/projects/{project_id}/triggers', 'body'),
+  /** Read a trigger. */
+  get: call('getTrigger', 'GET', '/api/v1/projects/{project_id}/triggers/{trigger_id}'),
+  /** Update a trigger. */
+  update: call('updateTrigger', 'PUT', '/api/v1/projects/{project_id}/triggers/{trigger_id}', 'body'),
+  /** Delete a trigger. */
+  delete: call('deleteTrigger', 'DELETE', '/api/v1/projects/{project_id}/triggers/{trigger_id}'),
+  /** Pause a trigger. */
+  pause: call('pauseTrigger', 'POST', '/api/v1/projects/{project_id}/triggers/{trigger_id}/pause'),
+  /** Resume a trigger. */
+  resume: call('resumeTrigger', 'POST', '/api/v1/projects/{project_id}/triggers/{trigger_id}/resume'),
+  /** Rotate the address and the secret of a trigger. */
+  rotate: call('rotateTrigger', 'POST', '/api/v1/projects/{project_id}/triggers/{trigger_id}/rotate', 'body'),
+  /** Test a trigger. */
+  test: call('testTrigger', 'POST', '/api/v1/projects/{project_id}/triggers/{trigger_id}/test', 'body'),
+  /** List deliveries of a trigger. */
+  listDeliveries: list(
+    'listTriggerDeliveries',
+    'GET',
+    '/api/v1/projects/{project_id}/triggers/{trigger_id}/deliveries',
+    'deliveries',
+  ),
+  /** Read a delivery of a trigger. */
+  getDelivery: call(
+    'getTriggerDelivery',
+    'GET',
+    '/api/v1/projects/{project_id}/triggers/{trigger_id}/deliveries/{delivery_id}',
+  ),
+  /** Replay a delivery. */
+  replay: call(
+    'replayTriggerDelivery',
+    'POST',
+    '/api/v1/projects/{project_id}/triggers/{trigger_id}/deliveries/{delivery_id}/replay',
+  ),
+}
+
 export const usage = {
   /** Read what was used and what it cost. Groups are the entries; their sum is in the body of a page. */
   get: list('getUsage', 'GET', '/api/v1/projects/{project_id}/usage', 'usage'),
@@ -420,6 +460,7 @@ export class Resources {
   readonly threads: Bound<typeof threads>
   readonly toolCalls: Bound<typeof toolCalls>
   readonly tools: Bound<typeof tools>
+  readonly triggers: Bound<typeof triggers>
   readonly usage: Bound<typeof usage>
   readonly user: Bound<typeof user>
   readonly webhooks: Bound<typeof webhooks>
@@ -446,6 +487,7 @@ export class Resources {
     this.threads = bind(http, threads)
     this.toolCalls = bind(http, toolCalls)
     this.tools = bind(http, tools)
+    this.triggers = bind(http, triggers)
     this.usage = bind(http, usage)
     this.user = bind(http, user)
     this.webhooks = bind(http, webhooks)

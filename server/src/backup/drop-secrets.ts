@@ -11,6 +11,8 @@ export interface DroppedSecrets {
   credentials: string[]
   /** Webhooks that are disabled because their secret is lost, by URL. */
   webhooks: string[]
+  /** Triggers that are paused because their secret is lost, by name: each needs another one. */
+  triggers: string[]
 }
 
 /**
@@ -32,9 +34,20 @@ export async function dropSecrets(tx: Sql, secrets: Secrets): Promise<DroppedSec
         status = 'disabled', disabled_reason = 'requested', disabled_at = coalesce(disabled_at, now()) where id = ${id}`
     while ((await giveUpPending(tx, id)) === givenUpMax);
   }
+  const triggers = await tx<{ id: string; name: string }>`
+    update trigger set status = 'paused', previous_secret = null, previous_secret_until = null returning id, name`
+  for (const { id } of triggers) {
+    const secret = secrets.encrypt('trigger-secret', randomBytes(32).toString('base64url'), id)
+    await tx`update trigger set secret = ${secret} where id = ${id}`
+  }
   // Made anew by the next start: the signing key of OAuth, and whose key this is.
   await tx`delete from service_secret`
   await tx`delete from idempotency`
   const names = (rows: readonly { name: string }[]): string[] => rows.map(({ name }) => name).toSorted()
-  return { agents: names(agents), credentials: names(credentials), webhooks: webhooks.map(({ url }) => url) }
+  return {
+    agents: names(agents),
+    credentials: names(credentials),
+    webhooks: webhooks.map(({ url }) => url),
+    triggers: names(triggers),
+  }
 }

@@ -129,11 +129,20 @@ describe('a restore without the key', () => {
       values (${webhook}, ${org!.id}, 'https://hooks.example.com/', '{agent.completed}', ${lost.encrypt('webhook-secret', 'theirs', webhook)}, 'user_1')`
     await from.sql`
       insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at) values (${delivery}, ${webhook}, ${org!.id}, ${newId('evt')}, 'agent.completed', now())`
+    const trigger = newId('trig')
+    await from.sql`
+      insert into trigger (id, project_id, agent_id, name, source, filter, action, priority, address_hash, secret, created_by)
+      values (${trigger}, ${project_id}, ${agent_id}, 'news', 'bearer', '[]', 'start', 5, '\\x00', ${lost.encrypt('trigger-secret', 'theirs', trigger)}, 'user_1')`
     await save(from.settings, file)
 
     let dropped: DroppedSecrets | undefined
     await load(file, to.settings, { alter: async (tx) => void (dropped = await dropSecrets(tx, ours)) })
-    assert.deepEqual(dropped, { agents: ['agent'], credentials: ['TOKEN'], webhooks: ['https://hooks.example.com/'] })
+    assert.deepEqual(dropped, {
+      ...{ agents: ['agent'], credentials: ['TOKEN'], webhooks: ['https://hooks.example.com/'], triggers: ['news'] },
+    })
+    const [paused] = await to.sql<{ status: string; secret: Buffer }>`select status, secret from trigger`
+    assert.equal(paused!.status, 'paused')
+    assert.equal(ours.decrypt('trigger-secret', paused!.secret, trigger).length, 43)
     const [found] = await to.sql<{ status: string; reason: string; secret: Buffer }>`
       select status, disabled_reason as reason, secret from webhook`
     assert.deepEqual([found!.status, found!.reason], ['disabled', 'requested'])

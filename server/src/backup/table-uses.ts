@@ -66,6 +66,11 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   tool: stored,
   thread: stored,
   schedule: stored,
+  trigger: stored,
+  trigger_delivery: stored,
+  // A delivery that comes again after a restore must not start a second task.
+  trigger_key: stored,
+  trigger_thread: stored,
   budget: stored,
   task: stored,
   task_step: stored,

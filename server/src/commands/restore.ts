@@ -30,7 +30,7 @@ export const restore = defineCommand({
     'without-secrets': {
       type: 'boolean',
       description:
-        'For a lost key: delete the environment variables of agents and all credentials, and disable webhooks.',
+        'For a lost key: delete the environment variables of agents and all credentials, disable webhooks, and pause triggers.',
     },
     rehearsal: {
       type: 'boolean',
@@ -122,11 +122,12 @@ function described({ manifest, secret_key, checksums }: ArchiveContent): string 
   ].join('\n')
 }
 
-function sayDropped({ agents, credentials, webhooks }: DroppedSecrets, note: (text: string) => void): void {
+function sayDropped({ agents, credentials, webhooks, triggers }: DroppedSecrets, note: (text: string) => void): void {
   const list = (what: string, of: readonly string[]): void => {
     if (of.length > 0) note(`${what}: ${of.join(', ')}`)
   }
   list('Agents without their environment variables', agents)
   list('Deleted credentials', credentials)
   list('Webhooks disabled until their secret is rotated', webhooks)
+  list('Triggers paused until they are rotated', triggers)
 }

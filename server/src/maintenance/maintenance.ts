@@ -6,6 +6,7 @@ import { startPeriodic, type PeriodicJob } from '../platform/periodic.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import { sweepConversations } from '../protocols/conversations.queries.ts'
 import { sweepDoorRequests } from '../protocols/door-requests.queries.ts'
+import { sweepTriggerDeliveries } from '../protocols/triggers/deliveries.queries.ts'
 import { ensurePartitions } from '../platform/postgres/partitions.ts'
 import { foldAgentCounts } from '../resources/agents/agents.queries.ts'
 import { foldProjectCounts } from '../resources/projects/projects.queries.ts'
@@ -52,6 +53,7 @@ export function startMaintenance(context: Context, more: readonly Sweep[] = []):
     sweepIdempotency,
     sweepDoorRequests,
     sweepOldConversations,
+    sweepTriggerDeliveries,
     sweepOpenStreams,
     ...more,
     makeSweepTasks(),

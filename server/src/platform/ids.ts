@@ -18,6 +18,8 @@ export type IdPrefix =
   | 'thread'
   | 'appr'
   | 'sched'
+  | 'trig'
+  | 'tdlv'
   | 'tool'
   | 'cred'
   | 'case'

@@ -53,6 +53,14 @@ const actions: Record<string, AuditAction> = {
   pauseSchedule: 'schedule.paused',
   resumeSchedule: 'schedule.resumed',
   triggerSchedule: 'schedule.triggered',
+  createTrigger: 'trigger.created',
+  updateTrigger: 'trigger.updated',
+  deleteTrigger: 'trigger.deleted',
+  pauseTrigger: 'trigger.paused',
+  resumeTrigger: 'trigger.resumed',
+  rotateTrigger: 'trigger.rotated',
+  testTrigger: 'trigger.tested',
+  replayTriggerDelivery: 'trigger.replayed',
   createBudget: 'budget.created',
   updateBudget: 'budget.updated',
   deleteBudget: 'budget.deleted',
@@ -164,6 +172,9 @@ const prepare: Record<string, (sample: Sample, person: Person) => Promise<Sample
   },
   async resumeSchedule({ path }) {
     await test.sql`update schedule set status = 'paused', next_run_at = null where id = ${lastOf(path, 'schedules')}`
+  },
+  async resumeTrigger({ path }) {
+    await test.sql`update trigger set status = 'paused' where id = ${lastOf(path, 'triggers')}`
   },
   async approveTool() {
     const paths = { '/a': { get: { operationId: 'a' } } }

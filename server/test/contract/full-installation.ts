@@ -196,6 +196,13 @@ async function fill(
   await test.send('POST', `${project}/agents/${agents.paused}/pause`)
   await test.sql`update schedule set next_run_at = now() - interval '1 second' where id = ${schedule}`
 
+  // Its filter leaves out what came.
+  const filter = [{ path: 'body.a', op: 'exists' }]
+  const trigger = { agent_id: agents.echo, name: 'news', source: 'bearer', secret: 'a secret of the sender', filter }
+  const { url: hook_url } = await make(`${project}/triggers`, trigger)
+  const headers = { authorization: `Bearer ${trigger.secret}`, 'content-type': 'application/json' }
+  assert.equal((await fetch(hook_url, { method: 'POST', headers, body: '{"b": 1}' })).status, 202)
+
   const give = async (agent: keyof typeof agents, input: string, more: object = {}): Promise<string> =>
     (await make(`${project}/agents/${agents[agent]}/tasks`, { input, ...more })).id
   const until = async (id: string, status: string, reason?: string): Promise<void> =>

@@ -40,6 +40,8 @@ const rows: Record<string, string> = {
   'approval_id project_id': 'select project_id, id as approval_id from approval',
   'project_id tool_call_id': 'select project_id, id as tool_call_id from tool_call',
   'project_id schedule_id': 'select project_id, id as schedule_id from schedule',
+  'project_id trigger_id': 'select project_id, id as trigger_id from trigger',
+  'delivery_id project_id trigger_id': 'select project_id, trigger_id, id as delivery_id from trigger_delivery',
   'budget_id project_id': 'select project_id, id as budget_id from budget',
   'project_id tool_id': 'select project_id, id as tool_id from tool',
   'credential_id project_id': 'select project_id, id as credential_id from credential',

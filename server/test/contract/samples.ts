@@ -25,6 +25,7 @@ export const missing: Record<string, string> = {
   key_id: 'key_00000000000000000000000000',
   version: '999999999',
   schedule_id: 'sched_00000000000000000000000000',
+  trigger_id: 'trig_00000000000000000000000000',
   budget_id: 'budget_00000000000000000000000000',
   tool_id: 'tool_00000000000000000000000000',
   credential_id: 'cred_00000000000000000000000000',
@@ -121,20 +122,26 @@ export class Samples {
     if ('test_case_id' in (operation.params ?? {})) params.test_case_id = await this.#makeTestCase()
     if ('file_id' in (operation.params ?? {})) params.file_id = await this.#makeFile()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
-    if ('delivery_id' in (operation.params ?? {})) params.delivery_id = await this.#makeDelivery(params.webhook_id!)
+    if ('trigger_id' in (operation.params ?? {})) params.trigger_id = await this.#makeTrigger()
+    if ('delivery_id' in (operation.params ?? {}))
+      params.delivery_id = params.trigger_id
+        ? await this.#makeTriggerDelivery(params.trigger_id)
+        : await this.#makeDelivery(params.webhook_id!)
     if ('identity_id' in (operation.params ?? {})) params.identity_id = await this.#makeIdentity(person)
     if ('session_id' in (operation.params ?? {})) params.session_id = (await makeSession(this.test, person)).id
     if ('client_id' in (operation.params ?? {})) params.client_id = await this.#makeClient()
     if ('user_id' in (operation.params ?? {}))
       params.user_id = (await makePerson(this.test, 'member', this.owner.org_id)).user_id
     if ('invitation_id' in (operation.params ?? {})) params.invitation_id = (await this.#makeInvitation(this.owner)).id
-    if (
-      operation.bucket === 'agents.action' ||
-      id === 'createTask' ||
-      id === 'createTaskBatch' ||
-      id === 'retryTask' ||
-      id === 'triggerSchedule'
-    ) {
+    const givesTask = [
+      'createTask',
+      'createTaskBatch',
+      'retryTask',
+      'triggerSchedule',
+      'testTrigger',
+      'replayTriggerDelivery',
+    ]
+    if (operation.bucket === 'agents.action' || givesTask.includes(id)) {
       await this.test.sql`update agent set status = 'paused', settles_to = null where id = ${this.agent_id}`
     }
     if (id === 'createBudget') await this.test.sql`delete from budget where subject = ${this.agent_id}`
@@ -192,6 +199,8 @@ export class Samples {
       updateAgent: { name: 'sample' },
       rollbackAgent: { version: 0 },
       createSchedule: { agent_id: this.agent_id },
+      createTrigger: { agent_id: this.agent_id },
+      testTrigger: { preview: false },
       createThread: { agent_id: this.agent_id },
       createTool: { name },
       createTestCase: { name },
@@ -250,6 +259,24 @@ export class Samples {
       body: { agent_id: this.agent_id, name: 'sample', cron: '0 0 29 2 *', input: 'Leap.' },
     })
     return body.id
+  }
+
+  /** A trigger of an agent that has no other one: a project may have only so many. */
+  async #makeTrigger(): Promise<string> {
+    await this.test.sql`delete from trigger where agent_id = ${this.agent_id}`
+    const body = { agent_id: this.agent_id, name: 'sample', source: 'bearer' }
+    const path = `/api/v1/projects/${this.project_id}/triggers`
+    const reply = await this.test.send('POST', path, { key: this.key, body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return reply.body.id
+  }
+
+  async #makeTriggerDelivery(trigger_id: string): Promise<string> {
+    const id = newId('tdlv')
+    await this.test.sql`
+      insert into trigger_delivery (id, trigger_id, project_id, status, reason, headers, body)
+      values (${id}, ${trigger_id}, ${this.project_id}, 'filtered', 'paused', '{"content-type": "application/json"}', '{"a": 1}')`
+    return id
   }
 
   /** A pending approval of a task that waits in the queue. */

@@ -5,6 +5,7 @@ import { fileBounds } from '#contract/resources/files.ts'
 import { clientBounds } from '#contract/accounts/oauth.ts'
 import { operations } from '#contract/operations.ts'
 import { scheduleBounds } from '#contract/tasks/schedules.ts'
+import { triggerBounds } from '#contract/doors/trigger-sources.ts'
 import { taskActionBounds } from '#contract/tasks/task-actions.ts'
 import { taskBounds } from '#contract/tasks/tasks.ts'
 import { passwordLength } from '#contract/accounts/users.ts'
@@ -160,6 +161,26 @@ const scheduleWords: Record<keyof typeof scheduleBounds, Words> = {
   time_zone: ['`time_zone` of a schedule', 'characters'],
 }
 
+const triggerWords: Record<keyof typeof triggerBounds, Words> = {
+  name: ['Name of a trigger', 'characters'],
+  secret: ['`secret` of a trigger', 'characters'],
+  secret_min: ['`secret` of a trigger', 'characters', 'at least'],
+  filter: ['Conditions of a `filter` of a trigger', 'items'],
+  path: ['Each path in a trigger', 'characters'],
+  filter_bytes: ['`filter` of a trigger', 'bytes as JSON'],
+  input: ['`input` of a trigger', 'characters'],
+  input_bytes: ['`input` of a trigger that is an object', 'bytes as JSON'],
+  thread_key: ['`thread_key` of a trigger', 'characters'],
+  header: ['Names of headers in `hmac` of a trigger', 'characters'],
+  prefix: ['`hmac.prefix` of a trigger', 'characters'],
+  per_project: ['Triggers of a project', ''],
+  overlap_seconds: ['`overlap_seconds` of a rotation of a trigger, from 0', 'seconds'],
+  body_bytes: ['Body of a delivery to a trigger', 'bytes'],
+  value: ['What a delivery gives to one place of an `input`; more is cut', 'characters'],
+  tolerance_seconds: ['Signed time of a delivery to a trigger, away from now', 'seconds'],
+  same_bytes_hours: ['Time in which the same bytes are the same delivery to a trigger, in hours', ''],
+}
+
 const clientWords: Record<keyof typeof clientBounds, Words> = {
   name: ['Name of an OAuth app', 'characters'],
   redirect_uris: ['Redirect URIs of an OAuth app', 'items'],
@@ -170,6 +191,7 @@ const perWords: Record<Bucket['per'], string> = {
   credential: 'credential',
   address: 'address',
   client_and_address: 'app and address',
+  trigger: 'trigger',
 }
 
 /** Rate limits, and the bounds of what may be sent. */
@@ -182,6 +204,7 @@ export const limitsPage: Page = {
     'task-actions.ts',
     'approvals.ts',
     'schedules.ts',
+    'trigger-sources.ts',
     'oauth.ts',
     'users.ts',
     'metrics.ts',
@@ -231,6 +254,7 @@ function boundTable(): string {
         ...boundRows(fileBounds, fileWords),
         ...boundRows(approvalBounds, approvalWords),
         ...boundRows(scheduleBounds, scheduleWords),
+        ...boundRows(triggerBounds, triggerWords),
         ...boundRows(clientBounds, clientWords),
         ['Password', `${passwordLength.min} to ${passwordLength.max}`, 'characters'],
         ['Time series of metrics', `at most ${number(metricPointsMax)}`, 'points'],

@@ -21,6 +21,7 @@ const kinds: Record<string, string> = {
   agent_logs: 'Agents’ logs',
   events: 'Events for webhooks',
   webhook_deliveries: 'Deliveries of webhooks',
+  trigger_deliveries: 'Deliveries to triggers',
   usage: 'Usage by the hour',
   audit_log: 'Audit log',
   refusals: 'What limits refused, by the hour',

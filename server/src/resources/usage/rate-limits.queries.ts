@@ -48,6 +48,7 @@ const tables: Record<RetentionKind, readonly string[]> = {
   agent_logs: ['agent_log', 'log_rollup'],
   events: ['event'],
   webhook_deliveries: ['delivery', 'delivery_attempt'],
+  trigger_deliveries: ['trigger_delivery', 'trigger_key'],
   usage: ['usage_hour'],
   audit_log: ['audit'],
   refusals: ['refusal_hour'],

@@ -96,6 +96,7 @@ describe('where limits stand', () => {
       usage: 400,
       audit_log: 400,
       refusals: 30,
+      trigger_deliveries: 30,
     })
   })
 

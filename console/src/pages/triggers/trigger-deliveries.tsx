@@ -1,0 +1,174 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { TriggerDelivery } from '#sdk/types.ts'
+import { api } from '../../api/client.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import type { Column } from '../../ui/data-table.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { FilterSelect } from '../../ui/field.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Badge, Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell, tellFailure } from '../../ui/toast.tsx'
+import { Options } from '../parts/options.tsx'
+
+const pageSize = 20
+const states = { '': 'Any state', accepted: 'Accepted', filtered: 'Filtered' }
+const reasons: Record<NonNullable<TriggerDelivery['reason']>, string> = {
+  filter: 'by the filter',
+  paused: 'the trigger was paused',
+  ping: 'the sender tried the address',
+  own_message: 'the app’s own message',
+  automatic_reply: 'an automatic reply',
+}
+
+/** What came to a trigger and was genuine, the newest first; each can be looked at and replayed. */
+export function TriggerDeliveries({
+  project_id,
+  trigger_id,
+  mayNot,
+}: {
+  project_id: string
+  trigger_id: string
+  mayNot: string | undefined
+}) {
+  const [words, setWords] = useSearchText()
+  const offset = Number(words.offset ?? 0)
+  const status = (['accepted', 'filtered'] as const).find((one) => one === words.status)
+  const query = { limit: pageSize, offset, ...(status ? { status } : {}) }
+  const queries = useQueryClient()
+  const deliveries = useQuery({
+    queryKey: ['project', project_id, 'triggers', trigger_id, 'deliveries', query],
+    queryFn: () => api.triggers.listDeliveries(project_id, trigger_id, query).page(query),
+    placeholderData: keepPreviousData,
+    refetchInterval: 5000,
+  })
+  const replay = useMutation({
+    mutationFn: (id: string) => api.triggers.replay(project_id, trigger_id, id),
+    onSuccess: ({ status: became }) => {
+      tell(became === 'accepted' ? 'Replayed: a task has it' : 'Replayed, and filtered again')
+      return queries.invalidateQueries({ queryKey: ['project', project_id, 'triggers', trigger_id] })
+    },
+    onError: (failure) => tellFailure('The delivery was not replayed', failure),
+  })
+  const columns: Column<TriggerDelivery>[] = [
+    { id: 'came', header: 'Came', cell: ({ created_at }) => <Time at={created_at} /> },
+    {
+      id: 'state',
+      header: 'State',
+      cell: ({ status: state, reason, is_test, replay_of }) => (
+        <span className="inline-flex flex-wrap items-center gap-1.5">
+          <Status state={state} tone={state === 'accepted' ? 'good' : 'quiet'} />
+          {reason !== null && <span className="text-sm text-soft">{reasons[reason]}</span>}
+          {is_test && <Badge>test</Badge>}
+          {replay_of !== null && <Badge>replay</Badge>}
+        </span>
+      ),
+    },
+    {
+      id: 'task',
+      header: 'Task',
+      cell: ({ task_id }) =>
+        task_id === null ? (
+          <span className="text-soft">none</span>
+        ) : (
+          <Link {...paths.task(project_id, task_id)}>Open</Link>
+        ),
+    },
+    { id: 'again', header: 'Came again', align: 'right', cell: ({ duplicates }) => duplicates },
+    { id: 'bytes', header: 'Bytes', align: 'right', cell: ({ bytes }) => bytes },
+    {
+      id: 'actions',
+      header: 'Actions',
+      cell: ({ id, created_at }) => (
+        <span className="inline-flex gap-1.5">
+          <Button
+            size="small"
+            aria-label={`Show the delivery of ${created_at}`}
+            onClick={() => setWords({ shown: id })}
+          >
+            Show
+          </Button>
+          <Button
+            size="small"
+            aria-label={`Replay the delivery of ${created_at}`}
+            reason={mayNot}
+            disabled={replay.isPending}
+            onClick={() => replay.mutate(id)}
+          >
+            Replay
+          </Button>
+        </span>
+      ),
+    },
+  ]
+  return (
+    <section aria-labelledby="deliveries">
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-2">
+        <h2 id="deliveries">Deliveries</h2>
+        <FilterSelect
+          label="State of deliveries"
+          value={status ?? ''}
+          onChange={(change) => setWords({ status: change.target.value || undefined, offset: undefined })}
+        >
+          <Options of={states} />
+        </FilterSelect>
+      </div>
+      <PagedTable
+        label="Deliveries"
+        noun="deliveries"
+        query={deliveries}
+        columns={columns}
+        keyOf={({ id }) => id}
+        offset={offset}
+        limit={pageSize}
+        go={(to) => setWords({ offset: to ? String(to) : undefined })}
+        empty={
+          status === undefined ? (
+            <EmptyState title="Nothing came yet">
+              <p>Deliveries appear here with what became of them, for 30 days.</p>
+            </EmptyState>
+          ) : (
+            <p className="py-4 text-soft">No delivery matches.</p>
+          )
+        }
+      />
+      <Dialog
+        title="Delivery"
+        isOpen={words.shown !== undefined}
+        close={() => setWords({ shown: undefined })}
+        width="max-w-3xl"
+      >
+        {words.shown !== undefined && <Shown project_id={project_id} trigger_id={trigger_id} id={words.shown} />}
+      </Dialog>
+    </section>
+  )
+}
+
+/** What was sent, without what proves it. */
+function Shown({ project_id, trigger_id, id }: { project_id: string; trigger_id: string; id: string }) {
+  const { data, error } = useQuery({
+    queryKey: ['project', project_id, 'triggers', trigger_id, 'deliveries', id],
+    queryFn: () => api.triggers.getDelivery(project_id, trigger_id, id),
+  })
+  if (!data) return error ? <ErrorBox error={error} /> : <Skeleton label="Loading the delivery" />
+  const headers = Object.entries(data.headers).map(([name, value]) => `${name}: ${value}`)
+  return (
+    <div className="space-y-3">
+      <div>
+        <h3 className="mb-1 font-medium">Headers</h3>
+        <CodeBlock text={headers.join('\n')} label="Copy the headers" />
+      </div>
+      <div>
+        <h3 className="mb-1 font-medium">Body</h3>
+        <CodeBlock text={data.payload} label="Copy the body" />
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,186 @@
+import { useState } from 'react'
+import type { NewTrigger } from '#sdk/types.ts'
+import {
+  sourceDefinitions,
+  triggerSources,
+  type FilterCondition,
+  type TriggerAction,
+  type TriggerSource,
+} from '#contract/doors/trigger-sources.ts'
+import { AgentPicker } from '../../agents/agent-picker.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Options } from '../parts/options.tsx'
+
+/** What a form says; on a change without what stays. */
+export type TriggerValues = Omit<NewTrigger, 'input' | 'thread_key'> & {
+  input: NewTrigger['input'] | null
+  thread_key: string | null
+}
+
+/** Sources as people know them. */
+export const sourceNames: Record<TriggerSource, string> = {
+  github: 'GitHub',
+  gitlab: 'GitLab',
+  slack: 'Slack',
+  stripe: 'Stripe',
+  linear: 'Linear',
+  standard_webhooks: 'Standard Webhooks',
+  email: 'E-mail',
+  hmac: 'Any, signed by HMAC',
+  bearer: 'Any, with a token',
+}
+const actionNames = { start: 'Start a task', message: 'Answer the task that waits, else start one' }
+
+/** Who delivers, to which agent, and what it is asked. With `values` it changes a trigger; agent and source stay. */
+export function TriggerForm({
+  project_id,
+  values,
+  isBusy,
+  submit,
+}: {
+  project_id: string
+  values?: TriggerValues
+  isBusy: boolean
+  submit: (values: TriggerValues) => void
+}) {
+  const [name, setName] = useState(values?.name ?? '')
+  const [agent_id, setAgent] = useState<string | undefined>(values?.agent_id)
+  const [source, setSource] = useState<TriggerSource>(values?.source ?? 'github')
+  const [secret, setSecret] = useState('')
+  const [header, setHeader] = useState(values?.hmac?.header ?? 'X-Signature')
+  const [prefix, setPrefix] = useState(values?.hmac?.prefix ?? '')
+  const [filterText, setFilterText] = useState(
+    values?.filter && values.filter.length > 0 ? JSON.stringify(values.filter, null, 2) : '',
+  )
+  const isData = typeof values?.input === 'object' && values.input !== null
+  const [input, setInput] = useState(isData ? JSON.stringify(values.input, null, 2) : ((values?.input as string) ?? ''))
+  const [thread_key, setThreadKey] = useState(values?.thread_key ?? '')
+  const [action, setAction] = useState<TriggerAction>(values?.action ?? 'start')
+  const filter = parsed(filterText, [], (value) => Array.isArray(value)) as FilterCondition[] | undefined
+  const data = input.trimStart().startsWith('{"') || isData ? parsed(input, undefined, isObject) : undefined
+  const asksSecret = !values && sourceDefinitions[source].secret_given
+  const reason =
+    name.trim() === ''
+      ? 'Enter a name'
+      : agent_id === undefined
+        ? 'Choose an agent'
+        : asksSecret && secret === ''
+          ? `Enter the secret that ${sourceNames[source]} shows`
+          : filter === undefined
+            ? 'Mend the filter'
+            : action === 'message' && thread_key.trim() === ''
+              ? 'Enter a key of the thread: it names whose task is answered'
+              : undefined
+  const send = (): void =>
+    submit({
+      ...{ name: name.trim(), agent_id: agent_id!, source, filter: filter!, action },
+      ...(secret === '' ? {} : { secret }),
+      ...(source === 'hmac' ? { hmac: { ...values?.hmac, header, ...(prefix === '' ? {} : { prefix }) } } : {}),
+      input: (data as Record<string, unknown> | undefined) ?? (input.trim() === '' ? null : input),
+      thread_key: thread_key.trim() === '' ? null : thread_key.trim(),
+    })
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!reason) send()
+      }}
+    >
+      <Field label="Name">
+        <TextInput value={name} onChange={(event) => setName(event.target.value)} placeholder="New issues" />
+      </Field>
+      {!values && (
+        <>
+          <div>
+            <div className="mb-1 font-medium">Agent</div>
+            <AgentPicker project_id={project_id} label="Agent" value={agent_id} onChange={setAgent} />
+          </div>
+          <Field label="Source" hint="Who sends decides how a delivery proves itself.">
+            <SelectInput value={source} onChange={(event) => setSource(event.target.value as TriggerSource)}>
+              <Options of={Object.fromEntries(triggerSources.map((one) => [one, sourceNames[one]]))} />
+            </SelectInput>
+          </Field>
+        </>
+      )}
+      {asksSecret && (
+        <Field label="Secret" hint={`${sourceNames[source]} makes it, and shows it in its settings.`}>
+          <TextInput
+            type="password"
+            autoComplete="off"
+            value={secret}
+            onChange={(event) => setSecret(event.target.value)}
+          />
+        </Field>
+      )}
+      {source === 'hmac' && (
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field label="Header of the signature">
+            <TextInput value={header} onChange={(event) => setHeader(event.target.value)} />
+          </Field>
+          <Field label="Before the signature (optional)">
+            <TextInput value={prefix} onChange={(event) => setPrefix(event.target.value)} placeholder="sha256=" />
+          </Field>
+        </div>
+      )}
+      <Field
+        label="Filter (optional)"
+        hint="JSON: conditions that must all hold, by eq, ne, in, exists or contains."
+        fault={filter === undefined ? 'This is no JSON list of conditions' : undefined}
+      >
+        <TextArea
+          className="font-mono !text-sm"
+          spellCheck={false}
+          rows={2}
+          value={filterText}
+          onChange={(event) => setFilterText(event.target.value)}
+          placeholder='[{"path": "body.action", "op": "eq", "value": "opened"}]'
+        />
+      </Field>
+      <Field
+        label="What the agent is asked (optional)"
+        hint="{{body.…}} stands for what was delivered, marked as data from outside. Without it the agent gets the whole body."
+      >
+        <TextArea
+          rows={3}
+          value={input}
+          onChange={(event) => setInput(event.target.value)}
+          placeholder="Sort this issue into one of our areas: {{body.issue.title}}"
+        />
+      </Field>
+      <Field label="Key of the thread (optional)" hint="Deliveries with the same key go on in one conversation.">
+        <TextInput
+          value={thread_key}
+          onChange={(event) => setThreadKey(event.target.value)}
+          placeholder="{{body.repository.full_name}}#{{body.issue.number}}"
+        />
+      </Field>
+      <Field label="A delivery does">
+        <SelectInput value={action} onChange={(event) => setAction(event.target.value as TriggerAction)}>
+          <Options of={actionNames} />
+        </SelectInput>
+      </Field>
+      <div className="flex justify-end">
+        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
+          {values ? 'Save' : 'Create trigger'}
+        </Button>
+      </div>
+    </form>
+  )
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The JSON of a text, or what an empty one means; undefined where it is none of the kind. */
+function parsed(text: string, empty: unknown, isKind: (value: unknown) => boolean): unknown {
+  if (text.trim() === '') return empty
+  try {
+    const value: unknown = JSON.parse(text)
+    return isKind(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,216 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { MadeTrigger } from '#sdk/types.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import { CopyId } from '../../ui/copy.tsx'
+import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { Facts, Panel } from '../../ui/page.tsx'
+import { Skeleton } from '../../ui/skeleton.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell, tellFailure } from '../../ui/toast.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { RevealedTrigger } from './revealed.tsx'
+import { TriggerDeliveries } from './trigger-deliveries.tsx'
+import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx'
+
+/** One trigger: what it does, how it stands, and what came to it. */
+export default function TriggerPage() {
+  const project_id = useProjectId()
+  const { trigger_id: id = '' } = useParams({ strict: false })
+  const [words, setWords] = useSearchText()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const key = ['project', project_id, 'triggers', id]
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: key,
+    queryFn: () => api.triggers.get(project_id, id),
+    refetchInterval: 15_000,
+  })
+  const names = useAgentNames(project_id, [data?.agent_id])
+  const again = () => queries.invalidateQueries({ queryKey: ['project', project_id, 'triggers'] })
+  const [made, setMade] = useState<MadeTrigger>()
+  const close = () => setWords({ panel: undefined })
+  const move = useMutation({
+    mutationFn: () =>
+      data?.status === 'paused' ? api.triggers.resume(project_id, id) : api.triggers.pause(project_id, id),
+    onSuccess: ({ message }) => {
+      tell(message)
+      return again()
+    },
+    onError: (failure) => tellFailure('The trigger was not changed', failure),
+  })
+  const save = useMutation({
+    mutationFn: ({ agent_id: _, source: __, ...values }: TriggerValues) => api.triggers.update(project_id, id, values),
+    onSuccess: () => {
+      tell('Saved')
+      close()
+      return again()
+    },
+  })
+  const rotate = async () => {
+    setMade(await api.triggers.rotate(project_id, id, {}))
+    await again()
+  }
+  const remove = async () => {
+    await api.triggers.delete(project_id, id)
+    tell('The trigger is deleted')
+    await navigate(paths.triggers(project_id))
+    await queries.invalidateQueries({
+      queryKey: ['project', project_id, 'triggers'],
+      predicate: ({ queryKey }) => queryKey[3] !== id,
+    })
+  }
+  const refused = useWhyNotWrite('agents')
+  const mayNot = refused ?? (data ? undefined : 'The trigger is not shown yet')
+  return (
+    <PageFrame
+      title={data?.name ?? 'Trigger'}
+      lead={<Link {...paths.triggers(project_id)}>All triggers</Link>}
+      path={`/api/v1/projects/${project_id}/triggers/${id}`}
+      actions={
+        <>
+          <Button reason={mayNot} disabled={move.isPending} onClick={() => move.mutate()}>
+            {data?.status === 'paused' ? 'Resume' : 'Pause'}
+          </Button>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'edit' })}>
+            Edit
+          </Button>
+          <Button reason={mayNot} onClick={() => setWords({ panel: 'rotate' })}>
+            Rotate address
+          </Button>
+          <Button kind="danger" reason={mayNot} onClick={() => setWords({ panel: 'delete' })}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      {isPending && <Skeleton label="Loading the trigger" />}
+      <ErrorBox error={error} retry={() => void refetch()} />
+      {data && (
+        <>
+          <Panel className="mb-5 p-4">
+            <Facts>
+              <dt>State</dt>
+              <dd>
+                <Status state={data.status} />
+              </dd>
+              <dt>Source</dt>
+              <dd>{sourceNames[data.source]}</dd>
+              <dt>Agent</dt>
+              <dd>
+                <Link {...paths.agent(project_id, data.agent_id)}>{names.get(data.agent_id) ?? data.agent_id}</Link>
+              </dd>
+              <dt>Asks</dt>
+              <dd className="whitespace-pre-wrap">
+                {data.input === null
+                  ? 'the whole body'
+                  : typeof data.input === 'string'
+                    ? data.input
+                    : JSON.stringify(data.input)}
+              </dd>
+              {data.filter.length > 0 && (
+                <>
+                  <dt>Only where</dt>
+                  <dd>
+                    <code className="break-all">{JSON.stringify(data.filter)}</code>
+                  </dd>
+                </>
+              )}
+              {data.thread_key !== null && (
+                <>
+                  <dt>One thread for</dt>
+                  <dd>
+                    <code className="break-all">{data.thread_key}</code>
+                    {data.action === 'message' && ', whose waiting task it answers'}
+                  </dd>
+                </>
+              )}
+              <dt>Deliveries</dt>
+              <dd>
+                {data.accepted} accepted, {data.filtered} filtered, {data.duplicates} came again, {data.refused} refused
+                {data.last_refused_at !== null && (
+                  <>
+                    , the last one <Time at={data.last_refused_at} />
+                  </>
+                )}
+              </dd>
+              {data.last_error !== null && (
+                <>
+                  <dt>Not taken</dt>
+                  <dd className="text-bad">
+                    {data.last_error.message} (<Time at={data.last_error.at} />)
+                  </dd>
+                </>
+              )}
+              <dt>Address and secret</dt>
+              <dd>
+                ••••••••, never shown again
+                {data.previous_url_expires_at !== null && (
+                  <>
+                    ; the ones before are good too, until <Time at={data.previous_url_expires_at} />
+                  </>
+                )}
+              </dd>
+              <dt>Identifier</dt>
+              <dd>
+                <CopyId id={id} />
+              </dd>
+            </Facts>
+          </Panel>
+          <TriggerDeliveries project_id={project_id} trigger_id={id} mayNot={mayNot} />
+          <Dialog
+            title="Change the trigger"
+            isOpen={words.panel === 'edit'}
+            close={close}
+            width="max-w-2xl"
+            refused={refused}
+          >
+            <ErrorBox error={save.error} />
+            <TriggerForm
+              key={data.updated_at}
+              project_id={project_id}
+              values={{ ...data, hmac: data.hmac ?? undefined } as TriggerValues}
+              isBusy={save.isPending}
+              submit={(values) => save.mutate(values)}
+            />
+          </Dialog>
+        </>
+      )}
+      <ConfirmDialog
+        title="Rotate the address"
+        action="Rotate address"
+        kind="primary"
+        isOpen={words.panel === 'rotate'}
+        close={close}
+        refused={refused}
+        run={rotate}
+      >
+        <p>
+          A new address is made, and a new secret where the sender makes none. For 24 hours the ones before are good
+          too: change the sender within that time.
+        </p>
+      </ConfirmDialog>
+      <ConfirmDialog
+        title="Delete the trigger"
+        action="Delete trigger"
+        isOpen={words.panel === 'delete'}
+        close={close}
+        refused={refused}
+        run={remove}
+        typed={data?.name}
+      >
+        <p>Its address is unknown from then on, and its deliveries can no longer be read. Its tasks stay.</p>
+      </ConfirmDialog>
+      {made && <RevealedTrigger made={made} done={() => setMade(undefined)} />}
+    </PageFrame>
+  )
+}

@@ -1,0 +1,125 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { MadeTrigger, Trigger } from '#sdk/types.ts'
+import { useAgentNames } from '../../agents/agent-names.ts'
+import { api } from '../../api/client.ts'
+import { useProjectId } from '../../api/queries.ts'
+import { paths } from '../../paths.ts'
+import { useSearchText } from '../../search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import type { Column } from '../../ui/data-table.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EmptyState } from '../../ui/empty-state.tsx'
+import { ErrorBox } from '../../ui/error-box.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Time } from '../../ui/time.tsx'
+import { tell } from '../../ui/toast.tsx'
+import { PageFrame } from '../parts/page-frame.tsx'
+import { useWhyNotWrite } from '../parts/why-not-write.ts'
+import { RevealedTrigger } from './revealed.tsx'
+import { sourceNames, TriggerForm, type TriggerValues } from './trigger-form.tsx'
+
+const pageSize = 20
+
+/** Addresses to which other systems post, and what became of it. */
+export default function Triggers() {
+  const project_id = useProjectId()
+  const [words, setWords] = useSearchText()
+  const offset = Number(words.offset ?? 0)
+  const query = { limit: pageSize, offset }
+  const triggers = useQuery({
+    queryKey: ['project', project_id, 'triggers', query],
+    queryFn: () => api.triggers.list(project_id, query).page(query),
+    placeholderData: keepPreviousData,
+    refetchInterval: 15_000,
+  })
+  const names = useAgentNames(project_id, triggers.data?.items.map(({ agent_id }) => agent_id) ?? [])
+  const queries = useQueryClient()
+  const [made, setMade] = useState<MadeTrigger>()
+  const create = useMutation({
+    mutationFn: ({ input, thread_key, ...values }: TriggerValues) =>
+      api.triggers.create(project_id, {
+        ...values,
+        ...(input === null ? {} : { input }),
+        ...(thread_key === null ? {} : { thread_key }),
+      }),
+    // The answer holds secrets: nothing keeps it but what shows it.
+    gcTime: 0,
+    onSuccess: (answer) => {
+      setMade(answer)
+      close()
+      return queries.invalidateQueries({ queryKey: ['project', project_id, 'triggers'] })
+    },
+  })
+  const close = () => {
+    setWords({ panel: undefined })
+    create.reset()
+  }
+  const mayNot = useWhyNotWrite('agents')
+  const isEmpty = triggers.data?.total === 0
+  const add = (label: string) => (
+    <Button kind="primary" reason={mayNot} onClick={() => setWords({ panel: 'new' })}>
+      {label}
+    </Button>
+  )
+  const columns: Column<Trigger>[] = [
+    { id: 'name', header: 'Name', cell: ({ id, name }) => <Link {...paths.trigger(project_id, id)}>{name}</Link> },
+    { id: 'source', header: 'Source', cell: ({ source }) => sourceNames[source] },
+    {
+      id: 'agent',
+      header: 'Agent',
+      cell: ({ agent_id }) => <Link {...paths.agent(project_id, agent_id)}>{names.get(agent_id) ?? agent_id}</Link>,
+    },
+    { id: 'state', header: 'State', cell: ({ status }) => <Status state={status} /> },
+    { id: 'accepted', header: 'Accepted', align: 'right', cell: ({ accepted }) => accepted },
+    { id: 'refused', header: 'Refused', align: 'right', cell: ({ refused }) => refused },
+    {
+      id: 'last',
+      header: 'Last delivery',
+      cell: ({ last_delivery_at }) => (last_delivery_at === null ? 'none yet' : <Time at={last_delivery_at} />),
+    },
+  ]
+  return (
+    <PageFrame
+      title="Triggers"
+      lead="Addresses to which GitHub, Slack and others post. Each genuine delivery gives an agent a task, exactly one."
+      path={`/api/v1/projects/${project_id}/triggers`}
+      query={query}
+      actions={isEmpty ? undefined : add('Create trigger')}
+    >
+      <PagedTable
+        label="Triggers"
+        noun="triggers"
+        query={triggers}
+        columns={columns}
+        keyOf={({ id }) => id}
+        offset={offset}
+        limit={pageSize}
+        go={(to) => setWords({ offset: to ? String(to) : undefined })}
+        empty={
+          <EmptyState title="No triggers yet" actions={add('Create the first trigger')}>
+            <p>
+              A trigger gives an agent a task when something happens elsewhere: an issue is opened, a message is posted,
+              a payment fails, an e-mail comes. Only who knows its secret can start one.
+            </p>
+          </EmptyState>
+        }
+      />
+      <Dialog title="Create a trigger" isOpen={words.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
+        <ErrorBox error={create.error} />
+        <TriggerForm project_id={project_id} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+      </Dialog>
+      {made && (
+        <RevealedTrigger
+          made={made}
+          done={() => {
+            setMade(undefined)
+            tell('The trigger is ready')
+          }}
+        />
+      )}
+    </PageFrame>
+  )
+}
