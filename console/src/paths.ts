@@ -34,6 +34,11 @@ export const paths = {
     params: { project_id, task_id },
     search: search as never,
   }),
+  toolCalls: (project_id: string, search: object = {}): LinkProps => ({
+    to: '/p/$project_id/tool-calls',
+    params: { project_id },
+    search: search as never,
+  }),
   approvals: (project_id: string, search: object = {}): LinkProps => ({
     to: '/p/$project_id/approvals',
     params: { project_id },

@@ -53,6 +53,7 @@ export function useCommands(
       ['Agents', paths.agents(id)],
       ['Tasks', paths.tasks(id)],
       ['Approvals', paths.approvals(id)],
+      ['Tool calls', paths.toolCalls(id)],
       ['Triggers', paths.triggers(id)],
       ['Logs', paths.logs(id)],
       ['Metrics', paths.metrics(id)],

@@ -5,6 +5,8 @@ export type TaskStatus = Task['status']
 export type Step = Operations['listTaskSteps']['result']['steps'][number]
 export type TaskEvent = Operations['listTaskEvents']['result']['events'][number]
 export type Approval = Operations['listApprovals']['result']['approvals'][number]
+/** A call of a tool on your side. */
+export type ToolCall = Operations['listToolCalls']['result']['tool_calls'][number]
 /** A line of a log; of a project's, with the agent that wrote it. */
 export type LogLine = Operations['getAgentLogs']['result']['logs'][number] & { agent_id?: string }
 

@@ -17,10 +17,12 @@ import { useSearchState } from '../../search-state.ts'
 import type { Search } from '../../search-words.ts'
 import { A, usePathIds } from '../../task-parts/links.tsx'
 import { MessageBox } from './message-box.tsx'
+import { OpenToolCalls } from './open-tool-calls.tsx'
 import { StepInspector } from './step-inspector.tsx'
 import { titleOf } from '../../task-parts/input-words.ts'
 import { retryReason, TaskHeader } from './task-header.tsx'
 import { TaskLive } from './task-live.ts'
+import { isInTree, TaskTree } from './task-tree.tsx'
 import { readSpan, scales, writeSpan, type Scale, type Span } from './time-axis.ts'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { Transcript } from './transcript.tsx'
@@ -121,6 +123,10 @@ export function TaskPage() {
           ))}
         </div>
       )}
+      {isOpen && live.task.wait?.tool_call_ids !== undefined && (
+        <OpenToolCalls project={project} task={live.task} onResolved={() => live.refresh()} />
+      )}
+      {isInTree(live.task) && <TaskTree project={project} task={live.task} />}
       {isOpen && live.task.wait?.reason === 'input' && <MessageBox live={live} />}
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-2 md:px-5">
         <Choices

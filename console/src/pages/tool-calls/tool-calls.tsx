@@ -1,0 +1,3 @@
+import { ToolCallsPage } from './tool-calls-page.tsx'
+
+export default ToolCallsPage
