@@ -210,12 +210,14 @@ export class TaskLive {
   #takeKept(event: TaskEvent): void {
     this.events.set(event.sequence, event)
     this.lastSequence = Math.max(this.lastSequence, event.sequence)
-    const data = event.data as { index?: number; usage?: Task['usage']; message_id?: string }
+    const data = event.data as { index?: number; usage?: Omit<Task['usage'], 'total'>; message_id?: string }
     if (event.type.startsWith('step.') && data.index !== undefined) {
       this.stepCount = Math.max(this.stepCount, data.index + 1)
       this.#stale.add(data.index)
     }
-    if (event.type === 'usage.updated' && data.usage && this.task) this.task = { ...this.task, usage: data.usage }
+    // Events are of the task alone; what those below it used is read with the task.
+    if (event.type === 'usage.updated' && data.usage && this.task)
+      this.task = { ...this.task, usage: { ...this.task.usage, ...data.usage } }
     // The step with the whole text is read soon; until then what was streamed of it stays.
     if (event.type === 'message.discarded') this.writing = undefined
     if (event.type.startsWith('task.') || event.type === 'cancel.requested') this.#isTaskStale = true
