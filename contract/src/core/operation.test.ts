@@ -123,7 +123,11 @@ describe('every operation', () => {
       .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
       .map(({ path }) => path)
     // A kept answer is in the transaction of its work, and nothing waits for the network in one.
-    const asking = ['/api/v1/projects/{project_id}/tools', '/api/v1/projects/{project_id}/tools/{tool_id}/approve']
+    const asking = [
+      '/api/v1/projects/{project_id}/tools',
+      '/api/v1/projects/{project_id}/tools/{tool_id}/approve',
+      '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize',
+    ]
     for (const path of ignoring.filter((one) => !asking.includes(one)))
       assert.match(
         path,

@@ -120,6 +120,7 @@ export const taskEventPayloads = {
       since: Timestamp,
       until: Nullable(Timestamp),
       approval_ids: Type.Array(Type.String(), { maxItems: taskEventBounds.items }),
+      credential_ids: Type.Optional(Type.Array(Type.String(), { maxItems: taskEventBounds.items })),
     }),
   }),
   'task.resumed': ofTask({ attempt, reason: Nullable(Choice(waitReasons)) }),

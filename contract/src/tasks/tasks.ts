@@ -201,6 +201,9 @@ export const Task = Named(
         since: Timestamp,
         until: Nullable(Timestamp),
         approval_ids: Type.Array(Type.String()),
+        credential_ids: Type.Optional(
+          Type.Array(Type.String(), { description: 'Of the reason `credential`: those to be connected.' }),
+        ),
       }),
     ),
     input: shownInput,

@@ -70,6 +70,8 @@ export interface Engine {
   answerToolCalls(tx: Sql, task_id: string, answers: readonly ToolCallAnswer[]): Promise<void>
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
   budgetsChanged(tx: Sql): void
+  /** A credential was connected, changed or removed: tasks that waited for it are looked at after the commit. */
+  credentialsChanged(tx: Sql): void
   /** Whether no worker of any process has been seen for 60 s (decision D102). */
   isSilent(): boolean
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */

@@ -152,6 +152,8 @@ export interface Wait {
   since: string
   until: string | null
   approval_ids: string[]
+  /** Of the reason `credential`: those that must be connected first. */
+  credential_ids?: string[]
 }
 
 /** What a task has consumed. A cost that cannot be known is null, never guessed. */
@@ -243,6 +245,8 @@ export interface CallInput {
   until?: string
   /** The call is made by the task's caller. */
   is_callers?: true
+  /** The credential for whose token the call waits; it was not made yet. */
+  waits_for?: string
 }
 
 /** What a message says in parts. */

@@ -108,8 +108,9 @@ export function waiting(
   reason: Wait['reason'],
   until: Date | undefined,
   approval_ids: string[] = [],
+  more: Pick<Wait, 'credential_ids'> = {},
 ): Change {
-  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids }
+  const wait: Wait = { reason, since: task.now, until: until?.toISOString() ?? null, approval_ids, ...more }
   return {
     status: 'waiting',
     wait,

@@ -91,6 +91,7 @@ interface Place {
 }
 
 function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
+  if ('step' in at && run.lacking.has(at.step.index)) return undefined
   if (at.state === 'fresh') return freshCall(run, task, call, place)
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)
   if (at.state === 'begun') return startedCall(run, task, at.step)
@@ -159,7 +160,10 @@ function unknownCall(run: Run, task: LockedTask, step: Step): Planned | undefine
 function again(run: Run, step: Step): Planned {
   const tool = run.toolset.tools.get(step.name)
   if (!tool) return { step: failedStep(step, 'tool_not_found', `There is no tool named ${step.name} any more.`) }
-  return begin(tool, { ...step, attempt: step.attempt + 1 }, inputOf(step).arguments as Record<string, unknown>)
+  const { waits_for, ...input } = inputOf(step)
+  // One that waited for a token was not made.
+  const attempt = waits_for === undefined || step.status === 'unknown' ? step.attempt + 1 : step.attempt
+  return begin(tool, { ...step, attempt, input }, input.arguments as Record<string, unknown>)
 }
 
 function askedCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCall, index: number): Planned {
