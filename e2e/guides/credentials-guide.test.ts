@@ -6,7 +6,7 @@ import { ownerOf } from '../../server/test/actors.ts'
 import { startMcpServer } from '../../server/test/fakes/mcp-server.ts'
 import { issuerClients, TokenIssuer } from '../../server/test/fakes/token-issuer.ts'
 import { eventually, startTestService } from '../../server/test/harness.ts'
-import { comeBack, startTokenServer } from '../../server/test/token-world.ts'
+import { comeBack, startTokenServer } from '../../server/test/fakes/token-world.ts'
 import { runCommand, startCommand, temporaryFolder } from '../process.ts'
 
 const root = new URL('../..', import.meta.url).pathname

@@ -6,7 +6,7 @@ import { startLocalServer } from '../../server/test/fakes/local-server.ts'
 import { issuerClients, TokenIssuer } from '../../server/test/fakes/token-issuer.ts'
 import { eventually, startTestService, type TestService } from '../../server/test/harness.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { makeTokenWorld, type TokenWorld } from '../../server/test/token-world.ts'
+import { makeTokenWorld, type TokenWorld } from '../../server/test/fakes/token-world.ts'
 import { databaseEnvironment, startProcess, type RunningService } from '../process.ts'
 
 const processes = 4

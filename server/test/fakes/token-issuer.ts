@@ -32,7 +32,7 @@ export interface IssuerOptions {
   /** Whether it registers clients (RFC 7591), or takes the address of their metadata. */
   registers?: boolean
   metadata?: (metadata: Record<string, unknown>) => Record<string, unknown>
-  /** Gives no refresh tokens. */
+  /** Its answers have no refresh tokens. */
   withoutRefresh?: boolean
 }
 

@@ -38,7 +38,7 @@ export const addCredentialsConnect: AddCommand = (program) =>
           }
         }
         throw new CommandFailure(
-          'Nobody let the service in within 10 minutes.',
+          'The service was not let in within 10 minutes.',
           `cadre credentials connect ${credential_id}`,
         )
       })

@@ -5,7 +5,7 @@ import { eventually } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { issuerClients } from '../../../test/fakes/token-issuer.ts'
 import { startMcpServer, text } from '../../../test/fakes/mcp-server.ts'
-import { makeTokenWorld, startIssuer, startTokenServer, type TokenWorld } from '../../../test/token-world.ts'
+import { makeTokenWorld, startIssuer, startTokenServer, type TokenWorld } from '../../../test/fakes/token-world.ts'
 import { makeAccessTokens } from './access-tokens.ts'
 
 let test: TestService
@@ -183,7 +183,7 @@ describe('a task whose tools have no good token', () => {
     assert.equal((await world.reaches(task, 'completed')).output.content, 'fine, Bearer [redacted]')
   })
 
-  it('asks an issuer that is out of order again by itself', async (t) => {
+  it('asks an issuer that is out of order again after a moment', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
     issuer.answers['/token'] = (_request, response) => void response.writeHead(503).end()
@@ -317,40 +317,83 @@ describe('a refresh token', () => {
 })
 
 describe('a tool of an MCP server', () => {
-  it('is called with tokens that are renewed in the middle of a session', async (t) => {
+  /** A server whose tokens the issuer judges, a tool of kind mcp with a token for it, and an agent that calls it twice. */
+  const served = async (
+    t: Parameters<typeof startIssuer>[0],
+    safety: 'safe' | 'unsafe',
+    { once = false }: { once?: boolean } = {},
+  ) => {
     const issuer = await startIssuer(t)
-    const verdicts: string[] = []
+    const calls: string[] = []
+    const refused = new Set<string>()
     const server = await startMcpServer(t, {
       era: 'session',
+      before: (request, response) => {
+        const { authorization = '' } = request.headers
+        if (!refused.has(authorization)) return false
+        response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()
+        return true
+      },
       answer: async ({ headers }) => {
-        verdicts.push(await issuer.judge(String(headers.authorization)))
+        calls.push(String(headers.authorization))
+        // A token that was good for the first call is not taken for the second.
+        if (once && calls.length === 1) refused.add(calls[0]!)
+        assert.equal(await issuer.judge(String(headers.authorization)), 'good')
         return text('fine')
       },
     })
     const { id, name } = await world.credential(issuer)
-    const definition = { url: server.url, headers: { authorization: `Bearer \${credentials.${name}}` } }
+    const tool = `mcp_${name}`
+    const headers = { authorization: `Bearer \${credentials.${name}}` }
     const made = await world.call('POST', '/tools', {
-      name: `mcp_${name}`,
+      name: tool,
       description: 'A server.',
       kind: 'mcp',
-      safety: 'safe',
-      mcp: definition,
+      safety,
+      mcp: { url: server.url, headers },
     })
     assert.equal(made.status, 201, JSON.stringify(made.body))
-    const calls = (n: number) => ({ tool_calls: [{ name: `mcp_${name}/echo`, arguments: { n } }] })
+    const step = (n: number) => ({ tool_calls: [{ name: `${tool}/echo`, arguments: { n } }] })
     const { body: agent } = await world.call('POST', '/agents', {
       name: `mcp-${name}`,
       config: {
         model: 'builtin/script',
-        tools: [`mcp_${name}`],
-        system_prompt: JSON.stringify([calls(1), calls(2), { text: '{{tool_result}}' }]),
+        tools: [tool],
+        system_prompt: JSON.stringify([step(1), step(2), { text: '{{tool_result}}' }]),
       },
     })
     await eventually(async () => (await world.call('GET', `/agents/${agent.id}`)).body.status === 'running')
+    const token = await test.service.context.tokens.get(id, { signal: AbortSignal.timeout(20_000) })
+    return { issuer, calls, refused, id, agent_id: agent.id as string, first: `Bearer ${token!.value}` }
+  }
+
+  it('is called with tokens that are renewed in the middle of a session', async (t) => {
+    const { issuer, calls, id, agent_id } = await served(t, 'safe')
     await test.sql`update credential_oauth set renew_at = now() where credential_id = ${id}`
-    const task = await world.give(agent.id)
+    const task = await world.give(agent_id)
     assert.deepEqual([task.status, task.output.content], ['completed', 'fine'])
-    assert.deepEqual(verdicts, ['good', 'good'])
-    assert.equal(issuer.issued.length, 2)
+    assert.deepEqual([calls.length, issuer.issued.length], [2, 2])
   })
+
+  it('that is unsafe is called with a new token where the server refuses to connect with the old one', async (t) => {
+    const { issuer, calls, refused, agent_id, first } = await served(t, 'unsafe')
+    refused.add(first)
+    const task = await world.give(agent_id)
+    assert.deepEqual([task.status, task.output.content], ['completed', 'fine'])
+    assert.deepEqual([calls.length, issuer.issued.length], [2, 2])
+    assert.ok(calls.every((authorization) => authorization !== first))
+  })
+
+  for (const safety of ['safe', 'unsafe'] as const)
+    it(`that is ${safety} and refused in a session ${safety === 'safe' ? 'is' : 'is not'} called once more`, async (t) => {
+      const { issuer, calls, agent_id } = await served(t, safety, { once: true })
+      const task = await world.give(agent_id)
+      assert.equal(task.status, 'completed')
+      if (safety === 'safe') assert.deepEqual([task.output.content, calls.length], ['fine', 2])
+      else {
+        assert.match(task.output.content, /status 401/)
+        assert.equal(calls.length, 1)
+      }
+      assert.equal(issuer.issued.length, 2)
+    })
 })

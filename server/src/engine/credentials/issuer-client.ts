@@ -212,7 +212,7 @@ function configure(
   return configuration
 }
 
-/** As the issuer takes it; without a word of its own in the way that it must know (RFC 6749 §2.3.1). */
+/** As the issuer takes it; where its metadata do not say, in the way that it must know (RFC 6749 §2.3.1). */
 function authentication(metadata: oidc.ServerMetadata, client_secret: string | undefined): oidc.ClientAuth {
   if (client_secret === undefined) return oidc.None()
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']

@@ -89,7 +89,7 @@ async function discover(
     throw new IssuerFailure(
       'refused',
       'no_registration',
-      `The issuer ${metadata.issuer} registers no clients by itself: give the client_id that it knows this service by.`,
+      `The issuer ${metadata.issuer} registers no clients: give the client_id that it knows this service by.`,
     )
   const registered = await mcp.registerClient(metadata.issuer, {
     metadata,

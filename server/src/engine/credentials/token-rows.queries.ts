@@ -92,7 +92,8 @@ export interface NewTokens {
 }
 
 /**
- * Replaces a set of tokens by the next, whoever has the lease now: of two renewals only the one that knows the last set counts.
+ * Replaces a set of tokens by the next, also where another process has the lease by now: of two renewals only the one that
+ * knows the last set counts.
  * False where the set had been replaced already.
  */
 export async function replaceTokens(

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
 import { callsOf, inputOf, type OpenCall } from '../journal/call-states.ts'
-import { lackingEvents, lackingWait } from './lacking-tokens.ts'
+import { lackingEvents, lackingWait } from '../credentials/lacking-tokens.ts'
 import { askModel } from './ask-model.ts'
 import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
 import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from '../conversation/conversation.ts'
@@ -380,7 +380,7 @@ function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
   const moments = [...open.flatMap(({ step }) => inputOf(step).until ?? []), ...lacking.moments]
   const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
   const { events = [], ...change } = waiting(task, reasonOf(open, run.lacking.size > 0), until, approvals, lacking.wait)
-  const { logs, events: expired } = lackingEvents(run)
+  const { logs, events: expired } = lackingEvents(run.lacking, run.steps)
   return { ...change, events: [...expired, ...events], logs }
 }
 

@@ -261,7 +261,7 @@ function answerBrowsersWithPages(scope: FastifyInstance, { onInternalError }: Co
   })
 }
 
-/** What an issuer did, as the caller is told. */
+/** What an issuer did, as a problem of the API. */
 function asProblem(error: unknown): never {
   if (!(error instanceof IssuerFailure)) throw error
   const { kind, code, message } = error

@@ -58,7 +58,7 @@ export async function dropAuthorizations(tx: Sql, credential_id: string): Promis
   await tx`delete from credential_authorization where credential_id = ${credential_id}`
 }
 
-/** Removes authorizations from which nobody came back in time. */
+/** Removes authorizations whose time is over. */
 export async function sweepAuthorizations(sql: Sql): Promise<number> {
   const gone = await sql`
     delete from credential_authorization where state_hash in (

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
-import { credentialLabel } from '../../engine/tools/credentials.ts'
+import { credentialLabel } from '../../engine/credentials/secret-values.ts'
 import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 

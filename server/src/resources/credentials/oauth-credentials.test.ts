@@ -6,7 +6,7 @@ import { startLocalServer } from '../../../test/fakes/local-server.ts'
 import { startMcpServer } from '../../../test/fakes/mcp-server.ts'
 import { issuerClients } from '../../../test/fakes/token-issuer.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
-import { comeBack, makeTokenWorld, startIssuer, type TokenWorld } from '../../../test/token-world.ts'
+import { comeBack, makeTokenWorld, startIssuer, type TokenWorld } from '../../../test/fakes/token-world.ts'
 
 let test: TestService
 let world: TokenWorld
@@ -53,6 +53,23 @@ describe('a credential of type oauth2', () => {
     const [row] = rows
     for (const secret of [row.tokens, row.client_secret]) assert.equal(secret.includes('the-secret-of-cadre'), false)
     assert.equal(JSON.stringify([made, list, row.text]).includes('the-secret-of-cadre'), false)
+  })
+
+  it('is made once for an Idempotency-Key, and answered as it is by then', async (t) => {
+    const issuer = await startIssuer(t)
+    const body = {
+      name: 'ONCE',
+      type: 'oauth2',
+      issuer: issuer.issuer,
+      grant: 'client_credentials',
+      ...issuerClients.own,
+    }
+    const send = () =>
+      test.send('POST', `${world.base}/credentials`, { body, headers: { 'idempotency-key': 'issued-once' } })
+    const [first, second] = [await send(), await send()]
+    assert.deepEqual([first.status, first.body.status, second.status], [201, 'connected', 201])
+    assert.deepEqual(second.body, first.body)
+    assert.equal(issuer.issued.length, 1)
   })
 
   it('authenticates as its issuer takes it', async (t) => {
@@ -308,7 +325,7 @@ describe('a credential for an MCP server', () => {
     return { issuer, server, id: made.id as string, made }
   }
 
-  it('finds its issuer and registers this service there by itself, once', async (t) => {
+  it('finds its issuer and registers this service there, once', async (t) => {
     const { issuer, server, id, made } = await challenged(t)
     assert.deepEqual(
       [made.status, made.grant, made.mcp_url, made.issuer],
@@ -336,7 +353,7 @@ describe('a credential for an MCP server', () => {
     assert.match(body.error.message, /does not match/)
   })
 
-  it('says what is missing where its issuer registers nobody', async (t) => {
+  it('says what is missing where its issuer registers no clients', async (t) => {
     const { id, issuer } = await challenged(t, { registers: false })
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { makeSession, ownerOf, type Person } from './actors.ts'
-import { startLocalServer } from './fakes/local-server.ts'
-import { issuerClients, TokenIssuer, type IssuerOptions } from './fakes/token-issuer.ts'
-import { eventually, type Reply, type TestService } from './harness.ts'
+import { makeSession, ownerOf, type Person } from '../actors.ts'
+import { startLocalServer } from './local-server.ts'
+import { issuerClients, TokenIssuer, type IssuerOptions } from './token-issuer.ts'
+import { eventually, type Reply, type TestService } from '../harness.ts'
 
 /** A server that tools call, and what its callers' tokens were worth when they came. */
 export interface TokenServer {

@@ -1,9 +1,5 @@
-import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
-import type { Decide } from '../journal/journal.ts'
-import type { Run } from './run.ts'
-import type { LockedTask, Wait } from '../task.ts'
-
-type Change = ReturnType<Decide>
+import type { LockedTask, Step, TaskChange, Wait } from '../task.ts'
+import type { CredentialUnavailable } from './credential-unavailable.ts'
 
 /** What a task waits for whose calls have no good token: the credentials, and when their issuers are asked again. */
 export function lackingWait(
@@ -19,11 +15,11 @@ export function lackingWait(
   }
 }
 
-/** What is told of credentials that a person has to connect: once each, however many calls wait for them. */
-export function lackingEvents({ lacking, steps }: Pick<Run, 'lacking' | 'steps'>): {
-  events: NonNullable<Change['events']>
-  logs: NonNullable<Change['logs']>
-} {
+/** The events and log entries of what a task waits for: once for each credential, however many calls wait for it. */
+export function lackingEvents(
+  lacking: ReadonlyMap<number, CredentialUnavailable>,
+  steps: readonly Step[],
+): { events: NonNullable<TaskChange['events']>; logs: NonNullable<TaskChange['logs']> } {
   const first = new Map([...lacking].toReversed().map(([index, lack]) => [lack.credential_id, { index, lack }]))
   const told = [...first.values()]
   return {
