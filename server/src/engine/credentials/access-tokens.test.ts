@@ -208,6 +208,48 @@ describe('a task whose tools have no good token', () => {
     assert.match((await world.reaches(task, 'completed')).output.content, /the project has no such credential/)
   })
 
+  it('makes its other calls first, and asks for leave before it waits', async (t) => {
+    const issuer = await startIssuer(t)
+    const server = await startTokenServer(t, issuer)
+    const { id, name } = await world.credential(issuer, person)
+    const agent_id = await world.agent(server, name, { method: 'POST' })
+    const { body: agent } = await world.call('GET', `/agents/${agent_id}`)
+    const [tool] = agent.config.tools
+    const calls = [
+      { name: tool, arguments: { n: 1 } },
+      { name: 'current_time', arguments: { time_zone: 'UTC' } },
+    ]
+    await world.call('PUT', `/agents/${agent_id}`, {
+      config: {
+        tools: [tool, 'current_time'],
+        tool_policies: { [tool]: 'ask' },
+        system_prompt: JSON.stringify([{ tool_calls: calls }, { text: 'Done.' }]),
+      },
+    })
+    await eventually(async () => (await world.call('GET', `/agents/${agent_id}`)).body.status === 'running')
+    const asked = await world.give(agent_id)
+    assert.equal(asked.wait.reason, 'approval')
+    const [approval_id] = asked.wait.approval_ids
+    await world.call('POST', `/approvals/${approval_id}/resolve`, { decision: 'approve', arguments: { n: 2 } })
+    const waiting = await eventually(async () => {
+      const { body } = await world.call('GET', `/tasks/${asked.id}`)
+      return body.wait?.reason === 'credential' && body
+    })
+    assert.deepEqual([waiting.wait.credential_ids, waiting.wait.approval_ids], [[id], []])
+    await world.connect(issuer, id)
+    const done = await world.reaches(asked, 'completed')
+    assert.deepEqual([done.usage.tool_calls, server.calls.length], [2, 1])
+    const { body: journal } = await world.call('GET', `/tasks/${asked.id}/steps`)
+    const made = journal.steps.filter(({ type }: { type: string }) => type === 'tool_call')
+    assert.deepEqual(
+      made.map(({ name, attempt, status }: any) => [name === tool, attempt, status]),
+      [
+        [false, 1, 'completed'],
+        [true, 1, 'completed'],
+      ],
+    )
+  })
+
   it('can be canceled, and its receipt names no call', async (t) => {
     const issuer = await startIssuer(t)
     const server = await startTokenServer(t, issuer)
