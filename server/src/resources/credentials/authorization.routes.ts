@@ -267,7 +267,7 @@ function asProblem(error: unknown): never {
   const { kind, code, message } = error
   if (kind === 'declined')
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'You did not let the service in.',
+      message: `You did not let the service in (${code}).`,
       cause: error,
     })
   if (kind === 'mismatch')
