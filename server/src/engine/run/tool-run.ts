@@ -12,7 +12,7 @@ import { Interrupted, type Run } from './run.ts'
 import { beginToolSpan } from './spans.ts'
 import { stepEvents, type PlannedCall } from './tool-plan.ts'
 import { ToolError, toolOutputMax, type ToolAnswer } from '../tools/tool.ts'
-import type { Step } from '../task.ts'
+import type { CallInput, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -190,9 +190,11 @@ function lacksToken(run: Run, step: Step, lack: CredentialUnavailable): Change {
   run.lacking.set(step.index, lack)
   const input = { ...inputOf(step), waits_for: lack.credential_id }
   const wasMade = step.attempt > 1 && input.safety === 'unsafe'
+  // No receipt names a call that was never made.
+  const unmade: CallInput = step.attempt > 1 ? input : { ...input, safety: 'safe' }
   const open: Step = wasMade
     ? { ...step, status: 'unknown', input: { ...input, repeat: step.attempt } }
-    : { ...step, input: { ...input, safety: 'safe' } }
+    : { ...step, input: unmade }
   run.steps[step.index] = open
   return { steps: [open] }
 }
