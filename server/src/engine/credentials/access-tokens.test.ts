@@ -6,6 +6,7 @@ import { shareTestService } from '../../../test/shared-service.ts'
 import { issuerClients } from '../../../test/fakes/token-issuer.ts'
 import { startMcpServer, text } from '../../../test/fakes/mcp-server.ts'
 import { makeTokenWorld, startIssuer, startTokenServer, type TokenWorld } from '../../../test/fakes/token-world.ts'
+import { newId } from '../../platform/ids.ts'
 import { makeAccessTokens } from './access-tokens.ts'
 
 let test: TestService
@@ -248,6 +249,35 @@ describe('a task whose tools have no good token', () => {
         [true, 1, 'completed'],
       ],
     )
+  })
+
+  it('makes a call of unknown outcome again that a person allowed, and only then', async (t) => {
+    const issuer = await startIssuer(t)
+    const server = await startTokenServer(t, issuer)
+    const { id, name } = await world.credential(issuer, person)
+    const task = await world.give(await world.agent(server, name, { method: 'POST' }))
+    // As a crash leaves a call that was made and that nothing is known of, with the question to a person.
+    const approval_id = newId('appr')
+    const [step] = await test.sql<{ id: string; index: number; name: string }>`
+      update task_step set status = 'unknown', input = input - 'waits_for' || ${JSON.stringify({ safety: 'unsafe', approval_id })}::jsonb
+      where task_id = ${task.id} and type = 'tool_call' returning id, index, name`
+    await test.sql`
+      insert into approval (id, project_id, agent_id, task_id, step_id, step_index, kind, tool, arguments, call_hash)
+      values (${approval_id}, ${Number(task.project_id.slice('proj_'.length))}, ${task.agent_id}, ${task.id}, ${step!.id}, ${step!.index}, 'recovery', ${step!.name}, '{}', 'none')`
+    await test.sql`
+      update task set wait = wait || ${JSON.stringify({ reason: 'unknown_outcome', approval_ids: [approval_id] })}::jsonb where id = ${task.id}`
+    const approved = await world.call('POST', `/approvals/${approval_id}/resolve`, { decision: 'approve' })
+    assert.equal(approved.status, 200, JSON.stringify(approved.body))
+    const waiting = await eventually(async () => {
+      const { body } = await world.call('GET', `/tasks/${task.id}`)
+      return body.wait?.reason === 'credential' && body
+    })
+    assert.deepEqual([waiting.wait.approval_ids, server.calls.length], [[], 0])
+    await world.connect(issuer, id)
+    const done = await world.reaches(task, 'completed')
+    assert.deepEqual([done.output.content, server.calls.length], ['fine, Bearer [redacted]', 1])
+    const { body: list } = await world.call('GET', `/approvals?task_id=${task.id}`)
+    assert.equal(list.approvals.length, 1, 'the person is asked once')
   })
 
   it('can be canceled, and its receipt names no call', async (t) => {
