@@ -761,7 +761,38 @@ create table credential (
   created_by identifier not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
-  constraint credential_pkey PRIMARY KEY (id)
+  type text not null default 'secret'::text,
+  constraint credential_pkey PRIMARY KEY (id),
+  constraint credential_type_check CHECK (type = ANY (ARRAY['secret'::text, 'oauth2'::text]))
+);
+
+create table credential_authorization (
+  state_hash bytea not null,
+  credential_id identifier not null,
+  user_id identifier not null,
+  verifier bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint credential_authorization_pkey PRIMARY KEY (state_hash)
+);
+
+create table credential_oauth (
+  credential_id identifier not null,
+  settings jsonb not null,
+  client_secret bytea,
+  status text not null default 'needs_authorization'::text,
+  error jsonb,
+  tokens bytea,
+  generation bigint not null default 0,
+  expires_at timestamp with time zone,
+  renew_at timestamp with time zone,
+  rotates boolean,
+  lease text,
+  leased_until timestamp with time zone,
+  failures integer not null default 0,
+  retry_at timestamp with time zone,
+  connected_at timestamp with time zone,
+  constraint credential_oauth_pkey PRIMARY KEY (credential_id),
+  constraint credential_oauth_status_check CHECK (status = ANY (ARRAY['connected'::text, 'needs_authorization'::text, 'failing'::text]))
 );
 
 create table delegation (
@@ -1580,6 +1611,9 @@ alter table budget add constraint budget_key_id_fkey FOREIGN KEY (key_id) REFERE
 alter table budget add constraint budget_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table budget add constraint budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
 alter table credential add constraint credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
+alter table credential_authorization add constraint credential_authorization_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential_oauth(credential_id) ON DELETE CASCADE;
+alter table credential_authorization add constraint credential_authorization_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE;
+alter table credential_oauth add constraint credential_oauth_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE;
 alter table door_conversation add constraint door_conversation_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id) ON DELETE CASCADE;
 alter table door_conversation add constraint door_conversation_thread_id_fkey FOREIGN KEY (thread_id) REFERENCES thread(id) ON DELETE SET NULL;
 alter table door_response add constraint door_response_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE;
@@ -1646,6 +1680,8 @@ CREATE INDEX budget_project ON budget USING btree (project_id, id DESC);
 CREATE UNIQUE INDEX budget_subject ON budget USING btree (subject, period);
 CREATE UNIQUE INDEX credential_name ON credential USING btree (project_id, name);
 CREATE INDEX credential_project ON credential USING btree (project_id, id DESC);
+CREATE INDEX credential_authorization_credential ON credential_authorization USING btree (credential_id);
+CREATE INDEX credential_authorization_user ON credential_authorization USING btree (user_id);
 CREATE INDEX delegation_open ON delegation USING btree (state, created_at) WHERE state <> 'settled'::text;
 CREATE INDEX delegation_parent ON delegation USING btree (parent_task_id);
 CREATE INDEX delivery_due ON delivery USING btree (webhook_id, next_attempt_at, id) WHERE status = 'pending'::text;
@@ -1699,6 +1735,7 @@ CREATE INDEX task_agent_status ON task USING btree (agent_id, status, id DESC);
 CREATE INDEX task_backlog ON task USING btree (project_id, priority DESC, id) WHERE backlog AND status = 'queued'::text AND job_id IS NULL;
 CREATE INDEX task_budget ON task USING btree (id) WHERE status = 'waiting'::text AND job_id IS NULL AND (wait ->> 'reason'::text) = 'budget'::text;
 CREATE INDEX task_cancel ON task USING btree (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND status = 'running'::text;
+CREATE INDEX task_credential ON task USING btree (id) WHERE status = 'waiting'::text AND job_id IS NULL AND (wait ->> 'reason'::text) = 'credential'::text;
 CREATE INDEX task_due ON task USING btree (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;

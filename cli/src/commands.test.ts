@@ -124,6 +124,20 @@ test('a key is kept for its service alone', async () => {
   assert.equal(other.code, 4, 'it is not sent to another address')
 })
 
+test('the value of a credential is read from standard input, and not asked for where another type is named', async () => {
+  const { body: project } = await service.send('POST', '/api/v1/projects', { body: { name: 'asked-for' } })
+  const create = ['credentials', 'create', '-p', String(project.id), '--json=name,type']
+  const env = { CADRE_API_KEY: service.owner.api_key }
+  const secret = await cadre([...create, '--name', 'ASKED'], 'the value\n', env)
+  assert.deepEqual(JSON.parse(secret.stdout), { name: 'ASKED', type: 'secret' }, secret.stderr)
+  const issued = await cadre(
+    [...create, '--name', 'ISSUED', '--type', 'oauth2', '--mcp-url', 'https://mcp.example.com/mcp'],
+    '',
+    env,
+  )
+  assert.deepEqual(JSON.parse(issued.stdout), { name: 'ISSUED', type: 'oauth2' }, issued.stderr)
+})
+
 test('an invalid address is reported with its source, and each error once', async () => {
   const { code, stderr } = await cadre(['status'], '', { CADRE_BASE_URL: 'nonsense' })
   assert.equal(code, 2)

@@ -14,6 +14,7 @@ import { addAgentsLogs } from './commands/agents/logs.ts'
 import { addAgentsResume } from './commands/agents/resume.ts'
 import { addApprovalsApprove } from './commands/approvals/approve.ts'
 import { addApprovalsDeny } from './commands/approvals/deny.ts'
+import { addCredentialsConnect } from './commands/credentials/connect.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConfigUnset } from './commands/config/unset.ts'
 import { addFilesUpload } from './commands/files/upload.ts'
@@ -41,6 +42,7 @@ const own: Readonly<Record<string, AddCommand>> = {
   'agents resume': addAgentsResume,
   'approvals approve': addApprovalsApprove,
   'approvals deny': addApprovalsDeny,
+  'credentials connect': addCredentialsConnect,
   completion: addCompletion,
   'config unset': addConfigUnset,
   'files upload': addFilesUpload,

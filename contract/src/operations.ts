@@ -90,7 +90,8 @@ export const tagDescriptions: Record<string, string> = {
   Approvals: 'Questions to people about calls of tools, and their answers.',
   Tools: 'What agents of a project may call beside the built-in tools: HTTP requests, OpenAPI documents, MCP servers.',
   'Tool calls': 'Calls of tools on your side: your own processes claim them and give their results.',
-  Credentials: 'Secrets that are put into the requests of tools on their way out. They are written, and never read.',
+  Credentials:
+    'Secrets and access tokens that are put into the requests of tools on their way out. They are written or renewed, and never read.',
   'Test cases': 'Inputs that are kept to try an agent with, again and again, while it changes.',
   'Model providers': 'Where models come from, and whether it answers.',
   'Budgets and usage': 'Limits of what may be spent, and what was: calls, tokens and cost.',

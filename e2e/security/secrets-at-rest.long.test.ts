@@ -203,6 +203,23 @@ describe('secrets of every kind', () => {
       },
     }
     await done('POST', `${project}/tools`, { body: tool })
+    const issued = {
+      access_token: plant('access token of a credential', 'canary-access-token-of-a-credential'),
+      refresh_token: plant('refresh token of a credential', 'canary-refresh-token-of-a-credential'),
+      token_type: 'Bearer',
+      expires_in: 600,
+    }
+    const headers = { 'content-type': 'application/json' }
+    receiver.answer('/issued', { status: 200, headers, body: JSON.stringify(issued) })
+    const client = {
+      name: 'ISSUED',
+      type: 'oauth2',
+      grant: 'client_credentials',
+      token_endpoint: receiver.url('/issued'),
+      client_id: 'cadre',
+      client_secret: plant('client secret of a credential', 'canary-client-secret-of-a-credential'),
+    }
+    assert.equal((await done('POST', `${project}/credentials`, { body: client })).status, 'connected')
     const said = [value, Buffer.from(value).toString('base64'), encodeURIComponent(value)].join(' ')
     receiver.answer('/tool', { status: 200, body: `you said ${said}` }, { status: 500, body: `no: ${said}` }, 'reset')
 

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import type { Problem } from '#contract/core/problems.ts'
 import type { Config } from './config/config.ts'
+import type { AccessTokens } from './engine/credentials/access-tokens.ts'
+import type { IssuerClient } from './engine/credentials/issuer-client.ts'
 import type { Engine } from './engine/engine.ts'
 import type { Files } from './engine/files/file-store.ts'
 import type { ProviderState } from './engine/models/providers/provider-check.ts'
@@ -23,6 +25,10 @@ export interface Context {
   cookie_secrets: string[]
   egress: Egress
   engine: Engine
+  /** Speaks with the issuers of credentials. */
+  issuers: IssuerClient
+  /** Access tokens of credentials that renew themselves. */
+  tokens: AccessTokens
   files: Files
   /** The model providers of the configuration, and how each answered when it was last asked. */
   modelProviders: () => Promise<ProviderState[]>

@@ -7,6 +7,8 @@ import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { publicUrl, type Config } from './config/config.ts'
 import type { Context } from './context.ts'
+import { makeAccessTokens } from './engine/credentials/access-tokens.ts'
+import { makeIssuerClient } from './engine/credentials/issuer-client.ts'
 import { startEngine } from './engine/start.ts'
 import { startWebhooks } from './events/webhooks/webhook-runner.ts'
 import { makeModels, type ModelSettings } from './engine/models/models.ts'
@@ -30,6 +32,7 @@ import { type Role, servesApi, works } from './roles.ts'
 import { reportInternalErrors } from './resources/audit/internal-errors.ts'
 import { startScheduler } from './resources/schedules/scheduler.ts'
 import { sweepPreviousSecrets } from './resources/api-keys/rotation.queries.ts'
+import { sweepAuthorizations } from './resources/credentials/authorizations.queries.ts'
 import { sweepFiles } from './resources/files/files.queries.ts'
 import { sweepInvitations } from './resources/members/invitations.queries.ts'
 import { sweepOAuth } from './resources/oauth/oauth.queries.ts'
@@ -135,7 +138,9 @@ export async function startService({
     limits: config.model_limits,
   }
   const models = makeModels(modelSettings)
-  const tools = makeTools({ sql, secrets, egress, log, sandboxes: makeSandboxes(log) })
+  const issuers = makeIssuerClient(egress)
+  const tokens = makeAccessTokens({ sql, secrets, issuers, log })
+  const tools = makeTools({ sql, secrets, egress, log, tokens, sandboxes: makeSandboxes(log) })
   const prices = makePrices({
     own: config.model_prices,
     elsewhere: providersElsewhere(
@@ -175,6 +180,8 @@ export async function startService({
     cookie_secrets: secrets.signingKeys('cookie'),
     egress,
     engine,
+    issuers,
+    tokens,
     files,
     modelProviders: makeProviderChecks(modelSettings),
     public_url: () => publicUrl(config, port),
@@ -193,6 +200,7 @@ export async function startService({
           sweepPreviousSecrets,
           sweepWebhookSecrets,
           sweepFiles,
+          sweepAuthorizations,
           () => files.sweepObjects(),
         ]),
       ]
@@ -229,6 +237,7 @@ export async function startService({
       await Promise.all([closeServer(), ended])
       await agentProvisioner.stop()
       await engine.stop()
+      await tokens.stop()
       await tracing.stop()
       await metrics.stop()
       await Promise.all([database.close(), authentication.close()])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { agentActions, agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { auditActions } from '#contract/accounts/audit.ts'
-import { eventNames, severities } from '#contract/events/events.ts'
+import { eventNames, moreEventNames, severities } from '#contract/events/events.ts'
 import { buckets } from '#contract/core/limits.ts'
 import { failuresByStatus } from '#contract/openapi/openapi-problems.ts'
 import { operations } from '#contract/operations.ts'
@@ -75,7 +75,7 @@ describe('the reference', () => {
   })
 
   it('has a row for every event and severity', () => {
-    assertRows('events.md', [...eventNames, ...severities, ...taskEventTypes, ...liveEventTypes])
+    assertRows('events.md', [...eventNames, ...moreEventNames, ...severities, ...taskEventTypes, ...liveEventTypes])
   })
 
   it('has a row for every metric, and names its labels', () => {

@@ -15,6 +15,8 @@ export interface Schema {
   description?: string
   maximum?: number
   'x-secret'?: boolean
+  /** It is asked for although it may be left out, unless this member is given. */
+  'x-asked-without'?: string
   'x-name'?: string
 }
 
@@ -164,9 +166,14 @@ export async function readSecrets(
     if (!schema['x-secret'] || name in known) continue
     const path = given[`${attributeOf(name)}File`]
     if (typeof path === 'string') read[name] = fileText(path).trim()
-    else if (required.includes(name)) read[name] = await secret(asking, `The ${name.replaceAll('_', ' ')}`)
+    else if (required.includes(name) || isAsked(schema, known))
+      read[name] = await secret(asking, `The ${name.replaceAll('_', ' ')}`)
   }
   return read
+}
+
+function isAsked({ 'x-asked-without': other }: Schema, known: Readonly<Record<string, unknown>>): boolean {
+  return other !== undefined && !(other in known)
 }
 
 /** The name that commander gives to an option. */

@@ -33,6 +33,10 @@ export const auditActions = {
   'budget.created': 'A budget was set.',
   'budget.deleted': 'A budget was removed.',
   'budget.updated': 'A budget was changed.',
+  'credential.authorization_refused':
+    'A browser of another person came back from an issuer for a credential, and was refused.',
+  'credential.authorization_requested': 'A person began to connect a credential with an issuer.',
+  'credential.connected': 'A person let the service in at the issuer of a credential.',
   'credential.created': "A credential for an agent's tools was stored.",
   'credential.deleted': "A credential for an agent's tools was removed.",
   'test_case.created': 'A test case of an agent was kept.',

@@ -157,6 +157,12 @@ export const bounds = {
   credential_name: 64,
   credential_value: 16_384,
   credentials_per_project: 500,
+  credential_url: 2048,
+  credential_client_id: 2048,
+  credential_scopes: 64,
+  credential_scope: 256,
+  /** Seconds that a person has to let the service in at an issuer. */
+  credential_authorization_seconds: 600,
   test_case_name: 100,
   test_case_expected: 10_000,
   test_cases_per_agent: 200,

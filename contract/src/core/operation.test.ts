@@ -123,7 +123,11 @@ describe('every operation', () => {
       .filter((operation) => operation.method === 'POST' && !isIdempotent(operation))
       .map(({ path }) => path)
     // A kept answer is in the transaction of its work, and nothing waits for the network in one.
-    const asking = ['/api/v1/projects/{project_id}/tools', '/api/v1/projects/{project_id}/tools/{tool_id}/approve']
+    const asking = [
+      '/api/v1/projects/{project_id}/tools',
+      '/api/v1/projects/{project_id}/tools/{tool_id}/approve',
+      '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize',
+    ]
     // A claim gives another call each time, and a heartbeat a later end of the lease.
     const leasing = [
       '/api/v1/projects/{project_id}/tool-calls/claim',

@@ -84,6 +84,15 @@ export const eventExamples: { readonly [Name in OutboxEventName]: EventData<Name
     user_id: ids.user,
     request_id: ids.request,
   },
+  'credential.expired': {
+    credential: {
+      id: 'cred_01jcm3x5v8f9a2b4c6d8e0g2h4',
+      name: 'GITHUB',
+      project_id: projectParameter.example,
+      status: 'needs_authorization',
+    },
+    error: { code: 'invalid_grant', message: 'The issuer refuses the grant: "invalid_grant".' },
+  },
   [testEventName]: { message: 'This is a test.', webhook_id: ids.webhook, user_id: ids.user },
   'task.created': ofTask('queued', 1),
   'task.started': { ...ofTask('running', 2), attempt: 1 },

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { credentialStates } from '../resources/credential-states.ts'
 import { agentStates } from '../resources/agent-lifecycle.ts'
 import { severities, testEventName, type OutboxEventName } from './events.ts'
 import { Choice, Named, Nullable, Timestamp } from '../core/schemas.ts'
@@ -82,6 +83,15 @@ export const eventPayloads = {
     request_id: Nullable(
       Type.String({ description: 'The request that failed, or that started what failed; null where there was none.' }),
     ),
+  }),
+  'credential.expired': Type.Object({
+    credential: Type.Object({
+      id: Type.String(),
+      name: Type.String(),
+      project_id: Type.String({ description: '`proj_42`.' }),
+      status: Choice(credentialStates),
+    }),
+    error: Type.Object(error),
   }),
   [testEventName]: Type.Object({
     message: Type.String(),

@@ -14,7 +14,10 @@ export const eventNames = [
   'error.occurred',
 ] as const
 
-export type EventName = (typeof eventNames)[number]
+/** Further events of a project that webhooks may subscribe to. */
+export const moreEventNames = ['credential.expired'] as const
+
+export type EventName = (typeof eventNames)[number] | (typeof moreEventNames)[number]
 
 /** Kinds of a task's events that webhooks may subscribe to beside those of the specification. */
 const taskEventGroups = ['task', 'approval', 'budget'] as const
@@ -44,6 +47,7 @@ export const taskSubscriptions: readonly (TaskEventName | `${TaskEventGroup}.*`)
 /** What a webhook may subscribe to. */
 export const subscriptions: readonly (EventName | (typeof taskSubscriptions)[number])[] = [
   ...eventNames,
+  ...moreEventNames,
   ...taskSubscriptions,
 ]
 

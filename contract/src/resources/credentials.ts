@@ -2,14 +2,17 @@ import Type from 'typebox'
 import { bounds } from '../core/limits.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
 import {
+  Choice,
   Confirmation,
   Named,
+  Nullable,
   OffsetPagination,
   offsetPaginationExample,
   offsetQuery,
   projectParameter,
   Timestamp,
 } from '../core/schemas.ts'
+import { credentialGrants, credentialStates, credentialTypes } from './credential-states.ts'
 
 const name = Type.String({
   minLength: 1,
@@ -25,12 +28,73 @@ const value = Type.Unsafe<string>({
   description: 'Kept encrypted and never answered.',
 })
 
+/** What an issuer is asked for. */
+const address = (description: string) =>
+  Type.String({ minLength: 1, maxLength: bounds.credential_url, format: 'http-url', description })
+const clientId = Type.String({
+  minLength: 1,
+  maxLength: bounds.credential_client_id,
+  pattern: '^[\\x20-\\x7e]+$',
+  description: 'As the issuer knows this service.',
+})
+const clientSecret = Type.Unsafe<string>({
+  type: 'string',
+  minLength: 1,
+  maxLength: bounds.credential_value,
+  'x-secret': true,
+  description: 'Kept encrypted and never answered. A public client has none.',
+})
+const scopes = Type.Array(
+  Type.String({ minLength: 1, maxLength: bounds.credential_scope, pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
+  { maxItems: bounds.credential_scopes, description: 'What the tokens shall allow, in the words of the issuer.' },
+)
+const oauthMembers = {
+  issuer: Type.Optional(address('The issuer, whose metadata name its endpoints (RFC 8414, OpenID Connect Discovery).')),
+  authorization_endpoint: Type.Optional(address('In place of `issuer`, with `token_endpoint`.')),
+  token_endpoint: Type.Optional(address('In place of `issuer`.')),
+  mcp_url: Type.Optional(
+    address('An MCP server: its issuer is discovered (RFC 9728), and this service is registered there (RFC 7591).'),
+  ),
+  client_id: Type.Optional(clientId),
+  client_secret: Type.Optional(clientSecret),
+  scopes: Type.Optional(scopes),
+  grant: Type.Optional(
+    Choice(credentialGrants, {
+      description: '`authorization_code` asks a person; with `mcp_url` it is the only one.',
+    }),
+  ),
+}
+
 const Credential = Named(
   'Credential',
   Type.Object({
     id: Type.String(),
     project_id: Type.String({ description: "`proj_` and the project's number." }),
     name: Type.String(),
+    type: Choice(credentialTypes),
+    status: Type.Optional(
+      Choice(credentialStates, {
+        description:
+          'Of type `oauth2`: `connected`, or why calls wait for it: a person has to connect it (`needs_authorization`), or its last renewal failed (`failing`).',
+      }),
+    ),
+    error: Type.Optional(
+      Nullable(
+        Type.Object(
+          { code: Type.String(), message: Type.String() },
+          { description: 'What the last renewal failed with.' },
+        ),
+      ),
+    ),
+    grant: Type.Optional(Choice(credentialGrants)),
+    issuer: Type.Optional(Type.String()),
+    authorization_endpoint: Type.Optional(Type.String()),
+    token_endpoint: Type.Optional(Type.String()),
+    mcp_url: Type.Optional(Type.String()),
+    client_id: Type.Optional(Type.String({ description: 'Of an MCP server, once this service is registered there.' })),
+    scopes: Type.Optional(Type.Array(Type.String())),
+    expires_at: Type.Optional(Nullable(Timestamp)),
+    connected_at: Type.Optional(Nullable(Timestamp)),
     created_by: Type.String(),
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -40,6 +104,7 @@ const example = {
   id: 'cred_01jcm3x5v8f9a2b4c6d8e0g2h4',
   project_id: 'proj_42',
   name: 'WEATHER_KEY',
+  type: 'secret' as const,
   created_by: 'user_01jcm3x5v8f9a2b4c6d8e0g2h4',
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
@@ -64,10 +129,19 @@ export const createCredential = defineOperation({
   sdk: 'credentials.create',
   method: 'POST',
   summary: 'Keep a credential',
-  description: 'A secret for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it.',
+  description:
+    'A credential for tools of the project: `${credentials.NAME}` in their headers and URLs stands for it. A `secret` is the ' +
+    '`value`. An `oauth2` credential stands for an access token that the service asks an issuer for and renews: give `issuer`, ' +
+    'or the endpoints, with `client_id` and `grant`; or `mcp_url` alone.',
   scope: 'agents:write',
   bucket: 'tasks.action',
-  body: Type.Object({ name, value }),
+  body: Type.Object({
+    name,
+    type: Type.Optional(Choice(credentialTypes, { default: 'secret' })),
+    // A secret is the usual kind, whose value the command line asks for.
+    value: Type.Optional(Type.Unsafe<string>({ ...value, 'x-asked-without': 'type' })),
+    ...oauthMembers,
+  }),
   body_example: { name: example.name, value: 'a-secret-of-yours' },
   responses: [{ status: 201, description: 'The credential without its value.', schema: Credential, example }],
   problems: ['project_not_found', 'resource_conflict'],
@@ -103,7 +177,7 @@ export const getCredential = defineOperation({
   id: 'getCredential',
   command: 'credentials get',
   sdk: 'credentials.get',
-  sdk_note: 'Its name and kind, never its secret.',
+  sdk_note: 'Its name and state, never its secret or token.',
   method: 'GET',
   summary: 'Read a credential',
   description: 'One credential of the project without its value.',
@@ -120,10 +194,18 @@ export const updateCredential = defineOperation({
   sdk: 'credentials.update',
   method: 'PUT',
   summary: 'Replace a credential',
-  description: 'Gives it another value, another name, or both. Calls that begin afterwards use it.',
+  description:
+    'Gives it another value, another name, or both. Calls that begin afterwards use it. Of an `oauth2` credential `client_id`, ' +
+    '`client_secret` and `scopes` can be replaced: another client or other scopes make its tokens void.',
   scope: 'agents:write',
   bucket: 'tasks.action',
-  body: Type.Object({ name: Type.Optional(name), value: Type.Optional(value) }),
+  body: Type.Object({
+    name: Type.Optional(name),
+    value: Type.Optional(value),
+    client_id: Type.Optional(clientId),
+    client_secret: Type.Optional(clientSecret),
+    scopes: Type.Optional(scopes),
+  }),
   body_example: { value: 'another-secret-of-yours' },
   responses: [{ status: 200, description: 'The credential without its value.', schema: Credential, example }],
   problems: ['project_not_found', 'credential_not_found', 'resource_conflict'],
@@ -150,10 +232,131 @@ export const deleteCredential = defineOperation({
   problems: ['project_not_found', 'credential_not_found'],
 })
 
+export const authorizeCredential = defineOperation({
+  ...one,
+  path: `${one.path}/authorize`,
+  id: 'authorizeCredential',
+  command: 'credentials authorize',
+  sdk: 'credentials.authorize',
+  sdk_note: 'Open the address in a browser that is signed in here as the same user.',
+  method: 'POST',
+  summary: 'Begin to connect a credential',
+  description:
+    'Answers the address at the issuer that a person opens to let this service in. The browser comes back to this service, ' +
+    'where it must be signed in as the user who began: any other one is refused. Only of type `oauth2` with the grant ' +
+    '`authorization_code`.',
+  scope: 'agents:write',
+  bucket: 'tasks.action',
+  idempotent: false,
+  responses: [
+    {
+      status: 200,
+      description: 'Where the person goes.',
+      schema: Named(
+        'CredentialAuthorization',
+        Type.Object({
+          url: Type.String({ description: 'At the issuer, with PKCE and state.' }),
+          expires_at: Timestamp,
+        }),
+      ),
+      example: {
+        url: 'https://id.example.com/authorize?response_type=code&client_id=cadre&code_challenge_method=S256',
+        expires_at: '2026-11-20T09:40:00.000Z',
+      },
+    },
+  ],
+  problems: ['project_not_found', 'credential_not_found', 'resource_conflict', 'bad_gateway', 'gateway_timeout'],
+})
+
+/** Where issuers send browsers back to, below the public address of the service. */
+export const credentialCallbackPath = '/api/v1/credentials/callback'
+
+export const finishCredentialAuthorization = defineOperation({
+  error_format: 'agents',
+  tag: 'Credentials',
+  extension: true,
+  credentials: [],
+  scope: null,
+  bucket: 'login',
+  id: 'finishCredentialAuthorization',
+  without_command: 'a page that a browser comes back to',
+  sdk: 'credentials.callbackUrl',
+  sdk_note: 'The redirect URI to register at the issuer.',
+  method: 'GET',
+  path: credentialCallbackPath,
+  summary: 'Come back from the issuer of a credential',
+  description:
+    'The redirect URI to register at issuers. Works once, within 10 minutes, and only for the user who began, whose session the ' +
+    'browser has: another one is refused, and one without a session is asked to sign in first.',
+  query: Type.Object({
+    code: Type.Optional(Type.String({ maxLength: 8192, 'x-secret': true })),
+    state: Type.Optional(Type.String({ maxLength: 1024 })),
+    iss: Type.Optional(Type.String({ maxLength: 2048 })),
+    error: Type.Optional(Type.String({ maxLength: 1024 })),
+    error_description: Type.Optional(Type.String({ maxLength: 8192 })),
+  }),
+  responses: [
+    { status: 303, description: 'To the sign-in, and back.', headers: { Location: 'The page to sign in.' } },
+    { status: 200, media_type: 'text/html', description: 'A page: the credential is connected.' },
+  ],
+  problems: ['insufficient_permissions', 'resource_conflict', 'bad_gateway', 'gateway_timeout'],
+})
+
+/** Where authorization servers read what this service is, below its public address. */
+export const credentialClientPath = '/api/v1/credentials/client'
+
+export const getCredentialClient = defineOperation({
+  error_format: 'agents',
+  tag: 'Credentials',
+  extension: true,
+  credentials: [],
+  scope: null,
+  bucket: 'docs',
+  id: 'getCredentialClient',
+  without_command: 'a document that authorization servers read',
+  sdk: 'credentials.client',
+  sdk_note: 'Its address is the `client_id` of this service at issuers that take one.',
+  method: 'GET',
+  path: credentialClientPath,
+  summary: 'Read the client metadata of this service',
+  description: 'The client id metadata document of this service as an OAuth client of other issuers.',
+  responses: [
+    {
+      status: 200,
+      description: 'The metadata (RFC 7591 §2).',
+      schema: Named(
+        'CredentialClient',
+        Type.Object({
+          client_id: Type.String(),
+          client_name: Type.String(),
+          client_uri: Type.String(),
+          redirect_uris: Type.Array(Type.String()),
+          grant_types: Type.Array(Type.String()),
+          response_types: Type.Array(Type.String()),
+          token_endpoint_auth_method: Type.String(),
+        }),
+      ),
+      example: {
+        client_id: 'https://cadre.example.com/api/v1/credentials/client',
+        client_name: 'Cadre',
+        client_uri: 'https://cadre.example.com',
+        redirect_uris: ['https://cadre.example.com/api/v1/credentials/callback'],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      },
+    },
+  ],
+  problems: [],
+})
+
 export const credentialOperations: Operation[] = [
   createCredential,
   listCredentials,
   getCredential,
   updateCredential,
   deleteCredential,
+  authorizeCredential,
+  finishCredentialAuthorization,
+  getCredentialClient,
 ] as Operation[]

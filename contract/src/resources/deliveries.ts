@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { eventNames, taskEventNames, testEventName } from '../events/events.ts'
+import { eventNames, moreEventNames, taskEventNames, testEventName } from '../events/events.ts'
 import { bounds } from '../core/limits.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
 import {
@@ -22,7 +22,7 @@ export const deliveryStates = ['pending', 'delivered', 'failed'] as const
 export const deliveryFailures = ['attempts_exhausted', 'webhook_disabled', 'gone'] as const
 
 /** Everything that a webhook can be sent. */
-export const deliveredEvents = [...eventNames, ...taskEventNames, testEventName] as const
+export const deliveredEvents = [...eventNames, ...moreEventNames, ...taskEventNames, testEventName] as const
 
 const shared = {
   id: Type.String(),

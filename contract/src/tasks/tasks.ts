@@ -221,6 +221,9 @@ export const Task = Named(
         child_task_ids: Type.Optional(
           Type.Array(Type.String(), { description: 'Tasks of other agents whose results it waits for.' }),
         ),
+        credential_ids: Type.Optional(
+          Type.Array(Type.String(), { description: 'Of the reason `credential`: those to be connected.' }),
+        ),
       }),
     ),
     input: shownInput,

@@ -93,12 +93,18 @@ export const credentials = {
   create: call('createCredential', 'POST', '/api/v1/projects/{project_id}/credentials', 'body'),
   /** List credentials. */
   list: list('listCredentials', 'GET', '/api/v1/projects/{project_id}/credentials', 'credentials'),
-  /** Read a credential. Its name and kind, never its secret. */
+  /** Read a credential. Its name and state, never its secret or token. */
   get: call('getCredential', 'GET', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
   /** Replace a credential. */
   update: call('updateCredential', 'PUT', '/api/v1/projects/{project_id}/credentials/{credential_id}', 'body'),
   /** Delete a credential. */
   delete: call('deleteCredential', 'DELETE', '/api/v1/projects/{project_id}/credentials/{credential_id}'),
+  /** Begin to connect a credential. Open the address in a browser that is signed in here as the same user. */
+  authorize: once('authorizeCredential', 'POST', '/api/v1/projects/{project_id}/credentials/{credential_id}/authorize'),
+  /** Come back from the issuer of a credential. The redirect URI to register at the issuer. */
+  callbackUrl: url('finishCredentialAuthorization', 'GET', '/api/v1/credentials/callback'),
+  /** Read the client metadata of this service. Its address is the `client_id` of this service at issuers that take one. */
+  client: call('getCredentialClient', 'GET', '/api/v1/credentials/client'),
 }
 
 export const files = {

@@ -42,6 +42,8 @@ export const tableUses: Readonly<Record<string, TableUse>> = {
   // Encrypted; `key_id` in it says with which key.
   service_secret: stored,
   credential: stored,
+  credential_oauth: stored,
+  credential_authorization: stored,
   project: stored,
   agent: stored,
   agent_version: stored,

@@ -73,6 +73,8 @@ export interface Engine {
   toolCalls: ToolCalls
   /** A budget was raised or taken away: tasks that waited for it are looked at after the commit. */
   budgetsChanged(tx: Sql): void
+  /** A credential was connected, changed or removed: tasks that waited for it are looked at after the commit. */
+  credentialsChanged(tx: Sql): void
   /** Whether no worker of any process has been seen for 60 s (decision D102). */
   isSilent(): boolean
   /** Ends streams and waits, so that the server can close; their readers come back to another process. */

@@ -19,6 +19,7 @@ import { makeCooldown } from './models/cooldown.ts'
 import { makeCreation } from './commands/create-tasks.ts'
 import { insertTask, type NewTask } from './commands/new-task.ts'
 import { openBudgetKeeper } from './dispatch/budget-waits.ts'
+import { openCredentialKeeper } from './dispatch/credential-waits.ts'
 import { makeBacklogs } from './dispatch/backlogs.ts'
 import { openDispatcher } from './dispatch/dispatcher.ts'
 import { agentLimitKey, type LimitKey } from './queue/concurrency-limits.ts'
@@ -110,6 +111,7 @@ export async function startEngine({
   const meter = new UsageMeter()
   const keeper = openDispatcher({ sql, queue, log, wake: () => bus.tell('jobs') })
   const budgets = openBudgetKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
+  const credentials = openCredentialKeeper({ sql, queue, log, wake: () => bus.tell('jobs') })
   const backlogs = makeBacklogs({ sql, queue })
   const onFreed = (limitKeys: readonly LimitKey[]): void => keeper.free(limitKeys)
   const publish = (published: readonly PublishedEvents[]): void => {
@@ -148,6 +150,7 @@ export async function startEngine({
       circuitBreaker: makeCircuitBreaker(),
       turns: makeTurns(secrets, log),
       fileSource: files && { sql, files },
+      onCredentialWait: () => credentials.look(),
       reload: (run) => reload(sql, run),
     },
     environmentOf: (agent_id, environment) => environmentOf(secrets, log, agent_id, environment),
@@ -166,6 +169,7 @@ export async function startEngine({
     keeper,
     backlogs,
     budgets,
+    credentials,
     wake: () => bus.tell('jobs'),
     interrupt: (task_id) => bus.tell('cancel', task_id),
     offered: (names) => toolCalls.offered(names),
@@ -279,6 +283,7 @@ export async function startEngine({
     },
     toolCalls,
     budgetsChanged: (tx) => tx.afterCommit(() => budgets.look()),
+    credentialsChanged: (tx) => tx.afterCommit(() => credentials.look()),
     isSilent: () => maintenance.isSilent(),
     closeStreams() {
       hub.close()
@@ -299,6 +304,7 @@ export async function startEngine({
       await maintenance.stop()
       await keeper.stop()
       await budgets.stop()
+      await credentials.stop()
       await bus.close()
       await queue.close()
     },

@@ -172,6 +172,8 @@ export interface Wait {
   tool_call_ids?: string[]
   /** Tasks that it delegated and that have not ended; left out where there are none. */
   child_task_ids?: string[]
+  /** Of the reason `credential`: those that must be connected first. */
+  credential_ids?: string[]
 }
 
 /** What a task has consumed. A cost that cannot be known is null, never guessed. */
@@ -265,6 +267,8 @@ export interface CallInput {
   is_callers?: true
   /** The call is a task of another agent. */
   child_task_id?: string
+  /** The credential for whose token the call waits; it was not made yet. */
+  waits_for?: string
 }
 
 /** What a message says in parts. */

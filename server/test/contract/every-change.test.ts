@@ -71,6 +71,7 @@ const actions: Record<string, AuditAction> = {
   createCredential: 'credential.created',
   updateCredential: 'credential.updated',
   deleteCredential: 'credential.deleted',
+  authorizeCredential: 'credential.authorization_requested',
   createTestCase: 'test_case.created',
   updateTestCase: 'test_case.updated',
   deleteTestCase: 'test_case.deleted',

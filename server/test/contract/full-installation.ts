@@ -144,6 +144,15 @@ async function fill(
   const { id: webhook_id } = await make('/api/v1/webhooks', hook)
   await make(`${project}/files`, { any: 'file' })
   await make(`${project}/credentials`, { name: 'TOKEN', value: 'the value of a credential' })
+  await make(`${project}/credentials`, {
+    name: 'ISSUED',
+    type: 'oauth2',
+    grant: 'authorization_code',
+    authorization_endpoint: 'https://id.example.com/authorize',
+    token_endpoint: 'https://id.example.com/token',
+    client_id: 'cadre',
+    client_secret: 'the secret of a client',
+  })
   for (const [name, path] of [
     ['pay', '/pay'],
     ['note', '/note'],

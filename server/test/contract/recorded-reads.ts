@@ -19,6 +19,8 @@ const incomparable: Record<string, string> = {
   authorize: 'a page for people',
   startSso: 'leads elsewhere',
   finishSso: 'comes from elsewhere',
+  finishCredentialAuthorization: 'comes from elsewhere',
+  getCredentialClient: 'names the port that the process listens on',
 }
 
 /** Members that reading itself changes, that are of the moment of the answer, or that grow while a task runs. */

@@ -55,7 +55,7 @@ export class Samples {
   /** A task that has ended: its stream does too. */
   readonly task_id: string
   #count = 0
-  readonly #made: { tool?: string; credential?: string; webhook?: string } = {}
+  readonly #made: { tool?: string; credential?: string; issued?: string; webhook?: string } = {}
   readonly #prefix: string
   readonly #password_hash: string
 
@@ -118,7 +118,10 @@ export class Samples {
       params.key_id = (await makeKey(this.test, person, [id === 'rotateApiKey' ? 'api_keys:write' : 'read'])).id
     if ('tool_id' in (operation.params ?? {})) params.tool_id = await this.#tool(id === 'deleteTool')
     if ('credential_id' in (operation.params ?? {}))
-      params.credential_id = await this.#credential(id === 'deleteCredential')
+      params.credential_id =
+        id === 'authorizeCredential'
+          ? await this.#issuedCredential()
+          : await this.#credential(id === 'deleteCredential')
     if ('test_case_id' in (operation.params ?? {})) params.test_case_id = await this.#makeTestCase()
     if ('file_id' in (operation.params ?? {})) params.file_id = await this.#makeFile()
     if ('webhook_id' in (operation.params ?? {})) params.webhook_id = await this.#webhook(id === 'deleteWebhook')
@@ -332,6 +335,23 @@ export class Samples {
     const reply = await this.test.send('POST', path, { key: this.key, body })
     if (!own) this.#made.credential = reply.body.id
     return reply.body.id
+  }
+
+  /** A credential that a person connects with an issuer. */
+  async #issuedCredential(): Promise<string> {
+    if (this.#made.issued !== undefined) return this.#made.issued
+    const body = {
+      name: `${this.#prefix}_${++this.#count}`,
+      type: 'oauth2',
+      grant: 'authorization_code',
+      authorization_endpoint: 'https://id.example.com/authorize',
+      token_endpoint: 'https://id.example.com/token',
+      client_id: 'sample',
+    }
+    const path = `/api/v1/projects/${this.project_id}/credentials`
+    const reply = await this.test.send('POST', path, { key: this.key, body })
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    return (this.#made.issued = reply.body.id as string)
   }
 
   async #makeTestCase(): Promise<string> {

@@ -167,8 +167,8 @@ export class IdentityProvider {
   }
 }
 
-/** What the provider keeps, for as long as it lives. */
-function memory(): (model: string) => Adapter {
+/** What a provider keeps, for as long as it lives. */
+export function memory(): (model: string) => Adapter {
   const kept = new Map<string, AdapterPayload>()
   const uids = new Map<string, string>()
   return (model) => ({

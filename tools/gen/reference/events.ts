@@ -79,6 +79,10 @@ const taskEventWords: Record<TaskEventType, Words> = {
     'A budget does not allow the next call: the task waits until it is raised or resets.',
     ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
   ],
+  'credential.expired': [
+    'A credential of its tools is not good any more: the task waits until it is connected again.',
+    ['credential_id', 'name', 'step_id', 'error'],
+  ],
   'model.fallback': ['The next of `fallback_models` takes over.', ['step_id', 'index', 'from', 'to', 'error']],
   'cancel.requested': ['Its worker is asked to cancel it.', ['reason', 'mode']],
 }

@@ -46,6 +46,7 @@ const waitWords: Record<WaitReason, string> = {
   tool: 'a tool on your side must give its result first',
   child: 'tasks that it delegated must end first',
   budget: 'a budget or the tokens of the hour are spent; it goes on when the budget is raised or begins anew',
+  credential: 'a credential of its tools must be connected, or its issuer does not answer',
   unknown_outcome: 'a crash cut a call off, and a person must say what became of it',
   provider: 'the provider of its model failed; the next try is at `wait.until`',
   agent_paused: 'its agent is paused',

@@ -3,6 +3,7 @@ import { eventPayloads } from '#contract/events/event-payloads.ts'
 import {
   eventNames,
   internalErrorEvents_per_minute,
+  moreEventNames,
   severities,
   taskEventNames,
   taskSubscriptions,
@@ -17,7 +18,7 @@ import { code, codes, number, section, table } from './markdown.ts'
 
 type ToldName = EventName | typeof testEventName
 
-const toldNames: readonly ToldName[] = [...eventNames, testEventName]
+const toldNames: readonly ToldName[] = [...eventNames, ...moreEventNames, testEventName]
 
 const when: Record<ToldName, string> = {
   'project.created': 'A project was created.',
@@ -30,6 +31,8 @@ const when: Record<ToldName, string> = {
     'A task of the agent failed, after all that could be tried, or expired; or the agent entered `error`, and then `task` is null. A canceled task is neither.',
   'agent.stopped': 'An agent was stopped, restarted while it ran, or deleted while it ran or was paused.',
   'error.occurred': 'An error that needs attention.',
+  'credential.expired':
+    'An issuer does not renew the tokens of a credential any more. Tasks that call its tools wait until it is connected again.',
   [testEventName]: 'A test of a webhook. It cannot be subscribed to.',
 }
 
@@ -73,7 +76,7 @@ function subscriptionSection(): string {
     table(
       ['Name', 'Told'],
       [
-        ...eventNames.map((name) => [code(name), when[name]]),
+        ...[...eventNames, ...moreEventNames].map((name) => [code(name), when[name]]),
         ...taskSubscriptions
           .filter((name) => name.endsWith('*'))
           .map((name) => {

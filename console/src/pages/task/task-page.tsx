@@ -16,6 +16,7 @@ import { fullHeight } from '../../ui/page.tsx'
 import { useSearchState } from '../../search-state.ts'
 import type { Search } from '../../search-words.ts'
 import { A, usePathIds } from '../../task-parts/links.tsx'
+import { CredentialBox } from './credential-box.tsx'
 import { MessageBox } from './message-box.tsx'
 import { OpenToolCalls } from './open-tool-calls.tsx'
 import { StepInspector } from './step-inspector.tsx'
@@ -128,6 +129,7 @@ export function TaskPage() {
       )}
       {isInTree(live.task) && <TaskTree project={project} task={live.task} />}
       {isOpen && live.task.wait?.reason === 'input' && <MessageBox live={live} />}
+      {isOpen && live.task.wait?.reason === 'credential' && <CredentialBox live={live} />}
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-2 md:px-5">
         <Choices
           label="View"

@@ -107,7 +107,12 @@ export function waiting(
   task: LockedTask,
   reason: Wait['reason'],
   until: Date | undefined,
-  { approvals = [], calls = [], children = [] }: { approvals?: string[]; calls?: string[]; children?: string[] } = {},
+  {
+    approvals = [],
+    calls = [],
+    children = [],
+    ...more
+  }: { approvals?: string[]; calls?: string[]; children?: string[] } & Pick<Wait, 'credential_ids'> = {},
 ): Change {
   const wait: Wait = {
     reason,
@@ -116,6 +121,7 @@ export function waiting(
     approval_ids: approvals,
     ...(calls.length > 0 && { tool_call_ids: calls }),
     ...(children.length > 0 && { child_task_ids: children }),
+    ...more,
   }
   return {
     status: 'waiting',

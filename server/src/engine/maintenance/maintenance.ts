@@ -14,6 +14,7 @@ import {
   type WorkerIdentity,
 } from './leases.ts'
 import type { BudgetKeeper } from '../dispatch/budget-waits.ts'
+import type { CredentialKeeper } from '../dispatch/credential-waits.ts'
 import type { Backlogs } from '../dispatch/backlogs.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import { agentLimitKey, listForgottenLimits } from '../queue/concurrency-limits.ts'
@@ -39,6 +40,7 @@ export interface MaintenanceOptions {
   keeper: Dispatcher
   backlogs: Backlogs
   budgets: BudgetKeeper
+  credentials: CredentialKeeper
   /** Jobs were put or given back into the queue. */
   wake: () => void
   /** Calls of these tools can be claimed again. */
@@ -75,6 +77,7 @@ const forgotten_seconds = 2
 const forgottenMax = 1000
 const deferred_ms = 60_000
 const budgets_ms = 2000
+const credentials_ms = 5000
 const purge_ms = 60_000
 const lost_ms = 60_000
 const usage_ms = 5000
@@ -96,6 +99,7 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     keeper,
     backlogs,
     budgets,
+    credentials,
     wake,
     interrupt,
     offered,
@@ -218,6 +222,8 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     repeat('deferred tasks', deferred_ms, wakeDeferred).now()
     // Windows that end, and calls that ended on other processes.
     repeat('tasks that wait for a budget', budgets_ms, async () => budgets.look())
+    // A credential that other processes renewed, a task that began to wait as it was connected, an agent that works again.
+    repeat('tasks that wait for a credential', credentials_ms, async () => credentials.look())
   })()
   const purging = works ? repeat('purge', purge_ms, () => purgeRemovedAgents(sql, queue)) : undefined
   if (works) repeat('usage', usage_ms, sampleUsage)

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Hub } from '../../events/streams/streams-hub.ts'
 import { askRoom, outOfCalls } from './budget-guard.ts'
 import { callId, callsOf, inputOf, isCallers, type OpenCall } from '../journal/call-states.ts'
+import { lackingEvents, lackingWait } from '../credentials/lacking-tokens.ts'
 import { askModel } from './ask-model.ts'
 import { beginCompaction, compactionDue, openCompaction, retriedCompaction, squeeze } from './compaction.ts'
 import { conversationLength, conversationMax, lastAnswer, type ModelCallOutput } from '../conversation/conversation.ts'
@@ -33,6 +34,8 @@ export interface RunContext extends StopContext {
   turns: Turns
   /** Where files come from. */
   fileSource?: FileSource | undefined
+  /** Told after a task began to wait for a credential: it may have been connected meanwhile. */
+  onCredentialWait?: () => void
   /** Reads the journal and the messages of a run anew, after others have written to them. */
   reload: (run: Run) => Promise<void>
 }
@@ -327,9 +330,12 @@ async function toolTurn(run: Run, context: RunContext, pending: Change | undefin
     const change = joined(pending, { secrets: run.secrets, usage, ...planned(plan) })
     return calls.length > 0 || isSettled(merged(run.steps, steps)) ? change : joined(change, deferred(run, task, steps))
   })
-  if (!holds) return over()
-  run.steps = merged(run.steps, steps)
+  if (!holds) {
+    if (run.lacking.size > 0) context.onCredentialWait?.()
+    return over()
+  }
   run.usage = withCalls(run, steps)
+  run.steps = merged(run.steps, steps)
   if (reads) {
     await context.reload(run)
     return { next: 'turn', pending: undefined }
@@ -345,9 +351,17 @@ function merged(before: readonly Step[], steps: readonly Step[]): Step[] {
 }
 
 /** A task's usage with the calls of a plan: those that are made, again or for the first time, and those refused. */
-function withCalls({ usage }: Run, steps: readonly Step[]): Run['usage'] {
-  const calls = steps.filter(({ type, status }) => type !== 'approval' && (status === 'started' || status === 'failed'))
+function withCalls({ usage, steps: before }: Run, steps: readonly Step[]): Run['usage'] {
+  const calls = steps.filter(
+    ({ type, status, index }) =>
+      type !== 'approval' && (status === 'started' || status === 'failed') && !isCounted(before[index]),
+  )
   return { ...usage, steps: usage.steps + calls.length, tool_calls: usage.tool_calls + calls.length }
+}
+
+/** Whether a call was counted when it was tried first, and was not made for want of a token. */
+function isCounted(step: Step | undefined): boolean {
+  return step !== undefined && inputOf(step).waits_for !== undefined
 }
 
 function isSettled(steps: readonly Step[]): boolean {
@@ -356,27 +370,37 @@ function isSettled(steps: readonly Step[]): boolean {
 
 /** Every call that is left waits: for people, for a message, for a moment. */
 function deferred(run: Run, task: LockedTask, steps: readonly Step[]): Change {
-  const open = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
+  const all = callsOf(merged(run.steps, steps)).flatMap(({ at }) => ('step' in at ? [at] : []))
+  const open = all.filter(({ step }) => !run.lacking.has(step.index))
   const approvals = open.flatMap(({ state, step }) => {
     const { approval_id } = inputOf(step)
     return (state === 'asked' || state === 'unknown') && approval_id !== undefined ? [approval_id] : []
   })
-  const moments = open.flatMap(({ step }) => inputOf(step).until ?? [])
+  const lacking = lackingWait(task, run.lacking)
+  const moments = [...open.flatMap(({ step }) => inputOf(step).until ?? []), ...lacking.moments]
   const until = moments.length > 0 ? new Date(moments.toSorted()[0]!) : undefined
   const calls = open.flatMap(({ step }) => (isCallers(step) && step.status === 'started' ? [callId(step)] : []))
   const children = open.flatMap(({ step }) => inputOf(step).child_task_id ?? [])
-  return waiting(task, reasonOf(open), until, { approvals, calls, children })
+  const { events = [], ...change } = waiting(task, reasonOf(open, run.lacking.size > 0), until, {
+    approvals,
+    calls,
+    children,
+    ...lacking.wait,
+  })
+  const { logs, events: expired } = lackingEvents(run.lacking, run.steps)
+  return { ...change, events: [...expired, ...events], logs }
 }
 
 /**
  * What a task waits for first of all: a person who knows what became of a call, leave for one, its caller's result, a task
- * that it delegated, a message, a moment.
+ * that it delegated, a credential, a message, a moment.
  */
-function reasonOf(open: readonly { state: string; step: Step }[]): Wait['reason'] {
+function reasonOf(open: readonly { state: string; step: Step }[], lacksToken: boolean): Wait['reason'] {
   if (open.some(({ state }) => state === 'unknown')) return 'unknown_outcome'
   if (open.some(({ state }) => state === 'asked')) return 'approval'
   if (open.some(({ step }) => isCallers(step))) return 'tool'
   if (open.some(({ step }) => inputOf(step).child_task_id)) return 'child'
+  if (lacksToken) return 'credential'
   return open.every(({ step }) => step.name === 'wait') ? 'timer' : 'input'
 }
 

@@ -1,6 +1,7 @@
 import { noSpan, type Span } from '../../platform/tracing/tracing.ts'
 import type { Claim } from '../journal/journal.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
+import type { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
 import { noTools, type Toolset } from '../tools/tool.ts'
 import type { LockedTask, TaskWork, TaskUsage, Step, ReadMessage, CallWarning } from '../task.ts'
 
@@ -60,6 +61,8 @@ export class Run {
   max_output_tokens: number | undefined
   /** What the next call of a model is known not to get as its agent asks: see `takeWarnings`. */
   warnings: CallWarning[] = []
+  /** Calls that this attempt could not make for want of a token, by the index of their step: the task waits for it. */
+  readonly lacking = new Map<number, CredentialUnavailable>()
   /** Text of the message that is being written. */
   unfinished = ''
   /** That message, or the last one. */

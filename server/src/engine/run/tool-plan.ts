@@ -109,6 +109,7 @@ interface Place {
 }
 
 function planCall(run: Run, task: LockedTask, { call, at }: OpenCall, place: Place): Planned | undefined {
+  if ('step' in at && run.lacking.has(at.step.index)) return undefined
   if (at.state === 'fresh') return freshCall(run, task, call, place)
   if (at.state === 'approved') return approvedCall(run, task, call, at.step, place)
   if (at.state === 'begun') return startedCall(run, task, at.step)
@@ -209,7 +210,10 @@ function again(run: Run, task: LockedTask, step: Step): Planned {
     const input = { ...inputOf(step), until: timeoutOf(run, task, tool) }
     return { step: { ...step, status: 'started', attempt: step.attempt + 1, input } }
   }
-  return begin(tool, { ...step, attempt: step.attempt + 1 }, inputOf(step).arguments as Record<string, unknown>)
+  const { waits_for, ...input } = inputOf(step)
+  // One that waited for a token was not made.
+  const attempt = waits_for === undefined || step.status === 'unknown' ? step.attempt + 1 : step.attempt
+  return begin(tool, { ...step, attempt, input }, input.arguments as Record<string, unknown>)
 }
 
 function askedCall(run: Run, task: LockedTask, tool: Tool, call: ModelToolCall, index: number): Planned {

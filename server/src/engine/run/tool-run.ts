@@ -1,3 +1,4 @@
+import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
 import { redact } from '../../events/agent-log.ts'
 import { cleanText, cutText } from '../../platform/clean-text.ts'
 import { uncertainCode } from '../journal/cancel.ts'
@@ -11,7 +12,7 @@ import { Interrupted, type Run } from './run.ts'
 import { beginToolSpan } from './spans.ts'
 import { stepEvents, type PlannedCall } from './tool-plan.ts'
 import { ToolError, toolOutputMax, type ToolAnswer } from '../tools/tool.ts'
-import type { Step } from '../task.ts'
+import type { CallInput, Step } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -104,6 +105,10 @@ async function runCall(
     const kept = await keepAnswerFiles(answer, files)
     return answer.error ? toolFailed(run, step, answer.error, answer, kept) : toolCompleted(run, step, answer, kept)
   } catch (thrown) {
+    if (thrown instanceof CredentialUnavailable && !signal.aborted) {
+      span.end('credential')
+      return lacksToken(run, step, thrown)
+    }
     const failure = signal.aborted ? undefined : failureOf(thrown, step)
     span.end(failure?.code ?? 'aborted')
     return failure ? toolFailed(run, step, failure) : interrupted(run, step)
@@ -173,6 +178,23 @@ function notMade(run: Run, step: Step): Change | undefined {
   if (step.attempt > 1) return interrupted(run, step)
   if (inputOf(step).safety === 'safe') return undefined
   const open: Step = { ...step, input: { ...inputOf(step), safety: 'safe' } }
+  run.steps[step.index] = open
+  return { steps: [open] }
+}
+
+/**
+ * A call that was not made because a credential has no good token: its task waits for that. Where an earlier attempt had made
+ * it, a person has allowed to repeat it, which holds for the next try.
+ */
+function lacksToken(run: Run, step: Step, lack: CredentialUnavailable): Change {
+  run.lacking.set(step.index, lack)
+  const input = { ...inputOf(step), waits_for: lack.credential_id }
+  const wasMade = step.attempt > 1 && input.safety === 'unsafe'
+  // No receipt names a call that was never made.
+  const unmade: CallInput = step.attempt > 1 ? input : { ...input, safety: 'safe' }
+  const open: Step = wasMade
+    ? { ...step, status: 'unknown', input: { ...input, repeat: step.attempt } }
+    : { ...step, input: unmade }
   run.steps[step.index] = open
   return { steps: [open] }
 }

@@ -16,6 +16,22 @@ export interface Redaction {
   error(error: ToolError): ToolError
 }
 
+/** A redaction to which secrets are added as they become known: tokens that are renewed while a task runs. */
+export function growingRedaction(secrets: readonly string[]): Redaction & { add(secret: string): void } {
+  const known = [...secrets]
+  let current = makeRedaction(known)
+  return {
+    text: (text) => current.text(text),
+    answer: (answer) => current.answer(answer),
+    error: (error) => current.error(error),
+    add(secret) {
+      if (known.includes(secret)) return
+      known.push(secret)
+      current = makeRedaction(known)
+    },
+  }
+}
+
 /** Made once a toolset: the forms of all values, the longest first, so that none hides in another. */
 export function makeRedaction(secrets: readonly string[]): Redaction {
   const forms = [...new Set(secrets.flatMap(formsOf))].toSorted((a, b) => b.length - a.length)

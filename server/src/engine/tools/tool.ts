@@ -99,16 +99,24 @@ export class ToolError extends Error {
   readonly uncertain: boolean
   /** Bytes that crossed the network all the same. */
   readonly network: ToolAnswer['network']
+  /** The server did not take the credentials (401): of the call itself, or before it was sent. */
+  readonly unauthorized: 'sent' | 'unsent' | undefined
   constructor(
     code: string,
     message: string,
-    options: { uncertain?: boolean; network?: ToolAnswer['network']; cause?: unknown } = {},
+    options: {
+      uncertain?: boolean
+      network?: ToolAnswer['network']
+      cause?: unknown
+      unauthorized?: 'sent' | 'unsent' | undefined
+    } = {},
   ) {
     super(message, { cause: options.cause })
     this.name = 'ToolError'
     this.code = code
     this.uncertain = options.uncertain ?? false
     this.network = options.network
+    this.unauthorized = options.unauthorized
   }
 }
 
@@ -120,7 +128,7 @@ export interface Toolset {
   tools: ReadonlyMap<string, Tool>
   /** Names in `config.tools` with nothing behind them, with the reason: left out, with a `warn` entry (decision D40). */
   missing: readonly { name: string; reason: string }[]
-  /** Values that must not appear in results, logs and events: credentials and environment variables. */
+  /** Values that must not appear in results, logs and events: credentials, their tokens so far, and environment variables. */
   secrets: readonly string[]
   /** Ends connections to servers. Never throws. */
   close(): Promise<void>

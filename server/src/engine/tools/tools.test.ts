@@ -10,7 +10,7 @@ import { type Database, jsonb, openDatabase, type Sql } from '../../platform/pos
 import { newId } from '../../platform/ids.ts'
 import { makeSecrets } from '../../platform/crypto/secrets.ts'
 import { schemaError } from './arguments.ts'
-import { credentialLabel } from './credentials.ts'
+import { credentialLabel } from '../credentials/secret-values.ts'
 import { makeSandboxes } from './sandbox/sandbox.ts'
 import { engineTools, ToolError, type ToolScope, type ToolSource } from './tool.ts'
 import { makeTools } from './tools.ts'

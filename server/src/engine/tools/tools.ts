@@ -3,16 +3,19 @@ import { builtinTools } from '#contract/resources/tools.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Egress } from '../../platform/egress/safe-fetch.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
+import type { AccessTokens } from '../credentials/access-tokens.ts'
+import { readCredentials } from '../credentials/secret-values.ts'
+import { listTokenCredentials } from '../credentials/token-rows.queries.ts'
 import { schemaError } from './arguments.ts'
 import { builtins } from './builtin/builtins.ts'
-import { readCredentials } from './credentials.ts'
 import { kinds } from './kinds.ts'
 import type { OpenedTools, Opening } from './opened.ts'
 import { fillPlaceholders, namedCredentials } from './placeholders.ts'
-import { makeRedaction, type Redaction } from './redaction.ts'
+import { growingRedaction, type Redaction } from './redaction.ts'
 import type { Sandboxes } from './sandbox/sandbox.ts'
 import { ToolError, type Tool, type ToolScope, type Toolset, type ToolSource } from './tool.ts'
 import { listToolRows, type ToolRow } from './tool-rows.ts'
+import { withTokens } from './with-tokens.ts'
 
 export interface ToolsOptions {
   sql: Sql
@@ -20,6 +23,8 @@ export interface ToolsOptions {
   egress: Egress
   log: Logger
   sandboxes: Sandboxes
+  /** Access tokens of credentials that renew themselves; without it there are none. */
+  tokens?: AccessTokens | undefined
   /** The clock of `current_time`. */
   now?: () => Date
 }
@@ -34,7 +39,7 @@ export function makeTools(options: ToolsOptions): ToolSource {
 }
 
 async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Toolset> {
-  const { sql, secrets, egress, log, sandboxes, now = () => new Date() } = options
+  const { sql, secrets, egress, log, sandboxes, tokens, now = () => new Date() } = options
   const { project_id, environment } = scope
   const names = [...new Set(scope.names)]
   const isBuiltin = (name: string): boolean => (builtinTools as readonly string[]).includes(name)
@@ -42,13 +47,26 @@ async function openTools(options: ToolsOptions, scope: ToolScope): Promise<Tools
   const rows = await listToolRows(sql, project_id, [...new Set(ofProject.map(rowName))])
   const named = rows.flatMap(({ definition }) => namedCredentials(definition))
   const credentials = await readCredentials(sql, secrets, log, project_id, named)
+  const renewed = tokens ? await listTokenCredentials(sql, project_id, named) : new Map<string, string>()
   const values = [...credentials.values(), ...Object.values(environment)]
-  const redaction = makeRedaction(values)
+  const redaction = growingRedaction(values)
+  const put = (name: string, token: string): void => {
+    credentials.set(name, token)
+    redaction.add(token)
+    if (!values.includes(token)) values.push(token)
+  }
+  const tokensOf = ({ definition }: ToolRow): Map<string, string> =>
+    new Map([...renewed].filter(([name]) => namedCredentials(definition).includes(name)))
   const fill: Opening['fill'] = (template, encode) => fillPlaceholders(template, { credentials, environment }, encode)
 
   const own = builtins({ egress, sandboxes, now }, environment)
   const opened = new Map(
-    rows.map((row) => [row.name, ofKind(row, kinds[row.kind].open(row, { sql, egress, log, fill }))]),
+    rows.map((row) => {
+      const { tools, ...rest } = ofKind(row, kinds[row.kind].open(row, { sql, egress, log, fill }))
+      if (!tokens) return [row.name, { tools, ...rest }]
+      const used = { tokens, credentials: tokensOf(row), put }
+      return [row.name, { ...rest, tools: tools.map((tool) => withTokens(tool, used)) }]
+    }),
   )
   const choice = new Choice(redaction)
   for (const name of names) {

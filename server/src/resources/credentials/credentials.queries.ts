@@ -1,7 +1,10 @@
 import { notFound, Problem } from '#contract/core/problems.ts'
 import { projectId } from '#contract/core/project-id.ts'
+import type { Role } from '#contract/core/scopes.ts'
+import type { CredentialState, CredentialType } from '#contract/resources/credential-states.ts'
+import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
 import { writeUniqueName, type UniqueName } from '../../platform/postgres/constraints.ts'
-import type { Sql } from '../../platform/postgres/database.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
 /** A credential as it is answered: everything but its value. */
@@ -9,9 +12,21 @@ export interface CredentialRow {
   id: string
   project_id: number
   name: string
+  type: CredentialType
   created_by: string
   created_at: string
   updated_at: string
+  /** Of type `oauth2`. */
+  oauth: OAuthState | null
+}
+
+/** What is known of the tokens of a credential, and what they are asked with. */
+export interface OAuthState {
+  settings: OAuthSettings
+  status: CredentialState
+  error: { code: string; message: string } | null
+  expires_at: string | null
+  connected_at: string | null
 }
 
 /** Names a credential by its own and its project's identifier: another project's does not exist. */
@@ -20,7 +35,14 @@ export interface CredentialKey {
   project_id: number
 }
 
-const columns = (sql: Sql) => sql.fragment`id, project_id, name, created_by, created_at, updated_at`
+const own = (sql: Sql) => sql.fragment`id, project_id, name, type, created_by, created_at, updated_at`
+
+/** Of the credential of a row \`c\`: as it is answered. */
+const columns = (sql: Sql) => sql.fragment`c.id, c.project_id, c.name, c.type, c.created_by, c.created_at, c.updated_at,
+  (select jsonb_build_object('settings', o.settings, 'status', o.status, 'error', o.error,
+    'expires_at', to_char(o.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    'connected_at', to_char(o.connected_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    from credential_oauth o where o.credential_id = c.id) as oauth`
 
 /**
  * A credential of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the
@@ -33,8 +55,8 @@ export async function requireCredential(
 ): Promise<CredentialRow> {
   const [row] = isId('cred', id)
     ? await sql.run<CredentialRow>(sql.fragment`
-        select ${columns(sql)} from credential where id = ${id} and project_id = ${project_id}
-        ${lock ? sql.fragment`for update` : sql.fragment``}`)
+        select ${columns(sql)} from credential c where c.id = ${id} and c.project_id = ${project_id}
+        ${lock ? sql.fragment`for update of c` : sql.fragment``}`)
     : []
   if (!row) throw notFound('credential_not_found', 'credential', id.slice(0, 100))
   return row
@@ -47,16 +69,16 @@ export async function requireCredential(
 export async function insertCredential(
   sql: Sql,
   { id, project_id }: CredentialKey,
-  { name, value, created_by }: { name: string; value: Buffer; created_by: string },
+  { name, type, value, created_by }: { name: string; type: CredentialType; value: Buffer; created_by: string },
   credentialsMax: number,
 ): Promise<CredentialRow> {
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
-    const [row] = await tx.run<CredentialRow>(tx.fragment`
-      insert into credential (id, project_id, name, value, created_by)
-      select ${id}, ${project_id}, ${name}, ${value}, ${created_by}
+    const [row] = await tx.run<Omit<CredentialRow, 'oauth'>>(tx.fragment`
+      insert into credential (id, project_id, name, type, value, created_by)
+      select ${id}, ${project_id}, ${name}, ${type}, ${value}, ${created_by}
       where (select count(*) from credential where project_id = ${project_id}) < ${credentialsMax}
-      returning ${columns(tx)}`)
-    if (row) return row
+      returning ${own(tx)}`)
+    if (row) return { ...row, oauth: null }
     throw new Problem(
       'resource_conflict',
       { resource_type: 'project', resource_id: projectId(project_id) },
@@ -73,7 +95,7 @@ export async function updateCredential(
 ): Promise<CredentialRow> {
   return writeUniqueName(sql, uniqueName(sql, project_id, name), async (tx) => {
     const [row] = await tx.run<CredentialRow>(tx.fragment`
-      update credential set name = ${name}, value = coalesce(${value ?? null}::bytea, value),
+      update credential c set name = ${name}, value = coalesce(${value ?? null}::bytea, value),
         updated_at = greatest(now(), updated_at + interval '1 millisecond')
       where id = ${id} and project_id = ${project_id}
       returning ${columns(tx)}`)
@@ -96,8 +118,8 @@ export async function listCredentials(
   const [count] = await sql<{ total: number }>`
     select count(*) as total from credential where project_id = ${project_id}`
   const credentials = await sql.run<CredentialRow>(sql.fragment`
-    select ${columns(sql)} from credential where project_id = ${project_id}
-    order by id desc limit ${limit} offset ${offset}`)
+    select ${columns(sql)} from credential c where c.project_id = ${project_id}
+    order by c.id desc limit ${limit} offset ${offset}`)
   return { credentials, total: count?.total ?? 0 }
 }
 
@@ -111,7 +133,104 @@ function uniqueName(sql: Sql, project_id: number, name: string): UniqueName {
   return { resource_type: 'credential', name, owner: { resource_type: 'project', id: projectId(project_id) }, findId }
 }
 
+/** What an issuer is asked for, of a new credential of type `oauth2`. It has no tokens yet. */
+export async function insertOAuth(
+  tx: Sql,
+  credential_id: string,
+  settings: OAuthSettings,
+  client_secret: Buffer | undefined,
+): Promise<void> {
+  await tx`
+    insert into credential_oauth (credential_id, settings, client_secret)
+    values (${credential_id}, ${jsonb(settings)}, ${client_secret ?? null})`
+}
+
+/** What is to be asked for from now on, and by which client. */
+export interface OAuthChange {
+  settings: OAuthSettings
+  /** Undefined where it stays. */
+  client_secret?: Buffer | null | undefined
+  /** The tokens are those of another client, or for other scopes. */
+  dropsTokens: boolean
+}
+
+/**
+ * Changes what an issuer is asked for. Tokens that stay are tried again, with the new secret; renewals that are under way do not
+ * count where they are dropped.
+ */
+export async function updateOAuth(
+  tx: Sql,
+  credential_id: string,
+  { settings, client_secret, dropsTokens }: OAuthChange,
+): Promise<void> {
+  await tx`
+    update credential_oauth set settings = ${jsonb(settings)},
+      client_secret = case when ${client_secret !== undefined} then ${client_secret ?? null}::bytea else client_secret end,
+      status = case when ${dropsTokens} or tokens is null then 'needs_authorization' else 'connected' end,
+      error = null, failures = 0, retry_at = null,
+      generation = generation + ${dropsTokens ? 1 : 0}, tokens = case when ${dropsTokens} then null else tokens end,
+      expires_at = case when ${dropsTokens} then null else expires_at end,
+      renew_at = case when ${dropsTokens} then null else renew_at end,
+      lease = case when ${dropsTokens} then null else lease end,
+      leased_until = case when ${dropsTokens} then null else leased_until end
+    where credential_id = ${credential_id}`
+}
+
+/** The client's secret, encrypted; null of a public client, undefined where the credential is gone. */
+export async function findClientSecret(sql: Sql, credential_id: string): Promise<Buffer | null | undefined> {
+  const [row] = await sql<{ client_secret: Buffer | null }>`
+    select client_secret from credential_oauth where credential_id = ${credential_id}`
+  return row?.client_secret
+}
+
+/** Keeps what was found out of the issuer of an MCP server, and of this service there; not where the credential was changed meanwhile. */
+export async function keepDiscovery(
+  sql: Sql,
+  credential_id: string,
+  before: OAuthSettings,
+  { settings, client_secret }: { settings: OAuthSettings; client_secret: Buffer | null | undefined },
+): Promise<boolean> {
+  const rows = await sql`
+    update credential_oauth set settings = ${jsonb(settings)},
+      client_secret = case when ${client_secret !== undefined} then ${client_secret ?? null}::bytea else client_secret end
+    where credential_id = ${credential_id} and settings = ${jsonb(before)}::jsonb returning credential_id`
+  return rows.length > 0
+}
+
+/** The tokens that a person has got us, from now on; renewals of earlier ones that are under way do not count. */
+export async function connectOAuth(
+  tx: Sql,
+  credential_id: string,
+  settings: OAuthSettings,
+  { tokens, expires_in }: { tokens: Buffer; expires_in: number | null },
+): Promise<boolean> {
+  const rows = await tx`
+    update credential_oauth set tokens = ${tokens}, generation = generation + 1, status = 'connected', error = null, lease = null,
+      leased_until = null, failures = 0, retry_at = null, rotates = null, connected_at = now(),
+      expires_at = now() + make_interval(secs => ${expires_in}::float8),
+      renew_at = now() + make_interval(secs => ${expires_in}::float8 - least(60, ${expires_in}::float8 / 5))
+    where credential_id = ${credential_id} and settings = ${jsonb(settings)}::jsonb returning credential_id`
+  return rows.length > 0
+}
+
+/** The role of a user in an organization; undefined where they are no member. */
+export async function findRole(sql: Sql, org_id: string, user_id: string): Promise<Role | undefined> {
+  const [row] = await sql<{ role: Role }>`select role from member where org_id = ${org_id} and user_id = ${user_id}`
+  return row?.role
+}
+
+/** The project of a credential and the organization of that. */
+export async function findPlace(sql: Sql, id: string): Promise<{ project_id: number; org_id: string } | undefined> {
+  const [row] = await sql<{ project_id: number; org_id: string }>`
+    select c.project_id, p.org_id from credential c join project p on p.id = c.project_id where c.id = ${id}`
+  return row
+}
+
 /** A credential as it is answered. */
-export function credentialView({ project_id, ...row }: CredentialRow) {
-  return { ...row, project_id: projectId(project_id) }
+export function credentialView({ project_id, oauth, ...row }: CredentialRow) {
+  const view = { ...row, project_id: projectId(project_id) }
+  if (!oauth) return view
+  const { settings, ...state } = oauth
+  const { resource: _resource, registered_for: _registeredFor, ...asked } = settings
+  return { ...view, ...state, ...asked }
 }

@@ -3,37 +3,57 @@ import * as operations from '#contract/resources/credentials.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { notFound } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import { credentialLabel } from '../../engine/tools/credentials.ts'
+import { CredentialUnavailable } from '../../engine/credentials/credential-unavailable.ts'
+import { oauthLabels, type OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
+import { credentialLabel } from '../../engine/credentials/secret-values.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
-import { handle, type Loading } from '../../http/handle.ts'
+import { Answer, handle, type Handling, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/pagination.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { requireProject } from '../projects/projects.queries.ts'
+import { authorizationRoutes } from './authorization.routes.ts'
+import { dropAuthorizations } from './authorizations.queries.ts'
 import {
   credentialView,
   deleteCredential,
   insertCredential,
+  insertOAuth,
   listCredentials,
   requireCredential,
   updateCredential,
+  updateOAuth,
   type CredentialRow,
 } from './credentials.queries.ts'
+import { checkChange, oauthContent, secretContent } from './oauth-content.ts'
 
-/** Secrets that tools of a project are called with. Nothing answers their values. */
-export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secrets }: Context): void {
+/** How long the answer to a new client waits for its first token. */
+const firstToken_ms = 15_000
+
+/** Credentials that tools of a project are called with. Nothing answers their values and tokens. */
+export function credentialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
+  const { secrets, egress, engine } = context
+  const sealed = (client_secret: string | undefined, id: string): Buffer | undefined =>
+    client_secret === undefined ? undefined : secrets.encrypt(oauthLabels.client_secret, client_secret, id)
+
   handle(app, http, operations.createCredential, {
     load: loadProject,
     run: async ({ sql, loaded, body, principal, actor }) => {
       const key = { id: newId('cred'), project_id: loaded.id }
-      const value = secrets.encrypt(credentialLabel, body.value, key.id)
-      const content = { name: body.name, value, created_by: principal.user_id }
+      const { name, type = 'secret' } = body
+      const settings = type === 'oauth2' ? oauthContent(body, egress) : undefined
+      const value = settings ? Buffer.alloc(0) : secrets.encrypt(credentialLabel, secretContent(body), key.id)
+      const content = { name, type, value, created_by: principal.user_id }
       return sql.begin(async (tx) => {
         const row = await insertCredential(tx, key, content, bounds.credentials_per_project)
-        await recordAudit(tx, actor, { action: 'credential.created', ...auditKey(row), after: credentialView(row) })
-        return credentialView(row)
+        if (settings) await insertOAuth(tx, row.id, settings, sealed(body.client_secret, row.id))
+        const made = settings ? await requireCredential(tx, row) : row
+        await recordAudit(tx, actor, { action: 'credential.created', ...auditKey(row), after: credentialView(made) })
+        return credentialView(made)
       })
     },
+    finish: (handling, answer) => withFirstToken(context, handling, answer),
   })
 
   handle(app, http, operations.listCredentials, {
@@ -54,22 +74,27 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
 
   handle(app, http, operations.updateCredential, {
     load: loadCredential,
-    run: async ({ sql, loaded, body: { name, value }, actor }) => {
+    run: async ({ sql, loaded, body, actor }) => {
+      checkChange(body, loaded.type)
+      const { name, value, client_secret } = body
       const encrypted = value === undefined ? undefined : secrets.encrypt(credentialLabel, value, loaded.id)
       return sql.begin(async (tx) => {
         const before = await requireCredential(tx, loaded, { lock: true })
-        const row = await updateCredential(tx, before, { name, value: encrypted })
+        const renamed = await updateCredential(tx, before, { name, value: encrypted })
+        const row = before.oauth ? await changeOAuth(tx, before, before.oauth.settings, body, sealed) : renamed
         await recordAudit(tx, actor, {
           action: 'credential.updated',
           ...auditKey(row),
           before: credentialView(before),
           after: credentialView(row),
           // Whether the value differs from the old one is secret, so giving one counts as a change.
-          detail: encrypted && { is_value_changed: true },
+          detail: encrypted || client_secret !== undefined ? { is_value_changed: true } : undefined,
         })
+        engine.credentialsChanged(tx)
         return credentialView(row)
       })
     },
+    finish: (handling, answer) => withFirstToken(context, handling, answer),
   })
 
   handle(app, http, operations.deleteCredential, {
@@ -82,9 +107,58 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, { secr
           ...auditKey(loaded),
           before: credentialView(loaded),
         })
+        engine.credentialsChanged(tx)
         return { message: 'Credential deleted', credential_id: loaded.id }
       }),
   })
+
+  authorizationRoutes(app, http, context, loadCredential)
+}
+
+/** Replaces what was given of a client. Another client, or other scopes, need other tokens; so does a client by its secret alone. */
+async function changeOAuth(
+  tx: Sql,
+  row: CredentialRow,
+  settings: OAuthSettings,
+  body: { client_id?: string; client_secret?: string; scopes?: string[] },
+  sealed: (client_secret: string | undefined, id: string) => Buffer | undefined,
+): Promise<CredentialRow> {
+  const { client_id, scopes, client_secret } = body
+  if (client_id === undefined && scopes === undefined && client_secret === undefined) return requireCredential(tx, row)
+  const isOther =
+    (client_id !== undefined && client_id !== settings.client_id) ||
+    (scopes !== undefined && JSON.stringify(scopes) !== JSON.stringify(settings.scopes))
+  const dropsTokens = isOther || settings.grant === 'client_credentials'
+  const { registered_for, ...kept } = settings
+  const next: OAuthSettings = {
+    ...kept,
+    // A client that was given is not the one that was registered.
+    ...(client_id === undefined && registered_for !== undefined && { registered_for }),
+    ...(client_id !== undefined && { client_id }),
+    ...(scopes !== undefined && { scopes }),
+  }
+  await updateOAuth(tx, row.id, { settings: next, client_secret: sealed(client_secret, row.id), dropsTokens })
+  if (dropsTokens) await dropAuthorizations(tx, row.id)
+  return requireCredential(tx, row)
+}
+
+/**
+ * After the commit: asks for the first token of a client that needs no person, so that the answer says whether it is good. What
+ * an issuer does not give in time is asked for by the first call of a tool.
+ */
+async function withFirstToken(
+  { tokens }: Context,
+  { sql }: Pick<Handling<typeof operations.createCredential, unknown>, 'sql'>,
+  answer: Answer,
+): Promise<Answer> {
+  const { id, project_id, grant } = answer.body as ReturnType<typeof credentialView> & { grant?: string }
+  if (grant !== 'client_credentials') return answer
+  const signal = AbortSignal.timeout(firstToken_ms)
+  await tokens.get(id, { signal }).catch((error: unknown) => {
+    if (!(error instanceof CredentialUnavailable) && !signal.aborted) throw error
+  })
+  const row = await requireCredential(sql, { id, project_id: Number(project_id.slice('proj_'.length)) })
+  return new Answer(answer.status, credentialView(row))
 }
 
 function auditKey({ id, project_id }: CredentialRow) {
@@ -95,7 +169,7 @@ function loadProject({ sql, params, principal }: Loading) {
   return requireProject(sql, params.project_id!, principal)
 }
 
-async function loadCredential(loading: Loading) {
+async function loadCredential(loading: Loading): Promise<CredentialRow> {
   const { id: project_id } = await loadProject(loading)
   return requireCredential(loading.sql, { id: loading.params.credential_id!, project_id })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bounds } from '#contract/core/limits.ts'
-import { credentialLabel } from '../../engine/tools/credentials.ts'
+import { credentialLabel } from '../../engine/credentials/secret-values.ts'
 import { type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 
@@ -34,7 +34,15 @@ describe('a credential', () => {
     const { id, created_at } = body
     assert.match(id, /^cred_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
     const project_id = /proj_\d+/.exec(base)![0]
-    const expected = { id, project_id, name: 'KEY', created_by: test.owner.user_id, created_at, updated_at: created_at }
+    const expected = {
+      id,
+      project_id,
+      name: 'KEY',
+      type: 'secret',
+      created_by: test.owner.user_id,
+      created_at,
+      updated_at: created_at,
+    }
     assert.deepEqual(body, expected)
     assert.deepEqual((await test.send('GET', `${base}/${id}`)).body, expected)
     const { body: list } = await test.send('GET', base)

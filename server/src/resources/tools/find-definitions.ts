@@ -1,6 +1,8 @@
 import { invalid, Problem, type Issue } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
-import { readCredentials } from '../../engine/tools/credentials.ts'
+import { CredentialUnavailable } from '../../engine/credentials/credential-unavailable.ts'
+import { listTokenCredentials } from '../../engine/credentials/token-rows.queries.ts'
+import { readCredentials } from '../../engine/credentials/secret-values.ts'
 import { kindOf } from '../../engine/tools/kinds.ts'
 import { fillPlaceholders, namedCredentials } from '../../engine/tools/placeholders.ts'
 import { makeRedaction } from '../../engine/tools/redaction.ts'
@@ -16,15 +18,23 @@ const pinning_ms = 30_000
  * transaction. Throws `validation_error` where they cannot be had; no secret is in its words.
  */
 export async function findDefinitions(
-  { sql, secrets, egress, log }: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log'>,
+  { sql, secrets, egress, log, tokens }: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>,
   project_id: number,
   { kind, name, safety, definition }: ToolDraft,
 ): Promise<PinnedTool[] | null> {
   const { pin } = kindOf(kind)
   if (!pin) return null
   const credentials = await readCredentials(sql, secrets, log, project_id, namedCredentials(definition))
-  const redaction = makeRedaction([...credentials.values()])
   const signal = AbortSignal.timeout(pinning_ms)
+  for (const [name, id] of await listTokenCredentials(sql, project_id, namedCredentials(definition))) {
+    const token = await tokens.get(id, { signal }).catch((error: unknown) => {
+      if (!(error instanceof CredentialUnavailable)) throw error
+      const message = `needs the credential ${name}, which has no token: ${error.message}`
+      throw invalid({ field: kind, message, code: 'invalid_format' })
+    })
+    if (token) credentials.set(name, token.value)
+  }
+  const redaction = makeRedaction([...credentials.values()])
   const fill = (template: string, encode?: (value: string) => string): string =>
     fillPlaceholders(template, { credentials, environment: undefined }, encode)
   try {

@@ -30,11 +30,11 @@ export function sessionFetch(
     headers,
     signal,
     listens,
-  }: { url: URL; headers: Record<string, string>; signal: AbortSignal; listens: boolean },
+  }: { url: URL; headers: () => Record<string, string>; signal: AbortSignal; listens: boolean },
 ): EgressFetch {
   const fetch = egressFetch(egress, {
     purpose: 'tool',
-    headers: () => headers,
+    headers,
     signal,
     onAnswer: (answer) => void exchanges.getStore()?.answers.push(answer),
   })

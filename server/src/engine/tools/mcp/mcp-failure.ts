@@ -10,10 +10,14 @@ import { ToolError } from '../tool.ts'
 const messageMax = 500
 
 /**
- * A failure as one sentence for the caller. `isUnsafe`: the request was a call that may have taken effect without an
- * answer. Where it was sent and nothing certain came back, the error is `uncertain`.
+ * A failure as one sentence for the caller. `isSent`: the request was a call, or the call was sent before. `isUnsafe`: it may have
+ * taken effect without an answer. Where nothing certain came back of such a one, the error is `uncertain`.
  */
-export async function mcpFailure(error: unknown, exchange: Exchange, isUnsafe: boolean): Promise<ToolError> {
+export async function mcpFailure(
+  error: unknown,
+  exchange: Exchange,
+  { isSent, isUnsafe }: { isSent: boolean; isUnsafe: boolean },
+): Promise<ToolError> {
   if (error instanceof ToolError) return error
   const known = asToolError(exchange.failure ?? error, isUnsafe)
   if (known instanceof ToolError) return known
@@ -23,7 +27,7 @@ export async function mcpFailure(error: unknown, exchange: Exchange, isUnsafe: b
   const { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } = await import('@modelcontextprotocol/client')
   const uncertain = isUnsafe
   const cause = error
-  if (error instanceof SdkHttpError) return statusFailure(error.status ?? 0, { isUnsafe, cause })
+  if (error instanceof SdkHttpError) return statusFailure(error.status ?? 0, { isSent, isUnsafe, cause })
   if (error instanceof SdkError) {
     if (error.code === SdkErrorCode.RequestTimeout) {
       return new ToolError('timed_out', `The server did not answer within ${mcpTimes.call_ms / 1000} s.`, {
@@ -51,11 +55,16 @@ export async function mcpFailure(error: unknown, exchange: Exchange, isUnsafe: b
   })
 }
 
-function statusFailure(status: number, { isUnsafe, cause }: { isUnsafe: boolean; cause: unknown }): ToolError {
+function statusFailure(
+  status: number,
+  { isSent, isUnsafe, cause }: { isSent: boolean; isUnsafe: boolean; cause: unknown },
+): ToolError {
   const refused = status === 401 || status === 403 ? ': the credentials are missing, wrong or not enough' : ''
   // Whatever stands in front of a server may have given up on a call that goes on.
   const uncertain = isUnsafe && status >= 500
-  return new ToolError('http_error', `The server answers with the status ${status}${refused}.`, { uncertain, cause })
+  const unauthorized = status === 401 ? (isSent ? 'sent' : 'unsent') : undefined
+  const message = `The server answers with the status ${status}${refused}.`
+  return new ToolError('http_error', message, { uncertain, cause, unauthorized })
 }
 
 function said(text: string): string {

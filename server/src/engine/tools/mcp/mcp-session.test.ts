@@ -62,7 +62,7 @@ function startSseServer(t: TestContext): Promise<LocalServer> {
 describe('a session with an MCP server', () => {
   it('is had with a server of the older transport too, one for each call', async (t) => {
     const server = await startSseServer(t)
-    const connection = mcpConnection(egress, () => ({ url: `${server.url}/sse`, headers: {} }))
+    const connection = mcpConnection(egress, () => ({ url: `${server.url}/sse`, headers: () => ({}) }))
     t.after(() => connection.close())
     for (const n of [1, 2]) {
       const result = await connection.with(signal, (session, tools) => {
@@ -92,7 +92,7 @@ describe('a session with an MCP server', () => {
       asked = answer
       response.writeHead(200, sse).end('id: 7\nretry: 0\ndata:\n\n')
     })
-    const session = await openMcp(egress, { url: server.url, headers: {} }, signal)
+    const session = await openMcp(egress, { url: server.url, headers: () => ({}) }, signal)
     const { content } = await session.call(call, signal)
     assert.deepEqual(content, [{ type: 'text', text: '{"a":1}' }])
     await session.close()
@@ -109,7 +109,7 @@ describe('a session with an MCP server', () => {
       if (message.method === 'tools/call') return void response.writeHead(200, sse).end('id: 7\nretry: 0\ndata:\n\n')
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answerTo(message)))
     })
-    const session = await openMcp(egress, { url: server.url, headers: {} }, signal)
+    const session = await openMcp(egress, { url: server.url, headers: () => ({}) }, signal)
     await assert.rejects(session.call(call, signal), /the connection ended before the answer/)
     assert.equal(server.requests.filter((line) => line.startsWith('GET')).length, 20)
     await session.close()
@@ -119,12 +119,12 @@ describe('a session with an MCP server', () => {
     const waiting = Promise.withResolvers<void>()
     const server = await startLocalServer(t, () => waiting.resolve())
     const controller = new AbortController()
-    const opening = inExchange(() => openMcp(egress, { url: server.url, headers: {} }, controller.signal))
+    const opening = inExchange(() => openMcp(egress, { url: server.url, headers: () => ({}) }, controller.signal))
     await waiting.promise
     controller.abort(new Error('enough'))
     await assert.rejects(opening, /enough/)
 
-    const connection = mcpConnection(egress, () => ({ url: server.url, headers: {} }))
+    const connection = mcpConnection(egress, () => ({ url: server.url, headers: () => ({}) }))
     const again = connection.with(signal, async () => assert.fail())
     await Promise.all([assert.rejects(again, /closed/), connection.close()])
   })

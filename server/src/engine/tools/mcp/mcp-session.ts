@@ -8,10 +8,10 @@ import { httpTransport, rememberNotices, sseTransport } from './mcp-transport.ts
 /** Milliseconds: connecting with asking for the tools, one call, and saying good-bye. */
 export const mcpTimes = { open_ms: 15_000, call_ms: 60_000, close_ms: 2000 } as const
 
-/** Where a server is, with its placeholders filled in. */
+/** Where a server is, with its placeholders filled in: those of headers anew for each request, because tokens end. */
 export interface McpTarget {
   url: string
-  headers: Record<string, string>
+  headers: () => Record<string, string>
 }
 
 /** A conversation with an MCP server. */
@@ -64,7 +64,7 @@ export async function openMcp(egress: Egress, target: McpTarget, signal: AbortSi
 async function connect(
   library: typeof Library,
   egress: Egress,
-  { url, headers }: { url: URL; headers: Record<string, string> },
+  { url, headers }: { url: URL; headers: () => Record<string, string> },
   mode: 'auto' | 'legacy' | 'sse',
   signal: AbortSignal,
 ): Promise<McpSession> {

@@ -57,7 +57,7 @@ function mcpTool(row: ToolRow, pinned: PinnedTool, opening: Opening, connection:
       } catch (error) {
         context.signal.throwIfAborted()
         if (await isSessionLost(error)) throw new SessionLost(error)
-        throw await mcpFailure(error, exchange, isSent && pinned.safety === 'unsafe')
+        throw await mcpFailure(error, exchange, { isSent, isUnsafe: isSent && pinned.safety === 'unsafe' })
       }
     })
   return {
@@ -137,7 +137,7 @@ export async function pinMcp(
         )
       } catch (error) {
         signal.throwIfAborted()
-        throw await mcpFailure(error, exchange, false)
+        throw await mcpFailure(error, exchange, { isSent: false, isUnsafe: false })
       }
     }).then(someTools)
   } catch (error) {
@@ -158,10 +158,11 @@ function invalid(message: string): Problem {
   return new Problem('validation_error', [{ field: 'mcp.url', message, code: 'invalid_format' }])
 }
 
-/** Where the server is, as the tool's definition says, with its secrets put in. */
+/** Where the server is, as the tool's definition says, with its secrets put in: those of headers with each request. */
 function targetOf({ url, headers = {} }: ToolDefinition<'mcp'>, { fill }: Pick<Opening, 'fill'>): McpTarget {
-  return {
-    url: fill(url, encodeURIComponent),
-    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)])),
-  }
+  const filled = (): Record<string, string> =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)]))
+  // What stands for nothing is said before a request is made.
+  filled()
+  return { url: fill(url, encodeURIComponent), headers: filled }
 }

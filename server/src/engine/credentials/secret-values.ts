@@ -6,7 +6,7 @@ import type { Secrets } from '../../platform/crypto/secrets.ts'
 export const credentialLabel = 'project-credential'
 
 /**
- * The project's credentials of these names, decrypted. One that cannot be decrypted, because it was stored under
+ * The project's secrets of these names, decrypted. One that cannot be decrypted, because it was stored under
  * another secret key, counts as missing and is logged.
  */
 export async function readCredentials(
@@ -19,7 +19,7 @@ export async function readCredentials(
   const values = new Map<string, string>()
   if (names.length === 0) return values
   const rows = await sql<{ id: string; name: string; value: Buffer }>`
-    select id, name, value from credential where project_id = ${project_id} and name = any(${[...new Set(names)]})`
+    select id, name, value from credential where project_id = ${project_id} and type = 'secret' and name = any(${[...new Set(names)]})`
   for (const { id, name, value } of rows) {
     try {
       values.set(name, secrets.decrypt(credentialLabel, value, id))

@@ -1,0 +1,46 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { APIConnectionError } from '#sdk/errors.ts'
+import { openBrowser } from '../../config/loopback.ts'
+import { define, type AddCommand } from '../../define.ts'
+import { CommandFailure } from '../../failure.ts'
+import { untilInterrupted } from '../../interrupt.ts'
+
+/** How often the service is asked whether the credential is connected. */
+const poll_ms = 1000
+
+/** Lets the service in at the issuer of a credential, by a browser. */
+export const addCredentialsConnect: AddCommand = (program) =>
+  define(program, 'credentials connect', {
+    summary: 'Connect a credential with its issuer.',
+    description:
+      'Prints the address at the issuer where you let the service in, opens it in a browser where a terminal looks, and waits ' +
+      'until the credential is connected. The browser must be signed in to the service as the same user. With --json the ' +
+      'address goes to standard error.',
+    args: ['<credential_id>'],
+    examples: ['cadre credentials connect cred_01jcm3x5v8f9a2b4c6d8e0g2h4'],
+    async run(context, [credential_id = '']) {
+      const project = context.project()
+      if (context.options.dryRun) return context.out.json({ method: 'POST', credential_id })
+      const { credentials } = context.client()
+      await untilInterrupted(async (signal) => {
+        const before = await credentials.get(project, credential_id, { signal })
+        const { url, expires_at } = await credentials.authorize(project, credential_id, { signal })
+        if (context.out.options.json) context.out.note(url)
+        else context.out.line(url)
+        if (context.out.options.isTerminal) openBrowser(url)
+        while (Date.now() < Date.parse(expires_at)) {
+          await pause(poll_ms, undefined, { signal })
+          try {
+            const now = await credentials.get(project, credential_id, { signal })
+            if (now.status === 'connected' && now.connected_at !== before.connected_at) return context.out.entry(now)
+          } catch (error) {
+            if (!(error instanceof APIConnectionError)) throw error
+          }
+        }
+        throw new CommandFailure(
+          'The service was not let in within 10 minutes.',
+          `cadre credentials connect ${credential_id}`,
+        )
+      })
+    },
+  })

@@ -1,0 +1,14 @@
+/**
+ * States of a credential of type `oauth2`. `connected`: it has tokens. `needs_authorization`: a person has to connect it.
+ * `failing`: its last renewal failed.
+ */
+export const credentialStates = ['connected', 'needs_authorization', 'failing'] as const
+export type CredentialState = (typeof credentialStates)[number]
+
+/** `secret` holds a value that a person gave, `oauth2` tokens that the service asks an issuer for. */
+export const credentialTypes = ['secret', 'oauth2'] as const
+export type CredentialType = (typeof credentialTypes)[number]
+
+/** How an `oauth2` credential gets its tokens (RFC 6749 §4.1 and §4.4). */
+export const credentialGrants = ['client_credentials', 'authorization_code'] as const
+export type CredentialGrant = (typeof credentialGrants)[number]

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { issuerClients } from '../../server/test/fakes/token-issuer.ts'
+import { startIssuer, startTokenServer } from '../../server/test/fakes/token-world.ts'
+import { eventually } from '../../server/test/harness.ts'
+import { inBrowser } from './chromium.ts'
+import { checkPage, checkScreen, startConsole, type TestConsole } from './console.ts'
+
+let cadre: TestConsole
+before(async () => {
+  if (inBrowser.skip) return
+  cadre = await startConsole({ CADRE_EGRESS_ALLOW: 'loopback' })
+})
+after(() => cadre?.stop())
+
+async function post(path: string, body: object): Promise<any> {
+  const answer = await cadre.send('POST', path, { body })
+  assert.ok(answer.status < 300, JSON.stringify(answer.body))
+  return answer.body
+}
+
+test('a task that waits for a credential is where a person connects it, and goes on', inBrowser, async (t) => {
+  const issuer = await startIssuer(t)
+  const server = await startTokenServer(t, issuer)
+  const project = (await post('/api/v1/projects', { name: 'shop' })).id
+  const base = `/api/v1/projects/${project}`
+  await post(`${base}/credentials`, {
+    name: 'TRACKER',
+    type: 'oauth2',
+    issuer: issuer.issuer,
+    grant: 'authorization_code',
+    scopes: ['tools:read'],
+    ...issuerClients.confidential,
+  })
+  await post(`${base}/tools`, {
+    name: 'issues',
+    description: 'Open issues.',
+    kind: 'http',
+    http: { method: 'GET', url: server.url, headers: { authorization: 'Bearer ${credentials.TRACKER}' } },
+  })
+  const system_prompt = JSON.stringify([
+    { tool_calls: [{ name: 'issues', arguments: {} }] },
+    { text: '{{tool_result}}' },
+  ])
+  const agent = await post(`${base}/agents`, {
+    name: 'clerk',
+    config: { model: 'builtin/script', tools: ['issues'], system_prompt },
+  })
+  const { id } = await post(`${base}/agents/${agent.id}/tasks`, { input: 'What is open?' })
+  await eventually(async () => (await cadre.send('GET', `${base}/tasks/${id}`)).body.wait?.reason === 'credential')
+
+  const page = await cadre.open(`/p/${project}/tasks/${id}`)
+  const box = page.getByRole('region', { name: 'Waiting for a credential' })
+  await box.getByText('TRACKER').waitFor()
+  await checkScreen(page, 'task-credential')
+  const opened = page.context().waitForEvent('page')
+  await box.getByRole('button', { name: 'Connect' }).click()
+  const tab = await opened
+  await tab.getByRole('heading', { name: 'Connected', exact: true }).waitFor()
+  await tab.close()
+  await page.bringToFront()
+  await page.getByText('The task is completed.', { exact: true }).first().waitFor()
+  await box.waitFor({ state: 'detached' })
+  checkPage(page)
+  await page.context().close()
+})

@@ -1,0 +1,270 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { projectId } from '#contract/core/project-id.ts'
+import type { CredentialState } from '#contract/resources/credential-states.ts'
+import { emit } from '../../events/outbox.ts'
+import { backoff } from '../../platform/backoff.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
+import { isTransient, type Sql } from '../../platform/postgres/database.ts'
+import { CredentialUnavailable } from './credential-unavailable.ts'
+import type { IssuerClient } from './issuer-client.ts'
+import { IssuerFailure } from './issuer-failure.ts'
+import { oauthLabels, type OAuthTokens } from './oauth-settings.ts'
+import {
+  endRenewals,
+  findTokenRow,
+  postponeRenewal,
+  replaceTokens,
+  takeLease,
+  type TokenRow,
+} from './token-rows.queries.ts'
+
+/** An access token, and which set of its credential it belongs to. */
+export interface AccessToken {
+  value: string
+  generation: number
+}
+
+/** Tokens of credentials of type `oauth2`, renewed once for all processes (decision 0032). */
+export interface AccessTokens {
+  /**
+   * A token that has not ended. Renews it where it is due, or where the server at which it is used does not take the set
+   * `refused`. Throws `CredentialUnavailable` where there is none to be had, and the signal's reason. Undefined where the
+   * credential is gone or cannot be read.
+   */
+  get(
+    credential_id: string,
+    options: { signal: AbortSignal; refused?: number | undefined },
+  ): Promise<AccessToken | undefined>
+  /** Resolves when every renewal of this process has written down what it came to. */
+  stop(): Promise<void>
+}
+
+export interface AccessTokensOptions {
+  sql: Sql
+  secrets: Secrets
+  issuers: IssuerClient
+  log: Logger
+}
+
+/** The sole right to renew: longer than everything that an issuer is asked for may take. */
+const lease_seconds = 30
+/** A token with less left may end on its way. */
+const least_seconds = 0.5
+/** How often it is looked whether the renewal of another process has ended. */
+const poll_ms = { first: 20, max: 250 }
+/** How long it is tried to write down what an issuer gave: it gives it once. */
+const write_ms = 60_000
+const writeBackoff_ms = { first: 50, max: 2000 }
+/** Tokens that one call asks for at most: an issuer may give such as have ended already. */
+const renewalsMax = 3
+
+export function makeAccessTokens(options: AccessTokensOptions): AccessTokens {
+  const { sql, log } = options
+  /** Renewals of this process that are under way, by credential. */
+  const underway = new Map<string, Promise<void>>()
+  const renewing = (row: TokenRow): Promise<void> => {
+    const { credential_id } = row
+    const begun = underway.get(credential_id)
+    if (begun) return begun
+    const renewal = renew(options, row).finally(() => underway.delete(credential_id))
+    underway.set(credential_id, renewal)
+    return renewal
+  }
+
+  return {
+    async get(credential_id, { signal, refused }) {
+      for (let renewals = 0, looks = 1; ; looks++) {
+        signal.throwIfAborted()
+        const row = await findTokenRow(sql, credential_id)
+        if (!row) return undefined
+        const tokens = readTokens(options, row)
+        if (tokens === 'unreadable') return undefined
+        const next = nextOf(row, tokens, refused)
+        switch (next.do) {
+          case 'use':
+            return { value: next.value, generation: row.generation }
+          case 'wait':
+            await delay(backoff(looks, poll_ms), undefined, { signal }).catch(() => {})
+            break
+          case 'end':
+            await end(sql, row, row.lease, next.error)
+            break
+          case 'renew':
+            if (++renewals > renewalsMax) throw new CredentialUnavailable(row, tooShort, 1)
+            await unlessAborted(renewing(row), signal)
+            break
+          case 'none':
+            throw new CredentialUnavailable(row, row.error ?? notConnected(row), next.retry_seconds)
+        }
+      }
+    },
+    async stop() {
+      const ended = await Promise.allSettled(underway.values())
+      for (const one of ended)
+        if (one.status === 'rejected') log.warn({ err: one.reason as unknown }, 'a renewal of a credential failed')
+    },
+  }
+}
+
+/** What has to be done before a call can be made. */
+type Next =
+  | { do: 'use'; value: string }
+  | { do: 'wait' | 'renew' }
+  | { do: 'end'; error: { code: string; message: string } }
+  | { do: 'none'; retry_seconds: number | undefined }
+
+function nextOf(row: TokenRow, tokens: OAuthTokens | undefined, refused: number | undefined): Next {
+  const { left_seconds: left, early_seconds: early, renew_in_seconds: due_in, lease_left_seconds } = row
+  const isGood = tokens !== undefined && row.generation !== refused && (left === null || left > least_seconds)
+  const use: Next | undefined = isGood ? { do: 'use', value: tokens.access_token } : undefined
+  if (use && (due_in === null || due_in > 0)) return use
+  if (isOver(row)) return use ?? { do: 'none', retry_seconds: undefined }
+  if (row.settings.grant === 'authorization_code' && tokens?.refresh_token === undefined) {
+    if (use) return use
+    return tokens === undefined ? { do: 'none', retry_seconds: undefined } : { do: 'end', error: noRefreshToken }
+  }
+  if (row.lease !== null) {
+    // Another renews it. What is far from its end is good meanwhile, as an issuer may take long; ends may be cut to whole seconds.
+    if ((lease_left_seconds ?? 0) > 0) return use && (left ?? Infinity) > (early ?? 0) / 2 + 1 ? use : { do: 'wait' }
+    // Its process ended in between: the refresh token may be spent, and must not be sent again (RFC 9700 §4.14).
+    if (row.settings.grant === 'authorization_code' && row.rotates !== false)
+      return { do: 'end', error: unknownOutcome }
+  }
+  const retry_seconds = row.retry_in_seconds ?? 0
+  if (retry_seconds > 0) return use ?? { do: 'none', retry_seconds }
+  return { do: 'renew' }
+}
+
+/** Whether no renewal will do: a person has to connect it, or to correct its client. */
+function isOver({ settings, status, retry_in_seconds }: TokenRow): boolean {
+  return settings.grant === 'authorization_code'
+    ? status === 'needs_authorization'
+    : status === 'failing' && retry_in_seconds === null
+}
+
+const tooShort = { code: 'token_too_short', message: 'The issuer gives tokens that have ended already.' }
+const noRefreshToken = {
+  code: 'no_refresh_token',
+  message: 'The access token has ended or was refused, and the issuer gave no refresh token.',
+}
+const unknownOutcome = {
+  code: 'outcome_unknown',
+  message: 'The tokens were being renewed when their process ended, so the refresh token may be spent.',
+}
+
+function notConnected({ name }: TokenRow): { code: string; message: string } {
+  return { code: 'not_connected', message: `The credential ${name} is not connected yet.` }
+}
+
+/**
+ * Renews tokens where no other process does: takes the lease in one statement, asks the issuer outside of any transaction, and
+ * writes down what came of it in another one. Returns without a word in any case: the row tells.
+ */
+async function renew({ sql, secrets, issuers, log }: AccessTokensOptions, row: TokenRow): Promise<void> {
+  const { credential_id, generation, settings } = row
+  const lease = randomUUID()
+  const at = await takeLease(sql, row, { lease, seen: row.lease, seconds: lease_seconds })
+  if (at === undefined) return
+  const old = readTokens({ secrets, log }, row)
+  const refresh_token = typeof old === 'object' ? old.refresh_token : undefined
+  const client_secret = readSecret(secrets, row)
+  try {
+    const issued = await issuers.renew(
+      { settings, client_secret },
+      settings.grant === 'authorization_code' ? refresh_token : undefined,
+    )
+    const rotates = refresh_token === undefined ? null : isReplaced(issued.refresh_token, refresh_token)
+    const tokens = sealTokens(secrets, credential_id, {
+      access_token: issued.access_token,
+      refresh_token: issued.refresh_token ?? refresh_token,
+    })
+    const expires_in = issued.expires_in ?? null
+    const kept = await persistently(() => replaceTokens(sql, row, { tokens, expires_in, at, rotates }))
+    if (!kept) log.info({ credential_id, generation }, 'the tokens of a credential were replaced meanwhile')
+  } catch (error) {
+    if (!(error instanceof IssuerFailure)) throw error
+    const known = [client_secret, refresh_token].filter((secret) => secret !== undefined)
+    const told = {
+      code: error.code,
+      message: known.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), error.message),
+    }
+    log.warn({ credential_id, code: told.code, kind: error.kind }, 'a credential could not be renewed')
+    const mayRepeat =
+      error.kind === 'unavailable' ||
+      (error.kind === 'unknown' && (settings.grant === 'client_credentials' || row.rotates === false))
+    await persistently(() => (mayRepeat ? postponeRenewal(sql, row, lease, told) : end(sql, row, lease, told)))
+  }
+}
+
+/** Writes down that no renewal will do any more, and says so to those who want to know, once. */
+async function end(
+  sql: Sql,
+  row: TokenRow,
+  lease: string | null,
+  error: { code: string; message: string },
+): Promise<void> {
+  const { credential_id, name, org_id, project_id, settings, was_connected } = row
+  const status: CredentialState = settings.grant === 'authorization_code' ? 'needs_authorization' : 'failing'
+  await sql.begin(async (tx) => {
+    if (!(await endRenewals(tx, row, { lease, status, error })) || !was_connected) return
+    const credential = { id: credential_id, name, project_id: projectId(project_id), status }
+    await emit(tx, 'credential.expired', { org_id, project_id }, { credential, error })
+  })
+}
+
+/** Whether a refresh token was replaced; one that is not answered again stays (RFC 6749 §6). */
+function isReplaced(issued: string | undefined, before: string): boolean {
+  return issued !== undefined && issued !== before
+}
+
+export function sealTokens(secrets: Pick<Secrets, 'encrypt'>, credential_id: string, tokens: OAuthTokens): Buffer {
+  return secrets.encrypt(oauthLabels.tokens, JSON.stringify(tokens), credential_id)
+}
+
+/** The client's secret; undefined of a public client. Throws where it was stored under another secret key. */
+export function readSecret(
+  secrets: Pick<Secrets, 'decrypt'>,
+  { credential_id, client_secret }: Pick<TokenRow, 'credential_id' | 'client_secret'>,
+): string | undefined {
+  return client_secret === null ? undefined : secrets.decrypt(oauthLabels.client_secret, client_secret, credential_id)
+}
+
+/** What is stored under another secret key cannot be read: the credential counts as missing, which is logged. */
+function readTokens(
+  { secrets, log }: Pick<AccessTokensOptions, 'secrets' | 'log'>,
+  row: TokenRow,
+): OAuthTokens | undefined | 'unreadable' {
+  try {
+    readSecret(secrets, row)
+    if (row.tokens === null) return undefined
+    // Only this service can have encrypted it, so it has the form in which it was encrypted.
+    return JSON.parse(secrets.decrypt(oauthLabels.tokens, row.tokens, row.credential_id)) as OAuthTokens
+  } catch (error) {
+    log.warn({ err: error, credential_id: row.credential_id }, 'a credential of a project cannot be read')
+    return 'unreadable'
+  }
+}
+
+/** Does a write again while the database is away or busy. */
+async function persistently<T>(write: () => Promise<T>): Promise<T> {
+  const until = performance.now() + write_ms
+  for (let failures = 1; ; failures++) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!isTransient(error) || performance.now() > until) throw error
+      await delay(backoff(failures, writeBackoff_ms))
+    }
+  }
+}
+
+/** A renewal goes on without the call that began it: what an issuer gives must be kept. */
+function unlessAborted(renewal: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  return Promise.race([renewal, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort))
+}

@@ -1,0 +1,139 @@
+import type { CredentialState } from '#contract/resources/credential-states.ts'
+import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import type { OAuthSettings } from './oauth-settings.ts'
+
+/** A credential of type `oauth2` as renewals read it; times are seconds from now by the database's clock. */
+export interface TokenRow {
+  credential_id: string
+  project_id: number
+  org_id: string
+  name: string
+  settings: OAuthSettings
+  client_secret: Buffer | null
+  status: CredentialState
+  error: { code: string; message: string } | null
+  tokens: Buffer | null
+  generation: number
+  rotates: boolean | null
+  lease: string | null
+  /** Until the access token ends; null where there is none, or where its issuer does not say. */
+  left_seconds: number | null
+  /** Until it is to be renewed; below zero where that is overdue. */
+  renew_in_seconds: number | null
+  /** How long before its end it is to be renewed. */
+  early_seconds: number | null
+  lease_left_seconds: number | null
+  retry_in_seconds: number | null
+  was_connected: boolean
+}
+
+/** Names one set of tokens of a credential. */
+export interface TokensKey {
+  credential_id: string
+  generation: number
+}
+
+/** Tokens are renewed a fifth of their lifetime before they end, and at most this long. */
+const early_seconds = 60
+
+export async function findTokenRow(sql: Sql, credential_id: string): Promise<TokenRow | undefined> {
+  const [row] = await sql<TokenRow>`
+    select o.credential_id, c.project_id, p.org_id, c.name, o.settings, o.client_secret, o.status, o.error, o.tokens, o.generation,
+      o.rotates, o.lease, o.connected_at is not null as was_connected,
+      extract(epoch from o.expires_at - now())::float8 as left_seconds,
+      extract(epoch from o.renew_at - now())::float8 as renew_in_seconds,
+      extract(epoch from o.expires_at - o.renew_at)::float8 as early_seconds,
+      extract(epoch from o.leased_until - now())::float8 as lease_left_seconds,
+      extract(epoch from o.retry_at - now())::float8 as retry_in_seconds
+    from credential_oauth o join credential c on c.id = o.credential_id join project p on p.id = c.project_id
+    where o.credential_id = ${credential_id}`
+  return row
+}
+
+/** The project's credentials of these names that have tokens, by their names. */
+export async function listTokenCredentials(
+  sql: Sql,
+  project_id: number,
+  names: readonly string[],
+): Promise<Map<string, string>> {
+  if (names.length === 0) return new Map()
+  const rows = await sql<{ id: string; name: string }>`
+    select id, name from credential
+    where project_id = ${project_id} and type = 'oauth2' and name = any(${[...new Set(names)]})`
+  return new Map(rows.map(({ id, name }) => [name, id]))
+}
+
+/**
+ * Takes the sole right to renew a set of tokens for so many seconds, where none has it and `seen` is who had it last, as was
+ * read. Gives the moment of it, from which the lifetime of the new tokens counts; undefined where another was first.
+ */
+export async function takeLease(
+  sql: Sql,
+  { credential_id, generation }: TokensKey,
+  { lease, seen, seconds }: { lease: string; seen: string | null; seconds: number },
+): Promise<string | undefined> {
+  const [row] = await sql<{ at: string }>`
+    update credential_oauth set lease = ${lease}, leased_until = now() + make_interval(secs => ${seconds})
+    where credential_id = ${credential_id} and generation = ${generation} and lease is not distinct from ${seen}
+      and (lease is null or leased_until <= now()) and (retry_at is null or retry_at <= now())
+    returning now() as at`
+  return row?.at
+}
+
+/** New tokens, and what they were asked with. */
+export interface NewTokens {
+  tokens: Buffer
+  /** Seconds from `at`; null where the issuer does not say. */
+  expires_in: number | null
+  /** When they were asked for, by the database's clock. */
+  at: string
+  /** Whether the issuer replaced the refresh token; null where nothing is known. */
+  rotates: boolean | null
+}
+
+/**
+ * Replaces a set of tokens by the next, also where another process has the lease by now: of two renewals only the one that
+ * knows the last set counts.
+ * False where the set had been replaced already.
+ */
+export async function replaceTokens(
+  sql: Sql,
+  { credential_id, generation }: TokensKey,
+  { tokens, expires_in, at, rotates }: NewTokens,
+): Promise<boolean> {
+  const rows = await sql`
+    update credential_oauth set tokens = ${tokens}, generation = generation + 1, status = 'connected', error = null, lease = null,
+      leased_until = null, failures = 0, retry_at = null, rotates = coalesce(${rotates}::boolean, rotates),
+      expires_at = ${at}::timestamptz + make_interval(secs => ${expires_in}::float8),
+      renew_at = ${at}::timestamptz + make_interval(secs => ${expires_in}::float8 - least(${early_seconds}::float8, ${expires_in}::float8 / 5)),
+      connected_at = coalesce(connected_at, now())
+    where credential_id = ${credential_id} and generation = ${generation} returning credential_id`
+  return rows.length > 0
+}
+
+/** A renewal failed that may be repeated: a second later, then after twice as long each time, up to a minute. */
+export async function postponeRenewal(
+  sql: Sql,
+  { credential_id, generation }: TokensKey,
+  lease: string,
+  error: { code: string; message: string },
+): Promise<void> {
+  await sql`
+    update credential_oauth set lease = null, leased_until = null, status = 'failing', error = ${jsonb(error)}, failures = failures + 1,
+      retry_at = now() + make_interval(secs => least(60, power(2, least(failures, 6))))
+    where credential_id = ${credential_id} and generation = ${generation} and lease = ${lease}`
+}
+
+/** No renewal will do any more. False where that was known, or where the tokens were replaced meanwhile. */
+export async function endRenewals(
+  sql: Sql,
+  { credential_id, generation }: TokensKey,
+  { lease, status, error }: { lease: string | null; status: CredentialState; error: { code: string; message: string } },
+): Promise<boolean> {
+  const rows = await sql`
+    update credential_oauth set lease = null, leased_until = null, retry_at = null, status = ${status}, error = ${jsonb(error)}
+    where credential_id = ${credential_id} and generation = ${generation} and lease is not distinct from ${lease}
+      and (status <> ${status} or retry_at is not null or lease is not null)
+    returning credential_id`
+  return rows.length > 0
+}

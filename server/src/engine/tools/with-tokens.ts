@@ -1,0 +1,70 @@
+import type { AccessTokens } from '../credentials/access-tokens.ts'
+import { CredentialUnavailable } from '../credentials/credential-unavailable.ts'
+import { safetyOf, ToolError, type Tool, type ToolAnswer, type ToolCallContext } from './tool.ts'
+
+/** Access tokens that a tool is called with. */
+export interface TokensOfTool {
+  tokens: AccessTokens
+  /** The credentials that its definition names, by their names. */
+  credentials: ReadonlyMap<string, string>
+  /** Takes a token for `${credentials.NAME}`, until it gets the next. */
+  put(name: string, token: string): void
+}
+
+/**
+ * A tool each call of which gets tokens that have not ended. Where its server does not take them (401), they are renewed, and the
+ * call is made once more if that does no harm: it is `safe` or `keyed`, or was not sent. Throws `CredentialUnavailable` where no
+ * token is to be had: nothing was done then that would not be refused.
+ */
+export function withTokens(tool: Tool, { tokens, credentials, put }: TokensOfTool): Tool {
+  if (credentials.size === 0) return tool
+  const take = async (
+    { signal }: ToolCallContext,
+    refused: ReadonlyMap<string, number> = new Map(),
+  ): Promise<Map<string, number>> => {
+    const taken = new Map<string, number>()
+    for (const [name, id] of credentials) {
+      const token = await tokens.get(id, { signal, refused: refused.get(name) })
+      // Without one the placeholder stands for nothing, which the call says.
+      if (!token) continue
+      put(name, token.value)
+      taken.set(name, token.generation)
+    }
+    return taken
+  }
+  return {
+    ...tool,
+    async call(args, context) {
+      const taken = await take(context)
+      const first = await attempt(tool, args, context)
+      if (first.unauthorized === undefined) return settle(first)
+      const mayRepeat = first.unauthorized === 'unsent' || safetyOf(tool, args) !== 'unsafe'
+      if (mayRepeat) {
+        await take(context, taken)
+        return settle(await attempt(tool, args, context))
+      }
+      // The next call has better ones.
+      await take(context, taken).catch((error: unknown) => {
+        if (!(error instanceof CredentialUnavailable)) throw error
+      })
+      return settle(first)
+    },
+  }
+}
+
+/** What became of a call, and whether its server refused the credentials. */
+type Attempt = ({ answer: ToolAnswer } | { error: unknown }) & { unauthorized: 'sent' | 'unsent' | undefined }
+
+async function attempt(tool: Tool, args: Record<string, unknown>, context: ToolCallContext): Promise<Attempt> {
+  try {
+    const answer = await tool.call(args, context)
+    return { answer, unauthorized: answer.error?.code === 'http_401' ? 'sent' : undefined }
+  } catch (error) {
+    return { error, unauthorized: error instanceof ToolError ? error.unauthorized : undefined }
+  }
+}
+
+function settle(attempt: Attempt): ToolAnswer {
+  if ('error' in attempt) throw attempt.error
+  return attempt.answer
+}

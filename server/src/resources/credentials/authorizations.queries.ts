@@ -1,0 +1,67 @@
+import { hashOf } from '../../platform/crypto/hash-of.ts'
+import type { Sql } from '../../platform/postgres/database.ts'
+
+/** Rows that one statement removes, so that a sweep blocks no request for long. */
+const sweepBatch = 1000
+/** Authorizations of one credential that may be under way; the oldest go. */
+const underwayMax = 20
+
+/** An authorization that is under way at an issuer. */
+export interface Authorization {
+  credential_id: string
+  user_id: string
+  /** PKCE's verifier, encrypted. */
+  verifier: Buffer
+}
+
+/** Keeps an authorization until its person comes back with `state`, of which only the hash is kept. Gives when it ends. */
+export async function insertAuthorization(
+  tx: Sql,
+  state: string,
+  { credential_id, user_id, verifier }: Authorization,
+  seconds: number,
+): Promise<string> {
+  await tx`
+    delete from credential_authorization where state_hash in (
+      select state_hash from credential_authorization where credential_id = ${credential_id}
+      order by expires_at desc offset ${underwayMax - 1})`
+  const [row] = await tx<{ expires_at: string }>`
+    insert into credential_authorization (state_hash, credential_id, user_id, verifier, expires_at)
+    values (${hashOf(state)}, ${credential_id}, ${user_id}, ${verifier}, now() + make_interval(secs => ${seconds}))
+    returning expires_at`
+  return row!.expires_at
+}
+
+/** Takes an authorization for the one who began it: it counts once. Undefined where it is none of theirs, or over. */
+export async function takeAuthorization(sql: Sql, state: string, user_id: string): Promise<Authorization | undefined> {
+  const [row] = await sql<Authorization>`
+    delete from credential_authorization
+    where state_hash = ${hashOf(state)} and user_id = ${user_id} and expires_at > now()
+    returning credential_id, user_id, verifier`
+  return row
+}
+
+/** Whose authorization a state belongs to, in which organization and project; for the audit log. */
+export async function findAuthorization(
+  sql: Sql,
+  state: string,
+): Promise<{ credential_id: string; user_id: string; org_id: string; project_id: number } | undefined> {
+  const [row] = await sql<{ credential_id: string; user_id: string; org_id: string; project_id: number }>`
+    select a.credential_id, a.user_id, p.org_id, c.project_id
+    from credential_authorization a join credential c on c.id = a.credential_id join project p on p.id = c.project_id
+    where a.state_hash = ${hashOf(state)} and a.expires_at > now()`
+  return row
+}
+
+/** Ends what is under way for a credential: its client or its scopes are others now. */
+export async function dropAuthorizations(tx: Sql, credential_id: string): Promise<void> {
+  await tx`delete from credential_authorization where credential_id = ${credential_id}`
+}
+
+/** Removes authorizations whose time is over. */
+export async function sweepAuthorizations(sql: Sql): Promise<number> {
+  const gone = await sql`
+    delete from credential_authorization where state_hash in (
+      select state_hash from credential_authorization where expires_at < now() limit ${sweepBatch}) returning state_hash`
+  return gone.length
+}

@@ -1,0 +1,86 @@
+import type { BodyOf } from '#contract/core/operation.ts'
+import { invalid, type Issue } from '#contract/core/problems.ts'
+import type * as operations from '#contract/resources/credentials.ts'
+import type { OAuthSettings } from '../../engine/credentials/oauth-settings.ts'
+import { EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
+
+type NewCredential = BodyOf<typeof operations.createCredential>
+type CredentialChange = BodyOf<typeof operations.updateCredential>
+
+/** Addresses of which a credential has one, or the pair of endpoints. */
+const addresses = ['issuer', 'authorization_endpoint', 'token_endpoint', 'mcp_url'] as const
+const oauthMembers = [...addresses, 'client_id', 'client_secret', 'scopes', 'grant'] as const
+
+/** What a credential of type `secret` is made of. Throws the problem `validation_error` with all faults. */
+export function secretContent(body: NewCredential): string {
+  const issues: Issue[] = oauthMembers
+    .filter((name) => body[name] !== undefined)
+    .map((field) => notOfType(field, 'secret'))
+  if (body.value === undefined) issues.unshift(required('value'))
+  refuse(issues)
+  return body.value!
+}
+
+/**
+ * What an issuer is asked for, of a credential of type `oauth2`: one of `issuer`, the endpoints and `mcp_url`, with a client for
+ * the first two. Addresses are judged without resolving their names. Throws the problem `validation_error` with all faults.
+ */
+export function oauthContent(body: NewCredential, egress: Pick<Egress, 'check'>): OAuthSettings {
+  const { issuer, authorization_endpoint, token_endpoint, mcp_url, client_id, scopes = [] } = body
+  const grant = body.grant ?? (mcp_url === undefined ? undefined : 'authorization_code')
+  const issues: Issue[] = []
+  if (body.value !== undefined) issues.push(notOfType('value', 'oauth2'))
+  const hasEndpoints = authorization_endpoint !== undefined || token_endpoint !== undefined
+  const ways = [issuer !== undefined, hasEndpoints, mcp_url !== undefined].filter(Boolean).length
+  if (ways !== 1)
+    issues.push(
+      fault('issuer', 'must be given, or authorization_endpoint and token_endpoint, or mcp_url: exactly one of them'),
+    )
+  if (ways === 1 && mcp_url === undefined && client_id === undefined) issues.push(required('client_id'))
+  if (grant === undefined) issues.push(required('grant'))
+  if (mcp_url !== undefined && grant === 'client_credentials')
+    issues.push(fault('grant', 'must be authorization_code with mcp_url'))
+  if (hasEndpoints && token_endpoint === undefined) issues.push(required('token_endpoint'))
+  if (hasEndpoints && grant === 'authorization_code' && authorization_endpoint === undefined)
+    issues.push(required('authorization_endpoint'))
+  if (grant === 'client_credentials' && body.client_secret === undefined) issues.push(required('client_secret'))
+  for (const field of addresses) issues.push(...addressFaults(egress, field, body[field]))
+  refuse(issues)
+  const given = Object.fromEntries(
+    [...addresses, 'client_id' as const].flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])),
+  )
+  return { grant: grant!, scopes, ...given }
+}
+
+/** Refuses members that a credential of this type does not have. */
+export function checkChange(body: CredentialChange, type: 'secret' | 'oauth2'): void {
+  const others = type === 'secret' ? (['client_id', 'client_secret', 'scopes'] as const) : (['value'] as const)
+  refuse(others.filter((name) => body[name] !== undefined).map((field) => notOfType(field, type)))
+}
+
+function addressFaults(egress: Pick<Egress, 'check'>, field: string, value: string | undefined): Issue[] {
+  if (value === undefined) return []
+  try {
+    egress.check(value, 'issuer')
+    return []
+  } catch (error) {
+    if (error instanceof EgressRefused) return [fault(field, error.message)]
+    throw error
+  }
+}
+
+function refuse([first, ...more]: Issue[]): void {
+  if (first) throw invalid(first, ...more)
+}
+
+function required(field: string): Issue {
+  return { field, message: 'is required', code: 'required' }
+}
+
+function notOfType(field: string, type: string): Issue {
+  return fault(field, `is no member of a credential of type ${type}`)
+}
+
+function fault(field: string, message: string): Issue {
+  return { field, message, code: 'invalid_format' }
+}
