@@ -83,10 +83,8 @@ it('ten delegated tasks of each root end once each over kills of four processes,
     assert.deepEqual(texts.toSorted(), calls.map((_, n) => `One child ${n}`).toSorted())
     const { steps } = (await send('GET', `${path}/tasks/${id}/steps?limit=50`)).body
     const results = steps.filter(({ type }: any) => type === 'wait')
-    assert.deepEqual(
-      results.map(({ status, output }: any) => [status, output.content]).toSorted(),
-      calls.map((_, n) => ['completed', `One child ${n}`]).toSorted(),
-    )
+    assert.ok(results.every(({ status }: any) => status === 'completed'))
+    assert.deepEqual(results.map(({ output }: any) => output.content).toSorted(), texts.toSorted())
     const { total } = done.usage
     assert.ok(total.input_tokens + total.output_tokens <= max_tokens)
     const sum = body.tasks.reduce((all: number, { usage }: any) => all + usage.output_tokens, 0)

@@ -62,7 +62,7 @@ describe('many tasks at once, and their erasure', () => {
       await call('POST', `/agents/${agent}/tasks/batch`, { tasks }, headers),
       await call('POST', `/agents/${agent}/tasks/batch`, { tasks }, headers),
     ]
-    assert.deepEqual(again!.body, first!.body)
+    assert.deepEqual(again.body, first.body)
     const found =
       await test.sql`select from task where project_id = ${Number(project.split('/').at(-1))} and input::text like '"batch %'`
     assert.equal(found.length, 50)
