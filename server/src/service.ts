@@ -152,6 +152,7 @@ export async function startService({
     headers: config.otlp_headers,
     service_name: config.otel_service_name,
     ratio: config.otel_sample_ratio,
+    captures_content: config.otel_capture_content,
     version,
     log,
   })

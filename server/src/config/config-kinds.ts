@@ -76,6 +76,16 @@ export const onOff: Kind<boolean> = {
   parse: (text) => (text === 'on' ? true : text === 'off' ? false : undefined),
 }
 
+/** The values that OpenTelemetry's switch for content has had: whether spans are to have it. */
+export const captureContent: Kind<boolean> = {
+  allowed: 'true, false, span_only, event_only, span_and_event, no_content',
+  parse(text) {
+    const value = text.toLowerCase()
+    if (['true', 'span_only', 'span_and_event'].includes(value)) return true
+    return ['false', 'event_only', 'no_content'].includes(value) ? false : undefined
+  },
+}
+
 /** Text of a form that a regular expression describes. */
 export function pattern(expression: RegExp, allowed: string): Kind<string> {
   return { allowed, parse: (text) => (expression.test(text) ? text : undefined) }

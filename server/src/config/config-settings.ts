@@ -18,6 +18,7 @@ import {
   modelLimitTable,
   modelPriceTable,
   network,
+  captureContent,
   onOff,
   oneOf,
   origin,
@@ -282,6 +283,11 @@ export const sections = {
     ),
     otel_sample_ratio: setting('OTEL_TRACES_SAMPLER_ARG', ratio, '1', {
       description: 'Share of tasks that are traced, 0 to 1. Tasks whose request came with a traceparent follow that.',
+    }),
+    otel_capture_content: setting('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', captureContent, 'false', {
+      description:
+        'Whether spans also have what people, models and tools write: prompts, answers, arguments and results, cut to 16,384 ' +
+        'characters each. Readers of traces can then read the content of tasks.',
     }),
   },
 }

@@ -23,7 +23,7 @@ import { loadFiles, type FileSource } from './model-files.ts'
 import { type Model, ModelError, type ModelRequest } from '../models/model.ts'
 import type { Prices } from '../budgets/prices.ts'
 import { Interrupted, type Run } from './run.ts'
-import { beginChatSpan, noteAnswer } from './spans.ts'
+import { beginChatSpan, noteAnswer, noteRequest } from './spans.ts'
 import { chainOf, currentModel, offered } from './run-model.ts'
 import { outputSchema } from './task-output.ts'
 import { orAborted } from './tool-run.ts'
@@ -131,6 +131,7 @@ export async function callModel(
       fileSource &&
       (await loadFiles(request.messages, run.project_id, fileSource, { model, name: step.name }).catch(asFileError))
     span = beginChatSpan(run, step, { provider: model.provider, model: name })
+    noteRequest(run, span, request)
     const aborted = AbortSignal.any([signal, limit.signal])
     const call = model.call({
       model: name,
@@ -162,7 +163,7 @@ export async function callModel(
     if (Buffer.byteLength(answer.text) > outputBytesMax) throw new Interrupted('output_too_large')
     if (!isTurn && answer.text.trim() === '')
       throw new ModelError('provider_bad_answer', 'The summary of the conversation is empty.', { retryable: true })
-    noteAnswer(span, answer)
+    noteAnswer(run, span, answer)
     span.end()
     const of = { provider: model.provider, asked: `${model.provider}/${name}`, prices, turns }
     return warned({

@@ -1,7 +1,7 @@
 /**
  * Names of what spans tell: those of OpenTelemetry's conventions for generative AI where there is one, ours below
- * `cadre.` for the rest. All of it is names and figures. What people, models and tools write is never among it: traces go
- * to systems with other readers and other retention than tasks.
+ * `cadre.` for the rest. All of it is names and figures, but for the last five: what people, models and tools write goes out
+ * only where the operator has switched that on, because traces go to systems with other readers and other retention than tasks.
  */
 export const attribute = {
   operation: 'gen_ai.operation.name',
@@ -27,4 +27,9 @@ export const attribute = {
   step_index: 'cadre.step.index',
   step_attempt: 'cadre.step.attempt',
   tool_safety: 'cadre.tool.safety',
+  system_instructions: 'gen_ai.system_instructions',
+  input_messages: 'gen_ai.input.messages',
+  output_messages: 'gen_ai.output.messages',
+  tool_arguments: 'gen_ai.tool.call.arguments',
+  tool_result: 'gen_ai.tool.call.result',
 } as const

@@ -1,8 +1,9 @@
 import { projectId } from '#contract/core/project-id.ts'
+import { redact } from '../../events/agent-log.ts'
 import { derivedTraceId } from '../../platform/tracing/traceparent.ts'
 import type { Span, Tracing } from '../../platform/tracing/tracing.ts'
 import { inputOf } from '../journal/call-states.ts'
-import type { ModelAnswer } from '../models/model.ts'
+import type { ModelAnswer, ModelMessage, ModelRequest } from '../models/model.ts'
 import type { Run } from './run.ts'
 import { attribute } from './span-attributes.ts'
 import type { TaskUsage, Step } from '../task.ts'
@@ -51,9 +52,55 @@ export function beginChatSpan(run: Run, step: Step, { provider, model }: { provi
   })
 }
 
+/** Adds what a call of a model is asked, where the operator wants that. */
+export function noteRequest(
+  run: Run,
+  span: Span,
+  { system_prompt, messages }: Pick<ModelRequest, 'system_prompt' | 'messages'>,
+): void {
+  if (!span.capturesContent) return
+  span.set({
+    ...(system_prompt === undefined
+      ? {}
+      : { [attribute.system_instructions]: contentOf(run, [{ type: 'text', content: system_prompt }]) }),
+    [attribute.input_messages]: contentOf(
+      run,
+      messages.map((message) => ({ role: message.role, parts: partsOf(message) })),
+    ),
+  })
+}
+
+/** Adds what a tool is called with and what it gave, where the operator wants that. */
+export function noteToolContent(run: Run, span: Span, args: unknown, result: string): void {
+  if (!span.capturesContent) return
+  span.set({ [attribute.tool_arguments]: contentOf(run, args), [attribute.tool_result]: contentOf(run, result) })
+}
+
+/** Characters of one attribute with content. */
+const contentMax = 16_384
+
+/** Content as an attribute: JSON, without secrets of the run, cut to its bound. */
+function contentOf({ secrets }: Run, value: unknown): string {
+  return redact(JSON.stringify(value) ?? '', secrets).slice(0, contentMax)
+}
+
+/** A message in the parts of OpenTelemetry's conventions. Files are named, and not sent. */
+function partsOf({ content, tool_calls = [], tool_call_id, role }: ModelMessage): object[] {
+  if (role === 'tool') return [{ type: 'tool_call_response', id: tool_call_id, response: content }]
+  return [
+    ...(content === '' ? [] : [{ type: 'text', content }]),
+    ...tool_calls.map(({ id, name, arguments: args }) => ({ type: 'tool_call', id, name, arguments: args })),
+  ]
+}
+
 /** Adds the attributes of the answer. */
-export function noteAnswer(span: Span, { model, finish_reason, usage }: ModelAnswer): void {
+export function noteAnswer(run: Run, span: Span, answer: ModelAnswer): void {
   if (!span.isRecording) return
+  const { model, finish_reason, usage, text, tool_calls } = answer
+  if (span.capturesContent) {
+    const parts = partsOf({ role: 'assistant', content: text, tool_calls })
+    span.set({ [attribute.output_messages]: contentOf(run, [{ role: 'assistant', parts, finish_reason }]) })
+  }
   span.set({
     [attribute.response_model]: model,
     [attribute.finish_reasons]: [finish_reason],

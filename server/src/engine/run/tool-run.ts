@@ -9,7 +9,7 @@ import type { FileSource } from './model-files.ts'
 import type { ToolCallOutput } from '../conversation/conversation.ts'
 import { factsOf } from '../tools/builtin/task-files.ts'
 import { Interrupted, type Run } from './run.ts'
-import { beginToolSpan } from './spans.ts'
+import { beginToolSpan, noteToolContent } from './spans.ts'
 import { stepEvents, type PlannedCall } from './tool-plan.ts'
 import { ToolError, toolOutputMax, type ToolAnswer } from '../tools/tool.ts'
 import type { CallInput, Step } from '../task.ts'
@@ -101,6 +101,7 @@ async function runCall(
       }),
       aborted,
     )
+    noteToolContent(run, span, args, answer.content)
     span.end(answer.error?.code)
     const kept = await keepAnswerFiles(answer, files)
     return answer.error ? toolFailed(run, step, answer.error, answer, kept) : toolCompleted(run, step, answer, kept)

@@ -23,6 +23,9 @@ import type { Attributes, Span, Tracing, TracingOptions } from './tracing.ts'
 
 /** Spans that wait to be sent; further ones are dropped. A span is about a kilobyte. */
 const queueMax = 4096
+/** The same of spans with content, which are larger. */
+const contentQueueMax = 512
+const contentBatchMax = 32
 const batchMax = 512
 const batchEvery_ms = 2000
 /** One batch may take so long with all its retries. */
@@ -30,13 +33,15 @@ const send_ms = 5000
 /** What is left at a stop may take so long. */
 const stop_ms = 3000
 const attributeLengthMax = 256
+/** The same where spans have content: what gathers it cuts it too. */
+const contentLengthMax = 16_384
 
 /**
  * Tracing by OpenTelemetry over OTLP/HTTP with JSON. Nothing global is registered and nothing is instrumented: every
  * span names its parent, so no context follows asynchronous calls.
  */
 export function openTracing(options: TracingOptions & { endpoint: string }): Tracing {
-  const { endpoint, headers, service_name, version, ratio, log } = options
+  const { endpoint, headers, service_name, version, ratio, log, captures_content = false } = options
   const ids = new ChosenIds()
   const exporter = new OTLPTraceExporter({
     url: `${endpoint.replace(/(?<!\/)\/+$/, '')}/v1/traces`,
@@ -50,12 +55,12 @@ export function openTracing(options: TracingOptions & { endpoint: string }): Tra
     ),
     idGenerator: ids,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
-    spanLimits: { attributeValueLengthLimit: attributeLengthMax },
+    spanLimits: { attributeValueLengthLimit: captures_content ? contentLengthMax : attributeLengthMax },
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: reporting(exporter, endpoint, log),
-        maxQueueSize: queueMax,
-        maxExportBatchSize: batchMax,
+        maxQueueSize: captures_content ? contentQueueMax : queueMax,
+        maxExportBatchSize: captures_content ? contentBatchMax : batchMax,
         scheduledDelayMillis: batchEvery_ms,
         exportTimeoutMillis: send_ms * 2,
       }),
@@ -76,7 +81,7 @@ export function openTracing(options: TracingOptions & { endpoint: string }): Tra
       const context = above ? trace.setSpanContext(ROOT_CONTEXT, above) : ROOT_CONTEXT
       const span = tracer.startSpan(name, { kind: SpanKind.INTERNAL }, context)
       if (span.isRecording()) span.setAttributes({ ...attributes() })
-      return new TracedSpan(tracer, span)
+      return new TracedSpan(tracer, span, captures_content)
     },
     async stop() {
       let timer: NodeJS.Timeout | undefined
@@ -89,13 +94,15 @@ export function openTracing(options: TracingOptions & { endpoint: string }): Tra
 
 class TracedSpan implements Span {
   readonly isRecording: boolean
+  readonly capturesContent: boolean
   readonly #tracer: Tracer
   readonly #span: OtelSpan
 
-  constructor(tracer: Tracer, span: OtelSpan) {
+  constructor(tracer: Tracer, span: OtelSpan, captures_content: boolean) {
     this.#tracer = tracer
     this.#span = span
     this.isRecording = span.isRecording()
+    this.capturesContent = captures_content && this.isRecording
   }
 
   get traceparent(): string {
@@ -108,7 +115,8 @@ class TracedSpan implements Span {
     // An unrecorded span has no child spans: outgoing requests carry the root.
     if (!this.isRecording) return this
     const options = { kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes: { ...attributes } }
-    return new TracedSpan(this.#tracer, this.#tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, this.#span)))
+    const span = this.#tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, this.#span))
+    return new TracedSpan(this.#tracer, span, this.capturesContent)
   }
 
   set(attributes: Attributes): void {

@@ -1,10 +1,12 @@
-/** What is known of a span: names and figures, never what people or models wrote. */
+/** What is known of a span: names and figures, and what people or models wrote only where `capturesContent`. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
 /** A part of the work with a beginning and an end. */
 export interface Span {
   /** Whether the span is recorded: otherwise attributes need not be gathered. */
   readonly isRecording: boolean
+  /** Whether the operator wants what people, models and tools write in spans. */
+  readonly capturesContent: boolean
   /** For requests that go out in its name; undefined where nothing is traced. */
   readonly traceparent: string | undefined
   /** Begins a child span. `client` where another system does the work. */
@@ -33,6 +35,7 @@ export interface Tracing {
 /** The span where nothing is traced: all its parts are itself, and it does nothing. */
 export const noSpan: Span = Object.freeze({
   isRecording: false,
+  capturesContent: false,
   traceparent: undefined,
   child: () => noSpan,
   set() {},
@@ -51,6 +54,8 @@ export interface TracingOptions {
   version: string
   /** The share of traces without a caller that are recorded, 0 to 1. A caller's own decision is kept. */
   ratio: number
+  /** Whether spans have what people, models and tools write; they do not where nothing is said. */
+  captures_content?: boolean
   /** Told once when spans cannot be sent, and once when they can again. */
   log: { warn(details: object, message: string): void; info(message: string): void }
 }

@@ -168,3 +168,54 @@ describe('a traced task', () => {
     assert.equal(task.trace_id, derivedTraceId(task.id))
   })
 })
+
+describe('a task that is traced with content', () => {
+  it('has prompts, answers, arguments and results in its spans, and no secret', async () => {
+    const other = await startTestService({
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.endpoint,
+      OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true',
+    })
+    try {
+      const { id } = (await other.send('POST', '/api/v1/projects', { body: { name: 'content' } })).body
+      const path = `/api/v1/projects/${id}/agents`
+      const config = {
+        model: 'builtin/script',
+        tools: ['run_javascript'],
+        environment_variables: { TOKEN: 'a-secret-of-the-agent' },
+        system_prompt: JSON.stringify([
+          { tool_calls: [{ name: 'run_javascript', arguments: { code: 'env.TOKEN + 1' } }] },
+          { text: 'A public conclusion.' },
+        ]),
+      }
+      const agent = (await other.send('POST', path, { body: { name: 'open', config } })).body
+      await eventually(async () => (await other.send('GET', `${path}/${agent.id}`)).body.status === 'running')
+      const { body: task } = await other.send('POST', `${path}/${agent.id}/tasks?wait=20`, {
+        body: { input: 'A public question.' },
+        headers: { traceparent: `00-${'5'.repeat(32)}-${span_id}-01` },
+      })
+      assert.equal(task.status, 'completed')
+      const spans = await spansOf('5'.repeat(32), 4)
+      const chats = spans.filter(({ name }) => name === 'chat script')
+      const last = chats.find(({ attributes }) => String(attributes['gen_ai.output.messages']).includes('conclusion'))
+      assert.deepEqual(JSON.parse(String(last?.attributes['gen_ai.output.messages'])), [
+        { role: 'assistant', parts: [{ type: 'text', content: 'A public conclusion.' }], finish_reason: 'stop' },
+      ])
+      const input = JSON.parse(String(last?.attributes['gen_ai.input.messages']))
+      assert.deepEqual(
+        input.map(({ role, parts }: any) => [role, parts[0].type]),
+        [
+          ['user', 'text'],
+          ['assistant', 'tool_call'],
+          ['tool', 'tool_call_response'],
+        ],
+      )
+      assert.match(String(last?.attributes['gen_ai.system_instructions']), /A public conclusion/)
+      const tool = spans.find(({ name }) => name === 'execute_tool run_javascript')
+      assert.deepEqual(JSON.parse(String(tool?.attributes['gen_ai.tool.call.arguments'])), { code: 'env.TOKEN + 1' })
+      assert.match(String(tool?.attributes['gen_ai.tool.call.result']), /redacted/)
+      assert.equal(JSON.stringify(spans).includes('a-secret-of-the-agent'), false)
+    } finally {
+      await other.stop()
+    }
+  })
+})
