@@ -1,5 +1,23 @@
-import { domainName, issuerUrl, listOf, oneOf, pattern, scopeList } from './config-kinds.ts'
+import { domainName, issuerUrl, listOf, oneOf, pattern, scopeList, type Kind } from './config-kinds.ts'
 import { optional, secret, setting, visible, type Setting } from './config-settings.ts'
+
+/** `group=role` with commas between; a group may contain `=`. */
+const groupRoles: Kind<ReadonlyMap<string, GroupRole>> = {
+  allowed: 'group=viewer, group=member or group=admin, with commas between',
+  parse(text) {
+    const roles = new Map<string, GroupRole>()
+    for (const part of text
+      .split(',')
+      .map((one) => one.trim())
+      .filter((one) => one !== '')) {
+      const at = part.lastIndexOf('=')
+      const [group, role] = [part.slice(0, at).trim(), part.slice(at + 1).trim()]
+      if (at < 1 || (role !== 'viewer' && role !== 'member' && role !== 'admin')) return undefined
+      roles.set(group, role)
+    }
+    return roles
+  },
+}
 
 /**
  * Identity providers that people may sign in with, as many as wanted: `CADRE_SSO_OKTA_ISSUER` and its fellows make the
@@ -39,6 +57,20 @@ export const ssoSettings = {
       'organization. Unset: accounts are created by invitation, or by everyone where CADRE_SIGNUP is open.',
     example: 'member',
   }),
+  groups_claim: setting(
+    'CADRE_SSO_<NAME>_GROUPS_CLAIM',
+    pattern(/^[\x21-\x7e]{1,200}$/, '1 to 200 printable ASCII characters'),
+    'groups',
+    {
+      description: 'The claim of the ID token or of userinfo that has the groups of a person.',
+    },
+  ),
+  group_roles: setting('CADRE_SSO_<NAME>_GROUP_ROLES', groupRoles, '', {
+    description:
+      'Roles in the first organization by groups, as `group=role` with commas between; a role is viewer, member or admin. ' +
+      'Checked at every sign-in: the highest role counts. Owners keep their role. Unset: groups say nothing.',
+    example: 'platform=admin,developers=member',
+  }),
   allowed_domains: setting('CADRE_SSO_<NAME>_ALLOWED_DOMAINS', listOf(domainName), '', {
     description: 'Only people whose e-mail address is verified and in one of these domains may sign in. Unset: all.',
     example: 'example.com,example.org',
@@ -52,6 +84,9 @@ const openIssuers: readonly string[] = [
   'https://gitlab.com',
   'https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0',
 ]
+
+/** A role that a group may give. Owners are made by owners alone. */
+export type GroupRole = 'viewer' | 'member' | 'admin'
 
 /** An identity provider that people may sign in with, by OpenID Connect. */
 export interface SsoConfig {
@@ -69,6 +104,10 @@ export interface SsoConfig {
   client_authentication?: 'basic' | 'post'
   /** The role in the first organization of a user without an account; undefined: such users do not join it. */
   join_as?: 'member' | 'viewer' | 'admin'
+  /** The claim that has the groups of a person. */
+  groups_claim: string
+  /** Roles in the first organization by the names of groups; empty: groups say nothing. */
+  group_roles: ReadonlyMap<string, GroupRole>
   /** Domains of verified e-mail addresses that may sign in, in lower case; empty: all, verified or not. */
   allowed_domains: string[]
 }
@@ -119,11 +158,18 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
   const scopes = reader.read(called(ssoSettings.scopes))
   const client_authentication = reader.read(called(ssoSettings.client_authentication))
   const join_as = reader.read(called(ssoSettings.join_as))
+  const groups_claim = reader.read(called(ssoSettings.groups_claim))
+  const group_roles = reader.read(called(ssoSettings.group_roles)) ?? new Map<string, GroupRole>()
   const allowed_domains = reader.read(called(ssoSettings.allowed_domains))?.map((domain) => domain.toLowerCase()) ?? []
   const isComplete = issuer !== undefined && client_id !== undefined && client_secret !== undefined
-  if (!isComplete || scopes === undefined || reader.faults.length > errorsBefore) return undefined
+  if (!isComplete || scopes === undefined || groups_claim === undefined || reader.faults.length > errorsBefore)
+    return undefined
 
-  if (join_as !== undefined && allowed_domains.length === 0 && openIssuers.includes(issuer.replace(/\/$/, ''))) {
+  if (
+    (join_as !== undefined || group_roles.size > 0) &&
+    allowed_domains.length === 0 &&
+    openIssuers.includes(issuer.replace(/\/$/, ''))
+  ) {
     const problem = `everyone can have an account at ${issuer}, so everyone would join`
     reader.fault(called(ssoSettings.join_as).name, problem, `with ${called(ssoSettings.allowed_domains).name}`)
   }
@@ -136,6 +182,8 @@ function readSsoProvider(reader: SettingReader, middle: string): SsoConfig | und
     client_secret,
     scopes,
     allowed_domains,
+    groups_claim,
+    group_roles,
     ...(client_authentication === undefined ? {} : { client_authentication }),
     ...(join_as === undefined ? {} : { join_as }),
   }

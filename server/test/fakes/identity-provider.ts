@@ -12,6 +12,7 @@ export interface ProviderPerson {
   email?: string
   email_verified?: boolean
   name?: string
+  groups?: string[]
 }
 
 /** An ID token taken apart. */
@@ -110,7 +111,7 @@ export class IdentityProvider {
       jwks: {
         keys: [{ ...this.#own.privateKey.export({ format: 'jwk' }), kid: this.#own.kid, use: 'sig', alg: 'ES256' }],
       },
-      claims: { email: ['email', 'email_verified'], profile: ['name'] },
+      claims: { email: ['email', 'email_verified'], profile: ['name', 'groups'] },
       conformIdTokenClaims: thin,
       pkce: { required: () => true },
       adapter: memory(),

@@ -328,3 +328,51 @@ describe('an account', () => {
     assert.ok((await actionsOf(open, id)).includes('user.updated'))
   })
 })
+
+describe('where groups of the provider give roles', () => {
+  let grouped: TestService
+  before(async () => {
+    const more = { GROUP_ROLES: 'platform=admin, developers=member, staff=viewer' }
+    grouped = await startTestService(ssoEnvironment({ okta: { provider, more } }))
+  })
+  after(() => grouped.stop())
+  const roleOf = async (browser: Browser) => (await get(grouped, browser)).organizations.map(({ role }: any) => role)
+  const withGroups = async (...groups: string[]): Promise<SsoJourneyResult> => {
+    provider.person = { ...provider.person, groups }
+    return signIn(grouped)
+  }
+  type SsoJourneyResult = Awaited<ReturnType<typeof signIn>>
+
+  it('the highest of them is the role, at the first sign-in and at every later one', async () => {
+    const first = await withGroups('staff', 'developers', 'unknown')
+    assert.deepEqual(await roleOf(first.browser), ['member'])
+    const { id } = await get(grouped, first.browser)
+    assert.deepEqual(await roleOf((await withGroups('platform')).browser), ['admin'])
+    assert.deepEqual(await roleOf((await withGroups('staff')).browser), ['viewer'])
+    assert.deepEqual(await roleOf((await withGroups('unknown')).browser), ['viewer'])
+    const actions = await actionsOf(grouped, id)
+    assert.equal(actions.filter((action) => action === 'member.updated').length, 2)
+  })
+
+  it('a provider that says nothing of groups changes nothing, and a stranger in none of them stays outside', async () => {
+    const { browser } = await withGroups('developers')
+    const known = provider.person
+    delete provider.person.groups
+    assert.deepEqual(await roleOf((await signIn(grouped)).browser), ['member'])
+    assert.deepEqual(await roleOf(browser), ['member'])
+    provider.person = { ...known, sub: `stranger-${++people}`, email: `stranger-${people}@example.com`, groups: ['x'] }
+    const stranger = await signIn(grouped)
+    assert.equal(stranger.answer.status, 403)
+    assert.equal(await findUser(grouped), undefined)
+  })
+
+  it('owners keep their role, and a removed member does not come back', async () => {
+    const { browser } = await withGroups('developers')
+    const { id } = await get(grouped, browser)
+    await grouped.sql`update member set role = 'owner' where user_id = ${id}`
+    assert.deepEqual(await roleOf((await withGroups('staff')).browser), ['owner'])
+    await grouped.sql`update member set role = 'member' where user_id = ${id}`
+    assert.equal((await grouped.send('DELETE', `/api/v1/auth/members/${id}`)).status, 200)
+    assert.deepEqual(await roleOf((await withGroups('platform')).browser), [])
+  })
+})

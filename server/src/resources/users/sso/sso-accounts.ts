@@ -1,6 +1,6 @@
 import { Problem } from '#contract/core/problems.ts'
 import type { Config } from '../../../config/config.ts'
-import type { SsoConfig } from '../../../config/config-sso.ts'
+import type { GroupRole, SsoConfig } from '../../../config/config-sso.ts'
 import { recordAudit } from '../../../events/audit/audit.ts'
 import type { Sql } from '../../../platform/postgres/database.ts'
 import {
@@ -12,6 +12,7 @@ import {
   verifyEmail,
   type AccountRow,
 } from './identities.queries.ts'
+import { followRole } from '../../members/membership.ts'
 import { join, requireOfferTo } from '../join.ts'
 import { beginSession, signingIn, type SignedIn, type SignInSource } from '../sign-in/sign-in.ts'
 import type { SsoProfile } from './sso-profile.ts'
@@ -95,6 +96,7 @@ async function signInOwner(
     throw refused('account_disabled', 'This account is disabled. Ask the operator of this service.')
   await touchIdentity(tx, owner.identity_id, profile.email)
   await confirmEmail(tx, owner.id, profile, from)
+  await followGroups(tx, owner.id, { provider, profile }, from)
   const signedIn = await beginSession(tx, owner, from, { method: 'sso', provider: provider.name })
   if (!signedIn) throw new Error('the account was held since it was read')
   return { signedIn }
@@ -133,20 +135,62 @@ async function makeAccount(tx: Sql, arrival: Arrival, from: SignInSource): Promi
   return { signedIn }
 }
 
-function mayMakeAccount({ invitation, provider, signup }: Arrival): boolean {
-  return invitation !== undefined || provider.join_as !== undefined || signup === 'open'
+function mayMakeAccount({ invitation, provider, profile, signup }: Arrival): boolean {
+  return invitation !== undefined || joiningRole({ provider, profile }) !== undefined || signup === 'open'
+}
+
+const rolesByRank: readonly GroupRole[] = ['admin', 'member', 'viewer']
+
+/** The role of the first organization that a person joins with; undefined where they do not join it. */
+function joiningRole({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): GroupRole | undefined {
+  return roleByGroups(provider, profile) ?? provider.join_as
+}
+
+/** The highest role that the groups of a person give; undefined where none of them does. */
+function roleByGroups({ group_roles }: SsoConfig, { groups = [] }: SsoProfile): GroupRole | undefined {
+  const given = new Set(groups.map((group) => group_roles.get(group)))
+  return rolesByRank.find((role) => given.has(role))
+}
+
+/**
+ * Gives a person who signs in the role that their groups give in the first organization. Who is in none of the groups any more
+ * has the role that people without groups join with, else `viewer`. A provider that says nothing of groups changes nothing.
+ */
+async function followGroups(
+  tx: Sql,
+  user_id: string,
+  { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,
+  from: SignInSource,
+): Promise<void> {
+  if (provider.group_roles.size === 0 || profile.groups === undefined) return
+  const org_id = await findFirstOrganization(tx)
+  if (org_id === undefined) return
+  const changed = await followRole(tx, { org_id, user_id }, joiningRole({ provider, profile }) ?? 'viewer')
+  if (!changed) return
+  const { before, after, invitations_revoked } = changed
+  await recordAudit(
+    tx,
+    { ...signingIn(from, user_id), org_id },
+    {
+      action: 'member.updated',
+      target: user_id,
+      before: { role: before.role },
+      after: { role: after.role },
+      detail: { provider: provider.name, invitations_revoked },
+    },
+  )
 }
 
 /** The organization of a new account: the invitation's, the first one, or a new one (decision D62). */
 async function joinSomewhere(
   tx: Sql,
   user: UserRow,
-  { invitation, provider }: Arrival,
+  { invitation, provider, profile }: Arrival,
   from: SignInSource,
 ): Promise<string> {
   const actor = signingIn(from, user.id)
   if (invitation !== undefined) return (await join(tx, invitation, user.id, actor)).id
-  const role = provider.join_as
+  const role = joiningRole({ provider, profile })
   if (role === undefined) return (await insertOrganization(tx, `${user.name}'s organization`, user.id)).id
 
   const org_id = await findFirstOrganization(tx)

@@ -14,6 +14,8 @@ const provider: SsoConfig = {
   client_secret: 'a-secret',
   scopes: 'openid email profile',
   allowed_domains: [],
+  groups_claim: 'groups',
+  group_roles: new Map(),
 }
 
 /** A way out behind which a provider of the world answers with this metadata; it tells what was asked for. */

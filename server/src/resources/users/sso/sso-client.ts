@@ -83,13 +83,15 @@ export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
         })
         const claims = tokens.claims()
         if (!claims) throw new SsoFailure('unusable', 'the answer has no ID token')
-        const isComplete = ['email', 'email_verified', 'name'].every((name) => claims[name] !== undefined)
+        const { groups_claim, group_roles } = provider
+        const wanted = ['email', 'email_verified', 'name', ...(group_roles.size > 0 ? [groups_claim] : [])]
+        const isComplete = wanted.every((name) => claims[name] !== undefined)
         // Many providers keep the ID token thin (OpenID Core §5.4). The library compares the subjects.
         const more =
           isComplete || metadata.userinfo_endpoint === undefined
             ? undefined
             : await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
-        return profileOf(claims, more)
+        return profileOf(claims, more, groups_claim)
       } catch (error) {
         throw ssoFailure(error, asking.isAsked())
       }

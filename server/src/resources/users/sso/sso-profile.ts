@@ -13,6 +13,8 @@ export interface SsoProfile {
   /** Whether the provider says that the address is theirs. */
   email_verified: boolean
   name: string | undefined
+  /** Its groups; undefined where the provider says nothing of them. */
+  groups?: readonly string[] | undefined
 }
 
 /** The longest subject that OpenID Connect allows (Core §2). */
@@ -25,7 +27,7 @@ type Claims = Pick<IDToken, 'iss' | 'sub'> & Record<string, unknown>
  * Reads a user's profile: the ID token, and the userinfo response where it was requested. An address and its
  * verification come from the same of the two. Throws `SsoFailure` for an invalid subject.
  */
-export function profileOf(claims: Claims, more: UserInfoResponse | undefined): SsoProfile {
+export function profileOf(claims: Claims, more: UserInfoResponse | undefined, groups_claim = 'groups'): SsoProfile {
   const { iss, sub } = claims
   if (sub === '' || sub.length > subjectMax || !isCleanText(sub) || !isCleanText(iss))
     throw new SsoFailure('unusable', 'the subject is none that can be kept')
@@ -38,7 +40,18 @@ export function profileOf(claims: Claims, more: UserInfoResponse | undefined): S
     // Some providers write it as text.
     email_verified: email !== undefined && (source.email_verified === true || source.email_verified === 'true'),
     name: nameOf(claims) ?? (more && nameOf(more)) ?? email?.split('@')[0],
+    groups: groupsOf(claims[groups_claim]) ?? groupsOf(more?.[groups_claim]),
   }
+}
+
+/** Groups of a person that are read at most; a provider with more has to filter them. */
+const groupsMax = 1000
+
+/** A list of names, or one name. */
+function groupsOf(value: unknown): string[] | undefined {
+  if (typeof value === 'string') return [value]
+  if (!Array.isArray(value)) return undefined
+  return value.filter((one) => typeof one === 'string').slice(0, groupsMax)
 }
 
 function emailOf(value: unknown): string | undefined {
