@@ -15,7 +15,8 @@ import { readOptions } from './options.ts'
  * `--svg` it also writes the plot that `bench/README.md` shows.
  */
 const options = readOptions({
-  harness: { type: 'string', default: '../shared/peers' },
+  /** The folder of the harness. */
+  harness: { type: 'string' },
   targets: { type: 'string', default: 'ours,dbos,restate,mastra-pg,fastify-pg' },
   tests: { type: 'string', default: 'get,list,create,task,tool,ttft' },
   runs: { type: 'string', default: '3' },
@@ -48,7 +49,6 @@ interface Target {
 type Results = Record<string, Target>
 
 const home = process.env['PEERS_HOME'] ?? join(tmpdir(), 'peers')
-const harness = resolve(options.harness)
 const results: Results | undefined = options.results
   ? (JSON.parse(await readFile(options.results, 'utf8')) as Results)
   : await measure()
@@ -58,6 +58,12 @@ if (results) {
 }
 
 async function measure(): Promise<Results | undefined> {
+  if (options.harness === undefined) {
+    console.error('Nothing was measured: --harness names the folder of the harness for peers.')
+    process.exitCode = 1
+    return undefined
+  }
+  const harness = resolve(options.harness)
   const run = join(harness, 'run.mjs')
   const peers = options.targets.split(',').filter((name) => name !== 'ours')
   const missing = [run, join(home, 'tools')].filter((path) => !existsSync(path))

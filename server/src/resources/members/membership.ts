@@ -81,23 +81,6 @@ export async function endMembership(
   return { member, ...access, invitations_revoked, own }
 }
 
-/**
- * Gives a member the role that an identity provider says, without a person who decides it. Owners keep their role, and others who
- * are no member are left alone; undefined where nothing changed.
- */
-export async function followRole(
-  tx: Sql,
-  { org_id, user_id }: Membership,
-  role: Exclude<Role, 'owner'>,
-): Promise<{ before: MemberRow; after: MemberRow; invitations_revoked: string[] } | undefined> {
-  await holdOrganization(tx, org_id)
-  const before = await findMember(tx, org_id, user_id)
-  if (!before || before.role === 'owner' || before.role === role) return undefined
-  await updateRole(tx, org_id, user_id, role)
-  const invitations_revoked = role === 'admin' ? [] : await revokeInvitationsOf(tx, org_id, user_id, 'all')
-  return { before, after: { ...before, role }, invitations_revoked }
-}
-
 async function requireMember(tx: Sql, org_id: string, user_id: string): Promise<MemberRow> {
   const member = await findMember(tx, org_id, user_id)
   if (!member) throw notFound('member_not_found', 'member', user_id)

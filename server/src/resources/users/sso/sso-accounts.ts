@@ -12,7 +12,7 @@ import {
   verifyEmail,
   type AccountRow,
 } from './identities.queries.ts'
-import { followRole } from '../../members/membership.ts'
+import { followRole } from '../follow-role.ts'
 import { join, requireOfferTo } from '../join.ts'
 import { beginSession, signingIn, type SignedIn, type SignInSource } from '../sign-in/sign-in.ts'
 import type { SsoProfile } from './sso-profile.ts'
