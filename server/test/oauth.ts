@@ -41,6 +41,8 @@ export class OAuthDriver {
       isPublic = false,
     } = options
     const secret = isPublic ? null : newClientSecret()
+    // Another file of this process, which is over, may have had an app of this name.
+    await this.service.sql`delete from oauth_client where client_id = ${name}`
     const client = await insertClient(this.service.sql, this.service.owner.org_id, {
       client_id: name,
       name: `The ${name} app`,
@@ -56,6 +58,8 @@ export class OAuthDriver {
   /** Creates a user with a new organization. */
   async user(email: string, password: string): Promise<{ user_id: string; org_id: string }> {
     const password_hash = await createPasswords().hash(password)
+    // The same of an address.
+    await this.service.sql`update app_user set email = id || '@over.example' where email = ${email}`
     const user = await insertUser(this.service.sql, { email, name: email.split('@')[0] ?? email, password_hash })
     assert.ok(user)
     const organization = await insertOrganization(this.service.sql, `${email}'s`, user.id)

@@ -31,6 +31,8 @@ it('an identity provider is made of its variables, its issuer kept as it was wri
       client_secret: 'a-secret',
       scopes: 'openid email profile',
       allowed_domains: [],
+      groups_claim: 'groups',
+      group_roles: new Map(),
     },
   ])
   const more = readConfig({

@@ -37,6 +37,7 @@ const requests: Partial<Record<BucketName, [method: string, path: string, status
   'tasks.read': ['GET', `${absent}/tasks`, 404],
   'tasks.action': ['POST', `${absent}/tasks/task_1/cancel`, 404],
   'tasks.stream': ['GET', `${absent}/tasks/task_1/events/stream`, 404],
+  'tool_calls.work': ['POST', '/api/v1/projects/proj_999999999/tool-calls/claim', 404],
   'audit.export': ['GET', '/api/v1/auth/audit/export', 200],
 }
 
