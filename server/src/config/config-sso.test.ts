@@ -58,6 +58,8 @@ it('an identity provider is made of its variables, its issuer kept as it was wri
         client_secret: 'another-secret',
         scopes: 'openid email',
         client_authentication: 'post',
+        groups_claim: 'groups',
+        group_roles: new Map(),
         join_as: 'viewer',
         allowed_domains: ['example.com', 'example.org'],
       },

@@ -60,7 +60,7 @@ export function batchRoutes(
         code: 'invalid_format',
       })
     // The body of this task in the place of the whole one.
-    return askedFor({ ...handling, body, query: {} } as unknown as Asked)
+    return askedFor({ ...handling, body, query: {} })
   }
 
   /** Stores tasks in one transaction; one that is refused leaves nothing behind. */
