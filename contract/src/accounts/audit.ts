@@ -29,6 +29,7 @@ export const auditActions = {
   'api_key.rotated': 'An API key got a new secret.',
   'api_key.updated': "An API key's name, description or scopes were changed.",
   'approval.resolved': 'An approval was approved or rejected.',
+  'tool_call.refused': 'A result or a heartbeat of a tool call came with a lease that this service never gave out.',
   'tool_call.resolved': 'The result of a call of a tool on your side was given.',
   'budget.created': 'A budget was set.',
   'budget.deleted': 'A budget was removed.',

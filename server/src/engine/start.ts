@@ -101,7 +101,7 @@ export async function startEngine({
   const worker_id = newId('worker')
   const queue = openQueue({ database, log, supervise: works, waitingMax })
   const bus = openBus({ database, log, name: worker_id, presence: presenceLock(worker_id) })
-  const toolCalls = openToolCalls({ sql, bus, log })
+  const toolCalls = openToolCalls({ sql, bus, log, secrets })
   const hub = subscriptionsOf(openHub({ sql, bus, log }), (events) => {
     toolCalls.requested(events)
     delegations.seen(events)

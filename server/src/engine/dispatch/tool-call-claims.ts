@@ -1,7 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Bus } from '../../events/streams/streams-bus.ts'
 import type { TaskEvent } from '../../events/streams/streams-hub.ts'
+import type { Secrets } from '../../platform/crypto/secrets.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { claimToolCall, listOffered, releaseClaim, type ClaimedCall } from '../journal/tool-calls.queries.ts'
@@ -45,7 +46,34 @@ export function leaseHash(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-export function openToolCalls({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logger }): ToolCalls {
+const tokenForm = /^lease_([A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/
+const macLabel = 'tool call lease'
+
+/** A token that nobody can guess, and that shows that this service made it. */
+function newToken(secrets: Secrets): string {
+  const nonce = randomBytes(18).toString('base64url')
+  return `lease_${nonce}${secrets.hmac(macLabel, nonce).toString('base64url')}`
+}
+
+/** Whether this service made a token: others are guesses, and not leases that have ended. */
+export function isOurs(secrets: Secrets, token: string): boolean {
+  const [, nonce = '', mac = ''] = tokenForm.exec(token) ?? []
+  const given = Buffer.from(mac, 'base64url')
+  const expected = secrets.hmac(macLabel, nonce)
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+export function openToolCalls({
+  sql,
+  bus,
+  log,
+  secrets,
+}: {
+  sql: Sql
+  bus: Bus
+  log: Logger
+  secrets: Secrets
+}): ToolCalls {
   /** By the name of the tool, in the order in which they came. */
   const waiting = new Map<string, Set<Waiting>>()
   let closed = false
@@ -84,7 +112,7 @@ export function openToolCalls({ sql, bus, log }: { sql: Sql; bus: Bus; log: Logg
 
   return {
     async claim({ wait_ms, signal, names, ...asked }) {
-      const token = `lease_${randomBytes(24).toString('base64url')}`
+      const token = newToken(secrets)
       const lease_hash = leaseHash(token)
       const until = performance.now() + wait_ms
       for (;;) {

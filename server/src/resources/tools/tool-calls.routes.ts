@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/resources/tool-calls.ts'
+import type { Actor } from '#contract/accounts/audit.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { leaseRefused, type ToolCallAnswer } from '../../engine/commands/answer-tool-calls.ts'
-import { leaseHash } from '../../engine/dispatch/tool-call-claims.ts'
+import { isOurs, leaseHash } from '../../engine/dispatch/tool-call-claims.ts'
 import { extendLease } from '../../engine/journal/tool-calls.queries.ts'
 import { resultIssues } from '../../engine/tools/data-schema.ts'
 import { recordAudit } from '../../events/audit/audit.ts'
@@ -22,7 +23,28 @@ import {
 } from './tool-calls.queries.ts'
 
 /** Calls of tools on the caller's side: claimed with a lease, kept by heartbeats, resolved once. */
-export function toolCallRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
+export function toolCallRoutes(
+  app: FastifyInstance,
+  http: HttpContext,
+  { engine, secrets, sql: ownSql }: Context,
+): void {
+  /** A lease that this service never gave out is an attack, and is recorded; the caller learns no more than of one that has ended. */
+  const noteForged = async (
+    error: unknown,
+    lease: string | undefined,
+    at: { id: string; project_id: number },
+    actor: Actor,
+  ) => {
+    if (lease === undefined || !(error instanceof Problem) || isOurs(secrets, lease)) return
+    const { id: target, project_id } = at
+    await recordAudit(ownSql, actor, {
+      action: 'tool_call.refused',
+      target,
+      project_id,
+      detail: { reason: 'forged_lease' },
+    })
+  }
+
   handle(app, http, operations.claimToolCall, {
     load: loadProject,
     run: async ({ body, occupy }) => {
@@ -64,10 +86,12 @@ export function toolCallRoutes(app: FastifyInstance, http: HttpContext, { engine
 
   handle(app, http, operations.extendToolCall, {
     load: loadCall,
-    run: async ({ sql, loaded: { call, project_id }, body }) => {
+    run: async ({ sql, loaded: { call, project_id }, body, actor }) => {
       const until = await extendLease(sql, { id: call.id, lease_hash: leaseHash(body.lease) })
-      if (until === undefined) throw leaseRefused(await requireToolCall(sql, { id: call.id, project_id }))
-      return { until }
+      if (until !== undefined) return { until }
+      const refusal = leaseRefused(await requireToolCall(sql, { id: call.id, project_id }))
+      await noteForged(refusal, body.lease, { id: call.id, project_id }, actor)
+      throw refusal
     },
   })
 
@@ -89,7 +113,7 @@ export function toolCallRoutes(app: FastifyInstance, http: HttpContext, { engine
         const issues = schema ? resultIssues(schema, output) : []
         if (issues.length > 0) throw new Problem('invalid_tool_result', issues)
       }
-      return sql.begin(async (tx) => {
+      const resolved = sql.begin(async (tx) => {
         await engine.answerToolCalls(tx, call.task_id, [answer])
         await recordAudit(tx, actor, {
           action: 'tool_call.resolved',
@@ -103,6 +127,10 @@ export function toolCallRoutes(app: FastifyInstance, http: HttpContext, { engine
           },
         })
         return toolCallView(await requireToolCall(tx, { id: call.id, project_id }))
+      })
+      return resolved.catch(async (problem: unknown) => {
+        await noteForged(problem, lease, { id: call.id, project_id }, actor)
+        throw problem
       })
     },
   })

@@ -349,6 +349,9 @@ describe('tools on the side of the caller', () => {
     assert.equal(other.status, 204)
     const forged = await call('POST', `/tool-calls/${tool_call.id}/result`, { lease: 'lease_forged', output: 'x' })
     assert.deepEqual([forged.status, forged.body.error.code], [409, 'lease_lost'])
+    await call('POST', `/tool-calls/${tool_call.id}/heartbeat`, { lease: `${tool_call.lease.token.slice(0, -4)}AAAA` })
+    const audit = await service.send('GET', '/api/v1/auth/audit?action=tool_call.refused')
+    assert.equal(JSON.stringify(audit.body).split(tool_call.id).length - 1, 2)
     assert.equal((await call('GET', `/tasks/${task.id}`)).body.status, 'waiting')
   })
 
