@@ -9,6 +9,10 @@ export interface TaskFigures {
   /** 0 where nothing waits for a slot. */
   oldest_queued_age_seconds: number
   workers_alive: number
+  client_calls_pending: number
+  client_calls_claimed: number
+  /** 0 where no call waits for a claim. */
+  client_calls_oldest_age_seconds: number
   schema_version: number
 }
 
@@ -18,7 +22,7 @@ export interface TaskFigures {
  */
 export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
   const [row] = await sql<TaskFigures>`
-    select t.*,
+    select t.*, c.*,
       (select count(*) from worker where slots > 0 and seen_at > now() - make_interval(secs => ${lease_seconds})) as workers_alive,
       (select coalesce(max(version), 0) from schema_migration) as schema_version
     from (
@@ -29,7 +33,13 @@ export async function readTaskFigures(sql: Sql): Promise<TaskFigures> {
           filter (where status = 'queued' and (job_id is not null or backlog) and coalesce(run_after, now()) <= now())), 0)
           as oldest_queued_age_seconds
       from task where finished_at is null
-    ) t`
+    ) t, (
+      select count(*) filter (where status = 'pending') as client_calls_pending,
+        count(*) filter (where status = 'claimed') as client_calls_claimed,
+        coalesce(extract(epoch from now() - min(created_at) filter (where status = 'pending')), 0)
+          as client_calls_oldest_age_seconds
+      from tool_call where status in ('pending', 'claimed')
+    ) c`
   return row!
 }
 

@@ -113,13 +113,26 @@ export const metricSections = {
     cadre_tool_calls_total: {
       type: 'counter',
       help: 'Calls of tools.',
-      labels: { kind: '`builtin`, `http`, `openapi` or `mcp`', outcome: '`answered`, `failed` or `aborted`' },
+      labels: {
+        kind: '`builtin`, `http`, `openapi`, `mcp` or `client`',
+        outcome: '`answered`, `failed` or `aborted`',
+      },
     },
     cadre_tool_call_duration_seconds: {
       type: 'histogram',
-      help: 'Time of a call of a tool, whatever its outcome.',
+      help: 'Time of a call of a tool, whatever its outcome. Calls of `client` tools are not in it.',
       labels: { kind: 'as above' },
       buckets: call_buckets,
+    },
+    cadre_client_tool_calls_open: {
+      type: 'gauge',
+      help: 'Calls of `client` tools without a result, of all processes.',
+      labels: { status: '`pending` or `claimed`' },
+    },
+    cadre_client_tool_calls_oldest_pending_age_seconds: {
+      type: 'gauge',
+      help: 'How long the oldest pending call of a `client` tool waits for a claim; 0 where there is none.',
+      labels: {},
     },
   },
   Workers: {

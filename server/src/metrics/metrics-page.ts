@@ -77,6 +77,8 @@ export function makeMetricsPage(
 const ofTasks = [
   'cadre_tasks',
   'cadre_tasks_oldest_queued_age_seconds',
+  'cadre_client_tool_calls_open',
+  'cadre_client_tool_calls_oldest_pending_age_seconds',
   'cadre_workers_alive',
   'cadre_database_schema_version',
 ] as const
@@ -92,13 +94,16 @@ function forget(meters: Instruments, names: readonly ((typeof ofTasks)[number] |
   for (const name of names) {
     meters[name].reset()
     // Without labels, a reset is a zero.
-    if (name !== 'cadre_tasks') meters[name].remove()
+    if (name !== 'cadre_tasks' && name !== 'cadre_client_tool_calls_open') meters[name].remove()
   }
 }
 
 function setTasks(meters: Instruments, figures: Awaited<ReturnType<typeof readTaskFigures>>): void {
   for (const status of ['queued', 'running', 'waiting'] as const) meters.cadre_tasks.set({ status }, figures[status])
   meters.cadre_tasks_oldest_queued_age_seconds.set(figures.oldest_queued_age_seconds)
+  meters.cadre_client_tool_calls_open.set({ status: 'pending' }, figures.client_calls_pending)
+  meters.cadre_client_tool_calls_open.set({ status: 'claimed' }, figures.client_calls_claimed)
+  meters.cadre_client_tool_calls_oldest_pending_age_seconds.set(figures.client_calls_oldest_age_seconds)
   meters.cadre_workers_alive.set(figures.workers_alive)
   meters.cadre_database_schema_version.set(figures.schema_version)
 }

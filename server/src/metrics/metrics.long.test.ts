@@ -193,6 +193,40 @@ describe('the metrics of a service', () => {
     await cancel(running)
     await eventually(async () => (await counts()).join() === '1,0,0', 20_000)
   })
+
+  it('count calls of client tools that lack a claim or a result, and how long the oldest waits for a claim', async () => {
+    const project = `/api/v1/projects/${project_id}`
+    const tool = { name: 'canary_refund', description: 'Pays back.', kind: 'client', parameters: { type: 'object' } }
+    assert.equal((await test.send('POST', `${project}/tools`, { body: tool })).status, 201)
+    const agent = { name: 'canary-refunds', config: { model: 'builtin/script', tools: [tool.name] } }
+    const { body } = await test.send('POST', `${project}/agents`, { body: agent })
+    await eventually(async () => {
+      const { status } = (await test.send('GET', `${project}/agents/${body.id}`)).body
+      return status === 'running'
+    })
+    const input = JSON.stringify([{ tool_calls: [{ id: 'call_1', name: tool.name, arguments: {} }] }, { text: 'done' }])
+    const task = await test.send('POST', `${project}/agents/${body.id}/tasks?wait=10`, { body: { input } })
+    assert.equal(task.body.status, 'waiting')
+    const counts = async (): Promise<(number | undefined)[]> => {
+      const { value } = await scrape()
+      return [
+        value('cadre_client_tool_calls_open', { status: 'pending' }),
+        value('cadre_client_tool_calls_open', { status: 'claimed' }),
+        value('cadre_tool_calls_total', { kind: 'client', outcome: 'answered' }),
+      ]
+    }
+    const age = 'cadre_client_tool_calls_oldest_pending_age_seconds'
+    await eventually(async () => (await counts()).join() === '1,0,')
+    await test.sql`update tool_call set created_at = now() - interval '1 hour' where status = 'pending'`
+    await eventually(async () => (await scrape()).value(age)! >= 3600)
+    const claimed = await test.send('POST', `${project}/tool-calls/claim`, { body: { tools: [tool.name], wait: 5 } })
+    const { id, lease } = claimed.body.tool_call
+    await eventually(async () => (await counts()).join() === '0,1,')
+    assert.equal((await scrape()).value(age), 0)
+    const result = { lease: lease.token, output: 'paid' }
+    assert.equal((await test.send('POST', `${project}/tool-calls/${id}/result`, { body: result })).status, 200)
+    await eventually(async () => (await counts()).join() === '0,0,1')
+  })
 })
 
 describe('the page of metrics', () => {

@@ -87,6 +87,8 @@ export function countTaskEvents(meters: Instruments, events: readonly TaskEvent[
     if (isTerminalEvent(type)) meters.cadre_task_ends_total.inc({ status: type.slice('task.'.length) })
     else if (type === 'step.completed' || type === 'step.failed')
       meters.cadre_steps_total.inc({ type: String(data['type']), status: type.slice('step.'.length) })
+    else if (type === 'tool.resolved')
+      meters.cadre_tool_calls_total.inc({ kind: 'client', outcome: data['error'] ? 'failed' : 'answered' })
   }
 }
 
