@@ -131,7 +131,8 @@ const openaiDoor = {
   instructions: Type.Boolean({ description: 'Whether requests may add instructions: true where nothing is said.' }),
   overrides: Type.Array(Choice(['temperature', 'reasoning']), {
     maxItems: 2,
-    description: 'What requests may set instead of the agent: none where nothing is said.',
+    description:
+      'What requests may set instead of the agent: `temperature`, and with `reasoning` the effort. Nothing where nothing is said.',
   }),
   progress: Choice(['reasoning_content'], { description: 'Where chats show calls of tools on the server.' }),
   show_tool_output: Type.Boolean({

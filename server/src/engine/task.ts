@@ -133,6 +133,9 @@ export interface Caller {
   instructions?: string
   max_output_tokens?: number
   temperature?: number
+  effort?: Effort
+  /** At most one call of a tool in each answer of the model, where its provider can be asked for that. */
+  parallel_tool_calls?: false
   /** Of a delegated task: how deep its tree may be. */
   depth_max?: number
 }

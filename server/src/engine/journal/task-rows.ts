@@ -47,7 +47,7 @@ export async function lockTasksWithWork(
 /** The configuration that a task runs with: the agent's, with what the caller asked for the task alone. */
 function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
   if (!caller) return config
-  const { instructions, max_output_tokens, temperature } = caller
+  const { instructions, max_output_tokens, temperature, effort } = caller
   const prompts = [config.system_prompt, instructions].filter((text) => text !== undefined && text !== '')
   return {
     ...config,
@@ -56,6 +56,7 @@ function withCaller(config: AgentConfig, caller: Caller | null): AgentConfig {
       max_tokens: Math.min(config.max_tokens ?? Infinity, max_output_tokens),
     }),
     ...(temperature !== undefined && { temperature }),
+    ...(effort !== undefined && { effort }),
   }
 }
 

@@ -95,6 +95,8 @@ export interface ModelRequest {
   tools: ModelTool[]
   /** Whether the model must, may or may not call tools, or which one it must; undefined leaves it to the model. */
   tool_choice?: 'none' | 'auto' | 'required' | { name: string } | undefined
+  /** False: at most one call in the answer. The provider is asked for it; what it then does is taken as it is. */
+  parallel_tool_calls?: false | undefined
   /** 0 to 2; undefined leaves it to the provider. */
   temperature: number | undefined
   /** Bound of the answer with its reasoning. */

@@ -148,6 +148,18 @@ for (const kind of providerKinds) {
       )
     })
 
+    it('asks for one call of a tool in an answer where the request wants that, and there are tools', async () => {
+      const member = kind === 'anthropic' ? 'tool_choice' : 'parallel_tool_calls'
+      const asked = async (more: Partial<ModelRequest>): Promise<unknown> => {
+        await makeModel(kind, server.base_url).call(ask(more))
+        return server.requests.at(-1)!.body[member]
+      }
+      const one = kind === 'anthropic' ? { type: 'auto', disable_parallel_tool_use: true } : false
+      assert.deepEqual(await asked({ tools: [weather], parallel_tool_calls: false }), one)
+      assert.notDeepEqual(await asked({ tools: [weather] }), one)
+      assert.equal(await asked({ parallel_tool_calls: false }), undefined)
+    })
+
     it('ends when the provider never begins to answer, or stops in the middle, or takes too long on the whole', async () => {
       const cases: [FakeBehaviour, Partial<CallLimits>, RegExp][] = [
         [{ do: 'stall', pieces: 0 }, { start_ms: 300 }, /No answer began/],

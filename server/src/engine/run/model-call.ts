@@ -215,6 +215,7 @@ function turnRequest(run: Run, step: Step, turns: Turns): Asked {
     messages: turns.open(run.agent_id, messages),
     tools: offered(run),
     tool_choice: toolChoice(run, step),
+    parallel_tool_calls: run.work.caller?.parallel_tool_calls,
     temperature,
     effort,
     service_tier,

@@ -61,8 +61,9 @@ export async function openOnce(
 /** What a response shows again of its request. */
 export function echoOf(body: Record<string, unknown>, options: Options, agent: AskedAgent): Record<string, unknown> {
   const { caller } = options
-  const { metadata, reasoning, tool_choice, text, safety_identifier, prompt_cache_key, user } = body
+  const { metadata, tool_choice, text, safety_identifier, prompt_cache_key, user } = body
   const temperature = caller.temperature ?? agent.config['temperature']
+  const effort = caller.effort ?? agent.config['effort']
   const tools = Array.isArray(body['tools'])
     ? body['tools'].filter((tool) => isObject(tool) && tool['type'] === 'function')
     : []
@@ -77,12 +78,12 @@ export function echoOf(body: Record<string, unknown>, options: Options, agent: A
       ...tool,
     })),
     tool_choice: tool_choice ?? 'auto',
-    parallel_tool_calls: body['parallel_tool_calls'] !== false,
+    parallel_tool_calls: caller.parallel_tool_calls ?? true,
     text: isObject(text) && isObject(text['format']) ? text : { format: { type: 'text' } },
     max_output_tokens: caller.max_output_tokens ?? null,
     max_tool_calls: typeof body['max_tool_calls'] === 'number' ? body['max_tool_calls'] : null,
     metadata: metadata ?? {},
-    reasoning: isObject(reasoning) ? reasoning : null,
+    reasoning: typeof effort === 'string' ? { effort, summary: null } : null,
     safety_identifier: typeof safety_identifier === 'string' ? safety_identifier : null,
     prompt_cache_key: typeof prompt_cache_key === 'string' ? prompt_cache_key : null,
     ...(typeof user === 'string' ? { user } : {}),

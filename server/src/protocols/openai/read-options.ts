@@ -1,5 +1,6 @@
 import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
+import { efforts } from '#contract/models/model-dials.ts'
 import type { Caller, CallerTool } from '../../engine/task.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
@@ -71,6 +72,8 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
     ...(tools.length > 0 && { tools }),
     ...readChoice(body['tool_choice'], tools),
     ...readMax(body),
+    ...readParallel(body['parallel_tool_calls']),
+    ...(overrides.includes('reasoning') && readEffort(body)),
   }
   const { instructions, temperature } = body
   if (typeof instructions === 'string' && instructions !== '') {
@@ -147,6 +150,27 @@ function readMax(body: Record<string, unknown>): Pick<Caller, 'max_output_tokens
     return { max_output_tokens: value }
   }
   return {}
+}
+
+function readParallel(parallel: unknown): Pick<Caller, 'parallel_tool_calls'> {
+  if (parallel === undefined || parallel === null || parallel === true) return {}
+  if (parallel !== false) throw badParameter('parallel_tool_calls', 'parallel_tool_calls must be true or false.')
+  return { parallel_tool_calls: false }
+}
+
+/** `reasoning.effort` of a response, `reasoning_effort` of a chat. */
+function readEffort(body: Record<string, unknown>): Pick<Caller, 'effort'> {
+  const { reasoning, reasoning_effort } = body
+  const isChat = reasoning_effort !== undefined
+  const given = isChat ? reasoning_effort : isObject(reasoning) ? reasoning['effort'] : undefined
+  if (given === undefined || given === null) return {}
+  // The protocol's greatest effort is `xhigh`, ours is `max`.
+  const effort = given === 'xhigh' ? 'max' : efforts.find((one) => one === given)
+  if (effort === undefined) {
+    const param = isChat ? 'reasoning_effort' : 'reasoning.effort'
+    throw badParameter(param, `${param} must be one of: ${[...efforts, 'xhigh'].join(', ')}.`)
+  }
+  return { effort }
 }
 
 function readFormat(body: Record<string, unknown>): Record<string, unknown> | undefined {

@@ -30,6 +30,7 @@ export const anthropicAdapter: Adapter = {
           ...(thinking ? { thinking } : {}),
           ...(dials.effort === undefined || dials.effort === 'none' ? {} : { effort: dials.effort }),
           ...(dials.service_tier === undefined ? {} : { serviceTier: dials.service_tier }),
+          ...(request.parallel_tool_calls === false ? { disableParallelToolUse: true } : {}),
         },
       },
     }

@@ -34,7 +34,11 @@ export const compatibleAdapter: Adapter = {
       },
     }
     // What the library does not know goes out under the provider's own name, as it is.
-    if (service_tier !== undefined) providerOptions[camelCase(provider.name)] = { service_tier }
+    const own = {
+      ...(service_tier === undefined ? {} : { service_tier }),
+      ...(request.parallel_tool_calls === false && request.tools.length > 0 ? { parallel_tool_calls: false } : {}),
+    }
+    if (Object.keys(own).length > 0) providerOptions[camelCase(provider.name)] = own
     return { ...options, providerOptions }
   },
 }

@@ -38,6 +38,8 @@ export function openaiOptions({ request, provider, facts, dials }: AdaptedReques
     // A summary for people is asked for where the agent asks for reasoning.
     ...(isResponses && effort !== undefined && effort !== 'none' && facts.reasons ? { reasoningSummary: 'auto' } : {}),
     ...(service_tier === undefined ? {} : { serviceTier: service_tier }),
+    // Without tools the provider refuses the member.
+    ...(request.parallel_tool_calls === false && request.tools.length > 0 ? { parallelToolCalls: false } : {}),
     ...(request.output_schema === undefined ? {} : { strictJsonSchema: isStrictSchema(request.output_schema) }),
   }
 }
