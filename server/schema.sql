@@ -1736,6 +1736,7 @@ CREATE INDEX task_backlog ON task USING btree (project_id, priority DESC, id) WH
 CREATE INDEX task_budget ON task USING btree (id) WHERE status = 'waiting'::text AND job_id IS NULL AND (wait ->> 'reason'::text) = 'budget'::text;
 CREATE INDEX task_cancel ON task USING btree (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND status = 'running'::text;
 CREATE INDEX task_credential ON task USING btree (id) WHERE status = 'waiting'::text AND job_id IS NULL AND (wait ->> 'reason'::text) = 'credential'::text;
+CREATE INDEX task_door ON task USING btree (project_id, (metadata #>> '{door,kind}'::text[]), id) WHERE (metadata #>> '{door,kind}'::text[]) IS NOT NULL;
 CREATE INDEX task_due ON task USING btree (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX task_expiry ON task USING btree (expires_at) WHERE expires_at IS NOT NULL AND (status = ANY (ARRAY['queued'::text, 'waiting'::text]));
 CREATE INDEX task_finished ON task USING btree (finished_at, id) WHERE finished_at IS NOT NULL;

@@ -32,7 +32,10 @@ export interface SteadyLoad {
   stop(): Promise<LoadResult>
 }
 
-/** Sends `per_second` requests, in turn, over at most `connections` that are kept alive. None is sent twice. */
+/**
+ * Sends `per_second` requests, in turn, over at most `connections` that are kept alive. None is sent twice. A connection that was idle
+ * for `idle_ms` is closed; where nothing is said, as long as the server says.
+ */
 export function startLoad(
   url: string,
   {
@@ -41,9 +44,20 @@ export function startLoad(
     connections,
     requests,
     openMax = openMaxUsual,
-  }: { key: string; per_second: number; connections: number; requests: Request[]; openMax?: number },
+    idle_ms,
+  }: {
+    key: string
+    per_second: number
+    connections: number
+    requests: Request[]
+    openMax?: number
+    idle_ms?: number
+  },
 ): SteadyLoad {
-  const dispatcher = new Agent({ connections, pipelining: 1, headersTimeout: timeout_ms, bodyTimeout: timeout_ms })
+  const dispatcher = new Agent({
+    ...{ connections, pipelining: 1, headersTimeout: timeout_ms, bodyTimeout: timeout_ms },
+    ...(idle_ms === undefined ? {} : { keepAliveMaxTimeout: idle_ms }),
+  })
   const result: LoadResult = { sent: 0, left_out: 0, failed: [], latencies_ms: [] }
   const open = new Set<Promise<void>>()
   const began_ms = performance.now()

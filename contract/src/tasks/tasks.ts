@@ -455,6 +455,14 @@ const listQuery = offsetQuery({
     Type.String({ maxLength: 100, description: 'Only tasks that this one has delegated.' }),
   ),
   roots: Type.Optional(Type.Boolean({ description: 'Only tasks that no other task has delegated.' })),
+  door: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description:
+        'Only tasks that came by this protocol or trigger, as `metadata.door.kind` says: `openai.chat`, `openai.responses`, `mcp`, `a2a`, `agui` or `trigger:` and its identifier.',
+    }),
+  ),
   sort: Type.Optional(
     Choice(['created_at', '-created_at'], { default: '-created_at', description: 'A minus sorts downwards.' }),
   ),

@@ -5,15 +5,43 @@ import type { Task } from '../../task-parts/types.ts'
 /** Member of a task's metadata that names the task whose input was edited for it. */
 export const editedFrom = 'edited_from'
 
-/** What made a task: a schedule, the retry or the edit of another one, or a request. */
+/** Protocols that tasks come by, as `metadata.door.kind` names them. */
+export const doors: Record<string, string> = {
+  'openai.chat': 'OpenAI Chat Completions',
+  'openai.responses': 'OpenAI Responses',
+  mcp: 'MCP',
+  a2a: 'A2A',
+  agui: 'AG-UI',
+}
+
+/** What made a task: a schedule, the retry or the edit of another one, a trigger, another protocol, or a request. */
 export function TaskTrigger({ project, task }: { project: string; task: Task }) {
   if (task.schedule_id !== null) return <span title={task.schedule_id}>Schedule</span>
   const edited = task.metadata[editedFrom]
   const earlier = task.retried_from ?? (typeof edited === 'string' && edited.startsWith('task_') ? edited : null)
-  if (earlier === null) return <span title={`By ${task.created_by}`}>API request</span>
+  if (earlier === null) return <Origin project={project} task={task} />
   return (
     <Link {...paths.task(project, earlier)} title={earlier}>
       {task.retried_from === null ? 'Edit of a task' : 'Retry of a task'}
     </Link>
   )
+}
+
+function Origin({ project, task }: { project: string; task: Task }) {
+  const { kind, client } = doorOf(task)
+  const trigger = /^trigger:(trig_\w+)$/.exec(kind)?.[1]
+  if (trigger !== undefined)
+    return (
+      <Link {...paths.trigger(project, trigger)} title={trigger}>
+        Trigger
+      </Link>
+    )
+  const by = `By ${task.created_by}${client === '' ? '' : `, with ${client}`}`
+  return <span title={by}>{doors[kind] ?? 'API request'}</span>
+}
+
+/** What the service noted of the request that made a task; empty where it came by the API. */
+function doorOf({ metadata }: Task): { kind: string; client: string } {
+  const door = metadata['door'] as { kind?: unknown; client?: unknown } | null | undefined
+  return { kind: String(door?.kind ?? ''), client: String(door?.client ?? '') }
 }

@@ -6,6 +6,7 @@ import { TypedSearch } from '../../ui/typed-search.tsx'
 import { exactTime } from '../../format.ts'
 import { useTimeZone } from '../../ui/time.tsx'
 import { states, type Period, type TaskFilter } from './task-filter.ts'
+import { doors } from '../task/task-trigger.tsx'
 import { TaskViews } from './task-views.tsx'
 import type { TaskStatus } from '../../task-parts/types.ts'
 
@@ -16,7 +17,7 @@ interface TaskFilterBar {
 
 /** Which tasks are shown: common views as links, and single filters. */
 export function TaskFilterBar({ project, filter }: TaskFilterBar) {
-  const { agent, status, since, from, until, isOldestFirst, choose } = filter
+  const { agent, status, door, since, from, until, isOldestFirst, choose } = filter
   const [zone] = useTimeZone()
   return (
     <>
@@ -46,6 +47,19 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
           onChange={(agent) => choose({ agent })}
           className="sm:!w-48"
         />
+        <FilterSelect
+          label="Trigger"
+          value={door ?? ''}
+          onChange={({ target }) => choose({ door: target.value || undefined })}
+        >
+          <option value="">Any trigger</option>
+          {door !== undefined && doors[door] === undefined && <option value={door}>{door}</option>}
+          {Object.entries(doors).map(([kind, name]) => (
+            <option key={kind} value={kind}>
+              {name}
+            </option>
+          ))}
+        </FilterSelect>
         <FilterSelect
           label="Created"
           value={since ?? ''}

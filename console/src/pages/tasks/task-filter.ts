@@ -14,6 +14,8 @@ export interface TaskWords extends Search {
   status: TaskStatus
   agent: string
   since: Period
+  /** `metadata.door.kind`: by which protocol, or which trigger. */
+  door: string
   /** Moments, as a point of a chart leads here: the first inclusive, the second exclusive. */
   created_after: string
   created_before: string
@@ -28,6 +30,7 @@ export function useTaskFilter(project: string) {
   const [words, setWords] = useSearchState<TaskWords>()
   const agent = typeof words.agent === 'string' ? words.agent : undefined
   const status = states.find((state) => state === words.status)
+  const door = typeof words.door === 'string' && words.door !== '' ? words.door : undefined
   const from = momentOf(words.created_after)
   const until = momentOf(words.created_before)
   const search = words.q === undefined || words.q === '' ? undefined : String(words.q).slice(0, searchMax)
@@ -39,6 +42,7 @@ export function useTaskFilter(project: string) {
   )
   const query = {
     ...(status ? { status } : {}),
+    ...(door === undefined ? {} : { door }),
     ...(created_after ? { created_after } : {}),
     ...(until ? { created_before: until } : {}),
     ...(search === undefined ? {} : { search }),
@@ -47,6 +51,7 @@ export function useTaskFilter(project: string) {
   return {
     agent,
     status,
+    door,
     since,
     from,
     until,
@@ -59,7 +64,7 @@ export function useTaskFilter(project: string) {
     /** The path of the API that answers it. */
     path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
     isFiltered:
-      status !== undefined || since !== undefined || agent !== undefined || (from ?? until ?? search) !== undefined,
+      [status, door, since, agent].some((word) => word !== undefined) || (from ?? until ?? search) !== undefined,
     read: (page: { limit: number; offset?: number }) =>
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
@@ -75,6 +80,7 @@ export type TaskFilter = ReturnType<typeof useTaskFilter>
 export const anyTask = {
   status: undefined,
   agent: undefined,
+  door: undefined,
   since: undefined,
   created_after: undefined,
   created_before: undefined,

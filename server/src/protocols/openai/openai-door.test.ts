@@ -116,6 +116,21 @@ describe('chat completions', () => {
     assert.match(task.metadata.door.client, /^OpenAI\/JS/)
   })
 
+  it('are found by the protocol that they came by', async () => {
+    const { response } = await client.chat.completions
+      .create({ model: 'door/echo', messages: [{ role: 'user', content: 'By chat' }] })
+      .withResponse()
+    await client.responses.create({ model: 'door/echo', input: 'By response' })
+    const list = async (path: string) => (await service.send('GET', `${project}${path}`)).body
+    const chats = await list('/tasks?door=openai.chat&limit=100')
+    assert.equal(chats.tasks[0].id, response.headers.get('cadre-task-id'))
+    assert.deepEqual([...new Set(chats.tasks.map((task: any) => task.metadata.door.kind))], ['openai.chat'])
+    assert.equal(chats.pagination.total, chats.tasks.length)
+    const [newest] = (await list(`/agents/${chats.tasks[0].agent_id}/tasks?door=openai.responses&limit=1`)).tasks
+    assert.deepEqual([newest.metadata.door.kind, newest.input[0].content], ['openai.responses', 'By response'])
+    assert.equal((await list('/tasks?door=mcp')).pagination.total, 0)
+  })
+
   it('stream their text, and usage where it is asked for', async () => {
     const stream = await client.chat.completions.create({
       ...{ model: 'script', stream: true, stream_options: { include_usage: true } },

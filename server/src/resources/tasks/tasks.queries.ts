@@ -72,6 +72,8 @@ export interface TaskFilter {
   parent_task_id?: string | undefined
   /** Only those that no other task has delegated. */
   roots?: boolean | undefined
+  /** By which protocol or trigger they came, as `metadata.door.kind` says. */
+  door?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
   /** A part of the input in any case, or the beginning of an identifier: `task_…`. */
@@ -89,20 +91,22 @@ export interface TaskFilter {
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
-  const { root_task_id, parent_task_id, roots } = filter
+  const { root_task_id, parent_task_id, roots, door } = filter
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
-  const ofTree = root_task_id !== undefined || parent_task_id !== undefined || roots
+  // Without a kept total: these are counted.
+  const isCounted = [thread_id, root_task_id, parent_task_id, roots || undefined, door].some((one) => one !== undefined)
   if (root_task_id !== undefined) conditions.push(fragment`(root_task_id = ${root_task_id} or id = ${root_task_id})`)
   if (parent_task_id !== undefined) conditions.push(fragment`parent_task_id = ${parent_task_id}`)
   if (roots) conditions.push(fragment`parent_task_id is null`)
+  if (door !== undefined) conditions.push(fragment`metadata #>> '{door,kind}' = ${door}`)
   if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)
   if (created_before) conditions.push(fragment`created_at < ${created_before}::timestamptz`)
   const matching = () => conditions.reduce((all, one) => fragment`${all} and ${one}`)
   const removed = fragment`array(select agent_id::text from removed_agent) as removed`
   const [count] = await sql.run<{ total: number; removed: string[]; first_id?: string; last_id?: string }>(
-    thread_id || ofTree
+    isCounted
       ? fragment`select count(*) as total, ${removed} from task where ${matching()} and agent_id <> all(array(select agent_id from removed_agent))`
       : fragment`select c.*, ${removed} from count_tasks(${project_id}, ${agent_id ?? ''}, ${status ?? null},
           ${created_after ?? '-infinity'}::timestamptz, ${created_before ?? 'infinity'}::timestamptz) c`,
@@ -110,7 +114,7 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   const { total, removed: gone, first_id, last_id } = count!
   if (total === 0 || (total <= offset && filter.search === undefined)) return { tasks: [], total }
   if (gone.length > 0) conditions.push(fragment`agent_id <> all(${gone}::text[])`)
-  if ((created_after || created_before) && !thread_id && !ofTree)
+  if ((created_after || created_before) && !isCounted)
     conditions.push(fragment`id >= ${first_id}`, fragment`id <= ${last_id}`)
   if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })
   const order = filter.sort === 'created_at' ? fragment`id` : fragment`id desc`

@@ -191,6 +191,7 @@ async function page(
       | 'root_task_id'
       | 'parent_task_id'
       | 'roots'
+      | 'door'
       | 'created_after'
       | 'created_before'
       | 'search'
@@ -206,6 +207,7 @@ async function page(
     root_task_id,
     parent_task_id,
     roots,
+    door,
     search,
     sort = '-created_at',
     limit = 20,
@@ -220,6 +222,7 @@ async function page(
     root_task_id,
     parent_task_id,
     roots,
+    door,
     created_after,
     created_before,
     search,
