@@ -80,3 +80,16 @@ test('a delegated task and its parent lead to each other', inBrowser, async () =
   await page.getByRole('list', { name: 'Tree of tasks' }).getByRole('link', { name: 'boss' }).click()
   await page.getByText('Done. Refund: re_2').first().waitFor()
 })
+
+test('tasks are found by the protocol that they came by, which the list shows', inBrowser, async () => {
+  await agent('greeter', {}, [{ text: 'Good morning.' }])
+  await post('/v1/chat/completions', { model: 'shop/greeter', messages: [{ role: 'user', content: 'Hello' }] })
+  const page = await cadre.open(`/p/${project}/tasks`)
+  await page.getByLabel('Trigger', { exact: true }).selectOption('OpenAI Chat Completions')
+  await page.waitForURL((url) => url.searchParams.get('door') === 'openai.chat')
+  await page.getByText('1–1 of 1 task').waitFor()
+  await page.getByRole('table').getByText('OpenAI Chat Completions').waitFor()
+  await checkScreen(page, 'tasks-by-protocol')
+  await page.getByLabel('Trigger', { exact: true }).selectOption('MCP')
+  await page.getByText('No task matches').waitFor()
+})
