@@ -62,6 +62,7 @@ class TypeWriter {
 
   write(value: unknown): string {
     if (!isObject(value)) throw new Error('A schema is an object.')
+    if (typeof value['x-ref'] === 'string') return value['x-ref']
     const name = value['x-name']
     const type = typeof name === 'string' ? this.#reference(name, value) : this.#plain(value)
     return value.nullable === true ? `(${type} | null)` : type

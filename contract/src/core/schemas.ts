@@ -12,7 +12,10 @@ export function Choice<const T extends readonly string[]>(values: T, options: ob
   return Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
 }
 
-/** A schema with a name in the OpenAPI document: `#/components/schemas/<name>`. */
+/**
+ * A schema with a name in the OpenAPI document: `#/components/schemas/<name>`. A part of it that has the schema again says so by `x-ref`,
+ * its name, and checks no more than its own keywords.
+ */
 export function Named<T extends TSchema>(name: string, schema: T): T {
   return Object.assign(schema, { 'x-name': name })
 }

@@ -13,7 +13,6 @@ import {
 import { queuedTaskExample } from '../tasks/tasks.ts'
 import {
   filteredReasons,
-  triggerBounds,
   triggerDeliveryStates,
   triggerOutcomes,
   type FilteredReason,
@@ -75,7 +74,7 @@ const one = {
 } as const
 
 /** What a sender is answered. */
-const TriggerReceipt = Named(
+export const TriggerReceipt = Named(
   'TriggerReceipt',
   Type.Object({
     delivery_id: Type.String({ description: 'Of a repeated one that of the first.' }),
@@ -83,7 +82,7 @@ const TriggerReceipt = Named(
     status: Choice(triggerOutcomes),
   }),
 )
-const receiptExample = { delivery_id: example.id, task_id: example.task_id, status: 'accepted' }
+export const receiptExample = { delivery_id: example.id, task_id: example.task_id, status: 'accepted' }
 
 export const testTrigger = defineOperation({
   ...ofTrigger,
@@ -224,32 +223,3 @@ export const triggerDeliveryOperations: Operation[] = [
   getTriggerDelivery,
   replayTriggerDelivery,
 ] as Operation[]
-
-/**
- * What senders post to. It is not among `operations`: its bodies are the senders' own, it takes no credential of the service, and
- * its rate window is the trigger's.
- */
-export const receiveDelivery = defineOperation({
-  error_format: 'agents',
-  tag: 'Triggers',
-  credentials: [],
-  scope: null,
-  bucket: null,
-  extension: true,
-  id: 'receiveDelivery',
-  path: '/hooks/{secret}',
-  params: { secret: { description: 'The secret part of the address of a trigger.', example: 'qTn0yY4hq2E3r5b1' } },
-  method: 'POST',
-  summary: 'Deliver to a trigger',
-  description: 'Answered once the delivery is kept.',
-  body_bytes: triggerBounds.body_bytes,
-  responses: [
-    {
-      status: 202,
-      description: 'The delivery is kept; Slack is answered 200.',
-      schema: TriggerReceipt,
-      example: receiptExample,
-    },
-  ],
-  problems: ['trigger_not_found', 'unauthorized', 'rate_limit_exceeded', 'validation_error', 'queue_full'],
-})

@@ -18,6 +18,7 @@ export class SchemaWriter {
   write(schema: unknown): Json {
     const source = asJson(schema)
     const name = source['x-name']
+    if (typeof source['x-ref'] === 'string') return { $ref: `#/components/schemas/${source['x-ref']}` }
     if (typeof name !== 'string') return this.#convert(source)
     return this.#component(source.nullable === true ? `Nullable${name}` : name, this.#convert(source))
   }

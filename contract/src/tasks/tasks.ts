@@ -730,6 +730,21 @@ export interface TaskNode {
   depth: number
   children: TaskNode[]
 }
+const TaskNodeSchema = Named(
+  'TaskNode',
+  Type.Unsafe<TaskNode>({
+    type: 'object',
+    properties: {
+      id: { type: 'string' },
+      agent_id: { type: 'string' },
+      agent_name: { type: 'string', nullable: true },
+      status: { type: 'string', enum: [...taskStates] },
+      depth: { type: 'integer', minimum: 0 },
+      children: { type: 'array', items: { type: 'object', additionalProperties: true, 'x-ref': 'TaskNode' } },
+    },
+    required: ['id', 'agent_id', 'agent_name', 'status', 'depth', 'children'],
+  }),
+)
 const nodeExample: TaskNode = {
   id: completedExample.id,
   agent_id: agentParameter.example,
@@ -757,18 +772,7 @@ export const getTaskTree = defineOperation({
       schema: Named(
         'TaskTree',
         Type.Object({
-          task: Type.Unsafe<TaskNode>({
-            type: 'object',
-            properties: {
-              id: { type: 'string' },
-              agent_id: { type: 'string' },
-              agent_name: { type: 'string', nullable: true },
-              status: { type: 'string', enum: [...taskStates] },
-              depth: { type: 'integer', minimum: 0 },
-              children: { type: 'array', items: { type: 'object', additionalProperties: true } },
-            },
-            required: ['id', 'agent_id', 'agent_name', 'status', 'depth', 'children'],
-          }),
+          task: TaskNodeSchema,
         }),
       ),
       example: { task: nodeExample },
