@@ -68,6 +68,10 @@ test(
     await checkScreen(page, 'trigger-delivery')
     await page.keyboard.press('Escape')
     await checkScreen(page, 'trigger')
+    await page.getByRole('link', { name: 'Tasks of this trigger' }).click()
+    await page.getByText('1–2 of 2 tasks').waitFor()
+    await page.getByRole('table').getByRole('link', { name: 'Trigger', exact: true }).first().click()
+    await page.getByRole('heading', { name: 'Greetings' }).waitFor()
 
     await button('Pause').click()
     await button('Resume').waitFor()

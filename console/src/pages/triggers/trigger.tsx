@@ -109,6 +109,10 @@ export default function TriggerPage() {
               <dd>
                 <Link {...paths.agent(project_id, data.agent_id)}>{names.get(data.agent_id) ?? data.agent_id}</Link>
               </dd>
+              <dt>Tasks</dt>
+              <dd>
+                <Link {...paths.tasks(project_id, { door: `trigger:${id}` })}>Tasks of this trigger</Link>
+              </dd>
               <dt>Asks</dt>
               <dd className="whitespace-pre-wrap">
                 {data.input === null
