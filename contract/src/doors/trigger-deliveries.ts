@@ -11,12 +11,7 @@ import {
   Timestamp,
 } from '../core/schemas.ts'
 import { queuedTaskExample } from '../tasks/tasks.ts'
-import {
-  filteredReasons,
-  triggerDeliveryStates,
-  triggerOutcomes,
-  type FilteredReason,
-} from './trigger-sources.ts'
+import { filteredReasons, triggerDeliveryStates, triggerOutcomes, type FilteredReason } from './trigger-sources.ts'
 import { ofTrigger } from './triggers.ts'
 
 const reason = Nullable(

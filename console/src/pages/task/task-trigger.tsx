@@ -43,5 +43,9 @@ function Origin({ project, task }: { project: string; task: Task }) {
 /** What the service noted of the request that made a task; empty where it came by the API. */
 function doorOf({ metadata }: Task): { kind: string; client: string } {
   const door = metadata['door'] as { kind?: unknown; client?: unknown } | null | undefined
-  return { kind: String(door?.kind ?? ''), client: String(door?.client ?? '') }
+  return { kind: textOf(door?.kind), client: textOf(door?.client) }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }

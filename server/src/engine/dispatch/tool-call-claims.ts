@@ -49,7 +49,7 @@ export function leaseHash(token: string): Buffer {
 const tokenForm = /^lease_([A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/
 const macLabel = 'tool call lease'
 
-/** A token that nobody can guess, and that shows that this service made it. */
+/** A token that no caller can guess, and that shows that this service made it. */
 function newToken(secrets: Secrets): string {
   const nonce = randomBytes(18).toString('base64url')
   return `lease_${nonce}${secrets.hmac(macLabel, nonce).toString('base64url')}`
